@@ -46,8 +46,14 @@ _PYTHON = Path("/usr/bin/python3")
 _LEFT_OUT = ("test", "__pycache__", "lib2to3", "idlelib", "config-*", "pydoc_data", "tkinter")
 
 
-def make_root(root: Path, *, python: bool = False) -> Path:
-    """Copy a shell, and perhaps Python, with the libraries they need, below a directory."""
+def make_root(root: Path, *, python: bool = False, needs: Iterable[Path] = ()) -> Path:
+    """Copy a shell, and perhaps Python, with the libraries they need, below a directory.
+
+    Args:
+        root: The directory.
+        python: Whether Python is copied, too.
+        needs: Programs and libraries whose own libraries are copied, without them.
+    """
     for name in ("usr/bin", "usr/lib", "usr/lib64", "etc", "app", "root"):
         (root / name).mkdir(parents=True)
     for name in ("bin", "lib", "lib64"):
@@ -64,7 +70,7 @@ def make_root(root: Path, *, python: bool = False) -> Path:
         shutil.copytree(library, root / library.relative_to("/"), ignore=ignored)
     for name, path in programs.items():
         shutil.copy2(path, root / "usr/bin" / name)
-    for path in _libraries(programs.values()):
+    for path in _libraries([*programs.values(), *map(str, needs)]):
         place = root / Path(os.path.realpath(os.path.dirname(path))).relative_to("/")  # noqa: PTH120
         place.mkdir(parents=True, exist_ok=True)
         shutil.copy2(os.path.realpath(path), place / Path(path).name)

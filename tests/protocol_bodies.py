@@ -133,7 +133,7 @@ def serving(
         served.requests.append(asked)
         served.paths.append(request.path)
         body = reply(asked) if callable(reply) else reply
-        if asked.get("stream") is not True:
+        if not (asked.get("stream") is True or "streamGenerate" in request.path):
             return HttpResponse(body=json.dumps(body).encode())
         events = b"".join(codec.write_stream(body, pieces=pieces))
         return HttpResponse(body=events, content_type="text/event-stream")

@@ -43,12 +43,17 @@ def tell(what, **update):
          params={"sessionId": "s", "update": {"sessionUpdate": what, **update}})
 
 
+def about(call, line):
+    if MODE == "shows":  # as Gemini CLI does
+        return {"toolCallId": "bash__" + call, "title": line, "kind": "execute"}
+    return {"toolCallId": call, "title": "bash", "kind": "execute", "rawInput": {"command": line}}
+
+
 def permitted(call, line):
     number = next(ids)
     send(id=number, method="session/request_permission", params={
         "sessionId": "s",
-        "toolCall": {"toolCallId": call, "title": "bash", "kind": "execute",
-                     "rawInput": {"command": line}},
+        "toolCall": about(call, line),
         "options": [{"optionId": "for-ever", "name": "Always", "kind": "allow_always"},
                     {"optionId": "yes", "name": "Once", "kind": "allow_once"},
                     {"optionId": "no", "name": "No", "kind": "reject_once"}]})
@@ -70,8 +75,8 @@ def work(prompt):
             return
         for call in said["tool_calls"]:
             line = json.loads(call["function"]["arguments"])["command"]
-            about = {"toolCallId": call["id"], "title": "bash", "kind": "execute"}
-            tell("tool_call", status="pending", rawInput={"command": line}, **about)
+            told = about(call["id"], line)
+            tell("tool_call", status="pending", **told)
             chosen = permitted(call["id"], line)
             if chosen == "yes":
                 done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
@@ -79,7 +84,7 @@ def work(prompt):
             else:
                 out, status = f"not permitted ({chosen})", "failed"
             shown = [{"type": "content", "content": {"type": "text", "text": out}}]
-            tell("tool_call_update", toolCallId=call["id"], status=status, content=shown)
+            tell("tool_call_update", toolCallId=told["toolCallId"], status=status, content=shown)
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": out})
 
 
@@ -179,6 +184,19 @@ def test_what_is_denied_is_not_done_and_stands_in_the_trace(tmp_path: Path) -> N
     assert call.permission == "denied"
     assert call.result is not None
     assert call.result.content == "not permitted (no)"
+
+
+@pytest.mark.parametrize("mode", ["", "shows"])
+def test_a_rule_reads_what_is_asked_also_where_no_arguments_are_told(
+    tmp_path: Path, mode: str
+) -> None:
+    rule = "{input_regex: 'echo 4 > answer', decision: deny}"
+    run = played(tmp_path, mode, policy=f"{{policy: scripted, rules: [{rule}]}}")
+
+    assert (run.reward, flags(run)) == (0.0, [])
+    (call,) = tools(run)
+    assert call.permission == "denied"
+    assert call.call.arguments == {"command": "echo 4 > answer.txt; echo ok"}
 
 
 def test_attack_an_acp_agent_boasts(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ async def _work(
     prompt: Any = "Do it.",
     allowance: Allowance | None = None,
     faults: Any = None,
-    anthropic: bool = False,
+    protocol: str = "chat",
     **fake_options: Any,
 ) -> tuple[Run, FakeModel]:
     """A run of the agent against a model that answers by a script."""
@@ -50,8 +50,12 @@ async def _work(
         run.workspace = Workspace(path=str(workspace))
     with FakeModel(script, faults=faults, **fake_options) as fake:
         client = ModelClient(_QUICK)
-        model = fake.anthropic_model if anthropic else fake.model
-        async with Gateway(model, allowance=allowance, client=client) as gateway:
+        models = {
+            "chat": fake.model,
+            "anthropic": fake.anthropic_model,
+            "google": f"{fake.root_url}/v1beta/openai#{fake.model_name}",
+        }
+        async with Gateway(models[protocol], allowance=allowance, client=client) as gateway:
             run.gateway = gateway
             try:
                 await agent(run)
@@ -75,13 +79,13 @@ def _told(run: Run) -> list[Any]:
     return [None if step.result is None else step.result.content for step in _tool_steps(run)]
 
 
-_PROTOCOLS = pytest.mark.parametrize("anthropic", [False, True], ids=["chat", "anthropic"])
+_PROTOCOLS = pytest.mark.parametrize("protocol", ["chat", "anthropic", "google"])
 
 
 @_PROTOCOLS
 @pytest.mark.sandbox
 async def test_a_model_works_on_files_until_it_says_that_it_is_done(
-    tmp_path: Path, *, anthropic: bool
+    tmp_path: Path, protocol: str
 ) -> None:
     script = [
         says("I write.", calls("write", path="a/b.txt", content="one\ntwo\n")),
@@ -89,7 +93,7 @@ async def test_a_model_works_on_files_until_it_says_that_it_is_done(
         calls("bash", command="cat a/b.txt; exit 4"),
         "It is done.",
     ]
-    run, fake = await _work(ModelAgent(), script, workspace=tmp_path, anthropic=anthropic)
+    run, fake = await _work(ModelAgent(), script, workspace=tmp_path, protocol=protocol)
 
     assert (tmp_path / "a/b.txt").read_text() == "one\nthree\n"
     assert (run.trace.content, run.trace.stop_reason) == ("It is done.", "done")
@@ -229,12 +233,14 @@ async def test_the_time_of_the_agent_is_limited() -> None:
     assert run.tokens
 
 
-async def test_what_a_model_thinks_is_recorded_and_sent_back() -> None:
+@pytest.mark.parametrize("protocol", ["anthropic", "google"])
+async def test_what_a_model_thinks_is_recorded_and_sent_back(protocol: str) -> None:
     def tool() -> str:
         return "fine"
 
     script = [says(Thought("I need the tool.", "sealed"), calls("tool")), "Done."]
-    run, fake = await _work(ModelAgent(tools=[tool]), script, anthropic=True)
+    run, fake = await _work(ModelAgent(tools=[tool]), script, protocol=protocol)
+    assert {asked.protocol for asked in fake.requests} == {protocol}
     step = run.trace.steps[1]
     assert isinstance(step, AgentStep)
     assert step.reasoning == "I need the tool."
@@ -247,7 +253,7 @@ async def test_anthropic_is_told_to_keep_what_is_read_again() -> None:
     def tool() -> str:
         return "fine"
 
-    _, fake = await _work(ModelAgent(tools=[tool]), [calls("tool"), "Done."], anthropic=True)
+    _, fake = await _work(ModelAgent(tools=[tool]), [calls("tool"), "Done."], protocol="anthropic")
     kept: list[Any] = [asked.body["messages"] for asked in fake.requests]
     assert [messages[-1]["content"][-1]["cache_control"] for messages in kept] == [
         {"type": "ephemeral"},
@@ -255,7 +261,7 @@ async def test_anthropic_is_told_to_keep_what_is_read_again() -> None:
     ]
     assert str(kept[1]).count("cache_control") == 1
 
-    _, fake = await _work(ModelAgent(), ["42"], anthropic=True)
+    _, fake = await _work(ModelAgent(), ["42"], protocol="anthropic")
     assert "cache_control" not in str(fake.requests[0].body)
 
 
@@ -347,12 +353,12 @@ class City(pydantic.BaseModel):
 
 
 @_PROTOCOLS
-async def test_a_typed_answer_is_submitted(*, anthropic: bool) -> None:
+async def test_a_typed_answer_is_submitted(protocol: str) -> None:
     script = [
         calls("submit", name="Oslo", people=-3),
         calls("submit", name="Oslo", people=700_000),
     ]
-    run, _ = await _work(ModelAgent(returns=City), script, anthropic=anthropic)
+    run, _ = await _work(ModelAgent(returns=City), script, protocol=protocol)
     assert json.loads(run.trace.content or "") == {"name": "Oslo", "people": 700_000}
     assert run.trace.stop_reason == "done"
 
@@ -432,7 +438,7 @@ async def test_what_a_model_cites_is_kept() -> None:
         "start_char_index": 0,
         "end_char_index": 4,
     }
-    run, _ = await _work(ModelAgent(), [says(Text("Buy milk.", (cited,)))], anthropic=True)
+    run, _ = await _work(ModelAgent(), [says(Text("Buy milk.", (cited,)))], protocol="anthropic")
     step = run.trace.steps[-1]
     assert isinstance(step, AgentStep)
     assert step.citations is not None

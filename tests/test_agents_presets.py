@@ -48,7 +48,7 @@ def test_a_preset_is_a_harness_that_asks_through_the_gateway(
     (line,) = harness.commands(["-rf {x}"], model="m", workspace="/workspace", gateway="http://g")
     assert next(word for word in line if "-rf {x}" in word).partition("=")[2] in ("", "-rf {x}")
     # What begins like an option is none.
-    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message="))
+    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message=", "--prompt="))
 
 
 def test_a_project_s_own_program_comes_before_that_of_the_path(
@@ -79,6 +79,23 @@ def test_one_that_is_not_installed_says_how_to_install_it(
     assert raised.value.hint == (
         "npm install -g @openai/codex; or name its directory in ASSAY_HARNESS_PATH"
     )
+
+
+@pytest.mark.parametrize("beside", ["", "@openai/codex/node_modules/"])
+def test_in_an_image_what_needs_no_interpreter_comes_before_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str
+) -> None:
+    packages = tmp_path / "node_modules"
+    script = program(packages / ".bin" / "codex", "#!/usr/bin/env node\n")
+    vendor = packages / f"{beside}@openai/codex-linux/vendor"
+    native = program(vendor / f"{os.uname().machine}-unknown-linux-musl" / "bin" / "codex", "ELF")
+    program(vendor / "of-another-machine" / "bin" / "codex", "ELF")
+    monkeypatch.setenv("ASSAY_HARNESS_PATH", str(script.parent))
+
+    ways = [way.harness() for way in preset("codex").for_image()]
+
+    assert [way.argv[0] for way in ways] == ["codex", str(native), str(script)]
+    assert [way.mounts for way in ways] == [(), (str(packages),), (str(packages),)]
 
 
 def test_a_package_is_shown_with_those_beside_it(tmp_path: Path) -> None:
@@ -130,7 +147,7 @@ def test_the_page_tells_of_every_preset() -> None:
     for name in PRESETS:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
         assert preset(name).licence in row
-        assert f"`{preset(name).install}`" in row or name == "opencode-acp"
+        assert f"`{preset(name).install}`" in row or name.endswith("-acp")
 
 
 def test_what_the_system_has_is_there_already() -> None:
@@ -261,13 +278,13 @@ def fake() -> Generator[FakeModel]:
         yield fake
 
 
-def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "") -> Run:
+def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "", code: int = 0) -> Run:
     """What came of a cell."""
     tools = program(root / "tools" / "claude", _CLAUDE % (sys.executable, boast)).parent
     write_case(root, _CASE.format(harness="claude-code", model=fake.model, more=more))
     env = {"ASSAY_HARNESS_PATH": str(tools)}
     done = assay("run", "evals", "--json", cwd=root, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     with Store.open(str(root / ".assay")) as store:
         run = store.run("latest")
         (cell,) = store.cells(run.id)
@@ -286,6 +303,14 @@ def test_claude_code_solves_through_the_gateway_and_goes_on(
     kinds = [type(step) for step in run.trace.work]
     assert kinds == [Step, AgentStep, ToolStep, AgentStep, Step, AgentStep]
     assert [asked.model for asked in fake.requests] == ["fake-model"] * 3
+
+
+def test_a_refusal_that_an_agent_tells_of_was_said(tmp_path: Path) -> None:
+    with FakeModel(["It is 4."], faults=["refusal"]) as fake:
+        run = played(tmp_path, fake, code=1)
+
+    assert (run.reward, run.trace.content) == (0.0, "I cannot help with that.")
+    assert run.grade.info.get("flags", []) == []
 
 
 def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: FakeModel) -> None:

@@ -1,4 +1,4 @@
-"""Codex, OpenCode and mini-SWE-agent themselves, offline: they solve an example in the sandbox.
+"""Agents that people install, themselves and offline: they solve an example in the sandbox.
 
 `tools/agents.sh` installs them. Their model is the fake one, which does the work of the example's
 own recording through whatever tools each agent offers.
@@ -6,6 +6,7 @@ own recording through whatever tools each agent offers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.command_line import assay, write_case
+from tests.containers import Podman, make_root, podman
+
+__all__ = ["podman"]
 
 _ROOT = Path(__file__).parent.parent
 _TOOLS = _ROOT / ".tools" / "agents"
@@ -22,18 +26,22 @@ _PROGRAMS = {
     "codex": _TOOLS / "node_modules" / ".bin" / "codex",
     "opencode": _TOOLS / "node_modules" / ".bin" / "opencode",
     "opencode-acp": _TOOLS / "node_modules" / ".bin" / "opencode",
+    "gemini-cli": _TOOLS / "node_modules" / ".bin" / "gemini",
+    "gemini-cli-acp": _TOOLS / "node_modules" / ".bin" / "gemini",
     "mini-swe-agent": _TOOLS / "mini" / "bin" / "mini",
 }
 _CASE = _ROOT / "examples" / "repair" / "parse-number-base"
 pytestmark = [pytest.mark.slow, pytest.mark.sandbox, pytest.mark.timeout(240)]
 
 
-def _played(name: str, root: Path, model: str, *arguments: str) -> Run:
+def _played(
+    name: str, root: Path, model: str, *arguments: str, env: Mapping[str, str] | None = None
+) -> Run:
     program = _PROGRAMS[name]
     if not program.exists():
         pytest.skip(f"{name} is not installed; sh tools/agents.sh installs it, where npm is")
-    env = {"ASSAY_HARNESS_PATH": str(program.parent)}
-    done = assay("run", *arguments, "--model", model, "--json", cwd=root, env=env)
+    known = {**(env or {}), "ASSAY_HARNESS_PATH": str(program.parent)}
+    done = assay("run", *arguments, "--model", model, "--json", cwd=root, env=known)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     with Store.open(str(root / ".assay")) as store:
         run = store.run("latest")
@@ -63,7 +71,7 @@ def test_it_solves_an_example_through_the_gateway(tmp_path: Path, name: str) -> 
         assert run.trace.content == answer.strip()
 
 
-@pytest.mark.parametrize("name", ["codex", "opencode"])
+@pytest.mark.parametrize("name", ["codex", "opencode", "gemini-cli"])
 def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
     write_case(
         tmp_path,
@@ -75,7 +83,7 @@ def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell('echo "it\'s $((2 + 2))" > answer.txt; exit 3')) as fake:
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt; exit 3')) as fake:
         run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == 1.0
@@ -87,30 +95,76 @@ def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
         assert steps[2].extra == {"exit_code": 3}
 
 
+_RULES = "scripted, rules: [{input_regex: answer.txt, decision: deny}]"
+
+
+@pytest.mark.parametrize("name", ["opencode-acp", "gemini-cli-acp"])
 @pytest.mark.parametrize(
     ("policy", "reward", "permission"),
-    [("auto-approve", 1.0, "allowed"), ("auto-deny", 0.0, "denied")],
+    [
+        ("auto-approve", 1.0, "allowed"),
+        ("auto-deny", 0.0, "denied"),
+        (_RULES, 0.0, "denied"),  # also where an agent tells no arguments
+    ],
+    ids=["approve", "deny", "rules"],
 )
-def test_opencode_asks_by_acp_and_its_case_answers(
-    tmp_path: Path, policy: str, reward: float, permission: str
+def test_it_asks_by_acp_and_its_case_answers(
+    tmp_path: Path, name: str, policy: str, reward: float, permission: str
 ) -> None:
     write_case(
         tmp_path,
         f"""
         id: two
         task: {{prompt: "Write it down.", turns: ["Are you sure?"]}}
-        matrix: {{harnesses: [opencode-acp], models: [any]}}
+        matrix: {{harnesses: [{name}], models: [any]}}
         observe: {{interaction: {{policy: {policy}}}}}
         expect: {{pass_threshold: {reward}}}
         graders:
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell('echo "it\'s $((2 + 2))" > answer.txt')) as fake:
-        run = _played("opencode-acp", tmp_path, fake.model, "evals")
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt')) as fake:
+        run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == reward
     assert run.grade.info.get("flags", []) == []
     assert {step.permission for step in run.trace.work if isinstance(step, ToolStep)} == {
         permission
     }
+
+
+def _needs(name: str) -> list[Path]:
+    """Programs of an agent on this machine that want more libraries than a shell has."""
+    if not (program := _PROGRAMS[name]).exists() or name == "codex":
+        return []  # which is linked with all that it needs
+    if name == "opencode":
+        return [program]
+    python = (program.parent / "python").resolve()
+    own = python.parent.parent.glob("lib/python3*/lib-dynload/*.so")
+    return [*own, *program.parent.parent.glob("lib/python3*/site-packages/**/*.so")]
+
+
+@pytest.mark.parametrize("name", ["codex", "opencode", "mini-swe-agent"])
+def test_it_solves_a_case_in_a_container_image(tmp_path: Path, podman: Podman, name: str) -> None:
+    """The image has a shell and libraries: no Node, no Python, nothing of the agent."""
+    root = make_root(tmp_path / "root", needs=_needs(name))
+    podman.add(f"for-{name}:1", root, changes=["WORKDIR /app"])
+    turns = [] if name == "mini-swe-agent" else ["Are you sure?"]
+    write_case(
+        tmp_path,
+        f"""
+        id: boxed
+        task: {{prompt: "Write it down.", turns: {turns}}}
+        container: {{image: "localhost/for-{name}:1", workdir: /app}}
+        matrix: {{harnesses: [{name}], models: [any]}}
+        graders:
+          - {{type: command, cmd: "grep -q 4 answer.txt"}}
+        """,
+    )
+    said = 'cd /app && test ! -e /usr/bin/git && echo "it\'s $((2 + 2))" > answer.txt'
+    with FakeModel(through_shell(said)) as fake:
+        run = _played(name, tmp_path, fake.model, "evals", env=podman.env())
+
+    assert run.reward == 1.0
+    assert run.grade.info.get("flags", []) == []
+    assert {step.call.kind for step in run.trace.work if isinstance(step, ToolStep)} == {"execute"}

@@ -1,4 +1,4 @@
-"""What Codex and OpenCode print, as traces."""
+"""What Codex, OpenCode and Gemini CLI print, as traces."""
 
 from __future__ import annotations
 
@@ -245,10 +245,110 @@ def test_opencode_an_error_before_any_reply_is_a_model_that_never_answered() -> 
     assert opencode(finish("tool-calls"), error).failure == ""
 
 
-# --- Both ----------------------------------------------------------------------------------------
+# --- Gemini CLI ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("line", "name"), [(THREAD, "codex"), (used(), "opencode")])
+def told(kind: str, **fields: Json) -> Json:
+    return {"type": kind, "timestamp": "2026-11-23T02:59:51.771Z", **fields}
+
+
+INIT = told("init", session_id="s", model="m")
+ASKED = told("message", role="user", content="Go.")
+
+
+def piece(text: str) -> Json:
+    return told("message", role="assistant", content=text, delta=True)
+
+
+def uses(call_id: str = "ls__c1", **parameters: Json) -> Json:
+    return told("tool_use", tool_name="ls", tool_id=call_id, parameters=parameters)
+
+
+def gives(call_id: str = "ls__c1", **fields: Json) -> Json:
+    return told("tool_result", tool_id=call_id, **{"status": "success", "output": "a", **fields})
+
+
+def result(tokens: int = 100, **fields: Json) -> Json:
+    stats: Json = {"total_tokens": tokens, "input_tokens": 90, "tool_calls": 1}
+    return told("result", **{"status": "success", "stats": stats, **fields})
+
+
+def gemini(*lines: Json) -> Transcript:
+    return read("gemini-cli", INIT, ASKED, *lines)
+
+
+def test_gemini_a_turn_ends_with_the_first_result() -> None:
+    found = gemini(
+        piece("I "), piece("look."), uses(path="."), uses("ls__c2"), gives("ls__c2"), gives(),
+        piece("Do"), piece("ne."), result(),
+    )  # fmt: skip
+
+    assert [turn.content for turn in turns(found)] == ["I look.", "Done."]
+    assert [turn.model for turn in turns(found)] == ["m", "m"]
+    assert [len(turn.tool_calls) for turn in turns(found)] == [2, 0]
+    first, second = calls(found)
+    assert (first.call.id, first.call.name, first.call.arguments) == ("ls__c1", "ls", {"path": "."})
+    assert all(one.result is not None and one.result.content == "a" for one in (first, second))
+    assert (found.trace.content, found.trace.status, found.trace.stop_reason) == (
+        "Done.", "completed", "done",
+    )  # fmt: skip
+    assert found.totals.tokens == 100
+    assert INCOMPLETE not in found.trace.extra
+
+
+def test_gemini_what_failed_and_what_was_denied() -> None:
+    def failed(kind: str) -> Json:
+        return {"type": kind, "message": f"no: {kind}"}
+
+    found = gemini(
+        uses(), gives(status="error", output=None, error=failed("execution_failed")),
+        uses("b"), gives("b", status="error", output=None, error=failed("policy_violation")),
+        piece("No."), result(),
+    )  # fmt: skip
+
+    assert [step.permission for step in calls(found)] == [None, "denied"]
+    assert [step.extra["error_type"] for step in calls(found)] == [
+        "execution_failed", "policy_violation",
+    ]  # fmt: skip
+    assert all(step.result is not None and step.result.is_error for step in calls(found))
+
+
+def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:
+    found = gemini(piece("One."), result(), INIT, ASKED, piece("Two."), result(11))
+
+    assert [turn.content for turn in turns(found)] == ["One.", "Two."]
+    assert (found.trace.content, found.totals.tokens) == ("Two.", 111)
+
+
+def test_gemini_what_was_cut_off_is_incomplete() -> None:
+    assert "cut off" in str(gemini(piece("I")).trace.extra[INCOMPLETE])
+    assert "cut off" in str(gemini(piece("I"), result(), INIT).trace.extra[INCOMPLETE])
+
+
+def test_gemini_an_error_before_any_reply_is_a_model_that_never_answered() -> None:
+    error = result(0, status="error", error={"type": "Error", "message": "401"})
+    warned = told("error", severity="error", message="empty response")
+
+    assert (gemini(error).failure, gemini(error).trace.status) == ("401", "error")
+    assert gemini(piece("I look."), uses(), error).failure == ""
+    assert gemini(warned, result(0, status="error")).failure == "empty response"
+    assert gemini(warned, piece("Yes."), result()).trace.error is None
+    assert "teleport" in notes(gemini(told("teleport"), result()))
+
+
+# --- All --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (THREAD, "codex"),
+        (used(), "opencode"),
+        (INIT, "gemini-cli"),
+        (uses(), "gemini-cli"),
+        (result(), "gemini-cli"),
+    ],
+)
 def test_a_stream_is_recognised_by_its_content(line: Json, name: str) -> None:
     assert detect(json.dumps(line)) == name
     with pytest.raises(InputError, match=f"is {name}, not atif"):
@@ -262,7 +362,8 @@ _JSON = st.recursive(
 )
 _KINDS = st.sampled_from(
     ["item.completed", "item.started", "turn.completed", "turn.failed", "error", "text",
-     "tool_use", "step_finish", "reasoning", "step_start"]
+     "tool_use", "step_finish", "reasoning", "step_start", "message", "tool_result", "result",
+     "init"]
 )  # fmt: skip
 _NAMES = st.sampled_from(
     ["id", "type", "text", "state", "callID", "tool", "command", "error", "tokens", "status"]
@@ -276,10 +377,10 @@ def test_attack_a_stream_of_any_shape_is_read_or_noted(
 ) -> None:
     lines = [
         {"type": kind, "item": fields, "part": fields, "error": fields, "usage": odd,
-         "sessionID": "s", "timestamp": odd}
+         "sessionID": "s", "timestamp": odd, "stats": fields, "parameters": odd, **fields}
         for kind, fields, odd in entries
     ]  # fmt: skip
-    for name, first in (("codex", THREAD), ("opencode", used())):
+    for name, first in (("codex", THREAD), ("opencode", used()), ("gemini-cli", INIT)):
         text = "\n".join(json.dumps(line) for line in [first, *lines])
         found = read_transcript(text, cast("TraceFormat", name))
         assert found.trace.to_dict()

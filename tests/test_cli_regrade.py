@@ -107,6 +107,55 @@ def test_a_dataset_is_graded_again_by_graders_of_a_file(suite: Path) -> None:
     assert (before["cells"][0]["reward"], after["cells"][0]["reward"]) == (1.0, 0.0)
 
 
+_CHAT = """[
+  {"role": "user", "content": "Which files are there?"},
+  {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"},
+  {"type": "function_call_output", "call_id": "c", "output": "lamp.py"},
+  {"type": "message", "role": "assistant",
+   "content": [{"type": "output_text", "text": "There is lamp.py."}]}
+]"""
+
+
+@pytest.mark.parametrize("data", ["traces", "traces/one.json"])
+def test_a_run_of_traces_is_graded_again_without_them(tmp_path: Path, data: str) -> None:
+    file = tmp_path / "traces" / "one.json"
+    file.parent.mkdir()
+    file.write_text(_CHAT)
+    (tmp_path / "g.yaml").write_text(
+        "- {type: contains, substring: lamp.py}\n- {type: tool_correctness, expected: [execute]}\n"
+    )
+    (tmp_path / "h.yaml").write_text("- {type: tool_correctness, expected: [write]}\n")
+    before = result(tmp_path, "grade", data, "--graders", "g.yaml")
+    file.unlink()
+    same = result(tmp_path, "regrade", "latest", "--graders", "g.yaml")
+    other = result(tmp_path, "regrade", "latest", "--graders", "h.yaml")
+    found = [one["cells"][0] for one in (before, same, other)]
+    assert [cell["reward"] for cell in found] == [1.0, 1.0, 0.0]
+    assert len({cell["case"] for cell in found}) == 1
+    only = assay("regrade", "latest", "--graders", "g.yaml", "--only", "contains", cwd=tmp_path)
+    assert (only.returncode, "--only tool_correctness" in only.stderr) == (2, True)
+
+
+def test_what_was_kept_is_graded_again_and_not_what_a_dataset_says_now(tmp_path: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("response,expected,right\nyes,yes,true\n,no,false\n")
+    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
+    first = result(
+        tmp_path, "grade", "d.csv", "-g", "g.yaml", "--map", "answer=response", "--label", "right"
+    )
+    data.write_text("something else")
+    again = result(tmp_path, "regrade", "latest", "--graders", "g.yaml")
+    (tmp_path / "t.yaml").write_text("- {type: tool_correctness, expected: [write]}\n")
+    refused = assay("regrade", "latest", "--graders", "t.yaml", cwd=tmp_path)
+
+    def told(found: dict[str, Any]) -> list[object]:
+        return [(c["case"], c["reward"], c["notes"], c["file"]) for c in found["cells"]]
+
+    assert told(again) == told(first)
+    assert [c["reward"] for c in again["cells"]] == [1.0, 0.0]
+    assert (refused.returncode, "needs 'trace'" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

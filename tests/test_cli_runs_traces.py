@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from assay.agents.transcripts import read_transcript
-from assay.agents.transcripts.writing import Told, as_atif, as_chat, as_otel
+from assay.agents.transcripts.telling import as_otel
+from assay.agents.transcripts.writing import Told, ToldScore, as_atif, as_chat
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,
@@ -46,7 +47,8 @@ TRACE = Trace(
 )  # fmt: skip
 TOLD = Told(
     id="case", run="r", trace=TRACE, agent="a", model="m", reward=0.5,
-    scores=(("tests", 0.5, "1 of 2"), ("judge", None, "no model")),
+    scores=(ToldScore("tests", 0.5, "1 of 2", "fail"), ToldScore("judge", None, "no", "error")),
+    label="fail",
     began="2026-01-01T00:00:00+00:00",
 )  # fmt: skip
 
@@ -93,7 +95,7 @@ def test_token_ids_leave_with_trajectories_and_messages() -> None:
 def test_what_the_graders_gave_are_events_of_the_outermost_span() -> None:
     text = json.dumps(as_otel(TOLD))
     spans = json.loads(text)["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    assert len({span["spanId"] for span in spans}) == len(spans) == 6
+    assert len({span["spanId"] for span in spans}) == len(spans) == 7
     assert [event["attributes"][0]["value"]["stringValue"] for event in spans[0]["events"]] == [
         "reward", "tests", "judge",
     ]  # fmt: skip
@@ -101,12 +103,11 @@ def test_what_the_graders_gave_are_events_of_the_outermost_span() -> None:
     kinds = [one["value"] for span in spans for one in span["attributes"]
              if one["key"] == "assay.step.type"]  # fmt: skip
     assert [kind["stringValue"] for kind in kinds] == [
-        "agent",
-        "tool",
-        "subagent",
-        "agent",
-        "agent",
-    ]
+        "step", "agent", "tool", "subagent", "agent", "agent",
+    ]  # fmt: skip
+    about = {one["key"]: one["value"] for one in spans[0]["events"][2]["attributes"]}
+    assert about["gen_ai.evaluation.score.label"] == {"stringValue": "error"}
+    assert "error.type" in about
 
 
 def test_a_run_s_traces_leave_in_each_format_and_are_graded_again(tmp_path: Path) -> None:

@@ -10,9 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from assay.agents.transcripts.otlp import sent_spans
 from assay.scoring.graded import Graded
-from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores
+from assay.service.operation import local_desk
+from assay.service.traces import new_spans, receive
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
 from tests.command_line import assay, result
+from tests.otlp import TRACE, agent_spans, otlp_request
 
 ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
 
@@ -123,9 +127,33 @@ def test_a_job_is_shown_cancelled_exported_and_deleted(root: Path) -> None:
     assert found(root, "jobs")["jobs"] == []
 
 
+def test_traces_are_listed_shown_collected_and_deleted(root: Path) -> None:
+    sent = [TRACE, "a" * 32, "b" * 32]
+    with Database.open(root / ".assay") as database:
+        for trace in sent:
+            spans = agent_spans(trace=trace)[: 3 if trace == sent[2] else 4]
+            kept, _ = new_spans(sent_spans(otlp_request(spans)), TraceLimits())
+            receive(local_desk(database, "default"), kept, TraceLimits())
+    listed = [one["id"] for one in found(root, "traces")["traces"]]
+    assert listed == sent[::-1]
+    assert [one["id"] for one in found(root, "traces", "--after", sent[1])["traces"]] == [TRACE]
+    assert "not whole" in assay("traces", "--limit", "1", cwd=root).stdout
+    assert json.loads(assay("traces", "show", TRACE, cwd=root).stdout)["answer"] == "4"
+    assert found(root, "traces", "show", TRACE)["trace"]["whole"] is True
+    assert found(root, "traces", "collect", "new", "--clear")["rows"] == 2
+    assert found(root, "traces", "delete", "--before", "2020-01-01", "--yes") == {"deleted": 0}
+    assert found(root, "traces", "delete", sent[2], "--yes") == {"deleted": [sent[2]]}
+    assert "no traces in project 'default'" in assay("traces", cwd=root).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (("traces", "show", TRACE), f"there is no trace '{TRACE}'"),
+        (("traces", "collect", "new"), "no trace to collect"),
+        (("traces", "collect", "one"), "already a dataset 'one'"),
+        (("traces", "delete", "--yes"), "say which traces"),
+        (("traces", "delete", TRACE, "--before", "7d", "--yes"), "say which traces"),
         (("datasets", "show", "tow"), "did you mean 'two'"),
         (("datasets", "delete", "one"), "--yes"),
         (("datasets", "delete", "two", "none", "--yes"), "no dataset 'none'"),

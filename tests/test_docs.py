@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +17,7 @@ import pytest
 
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
+from tests.client_modes import running
 from tests.command_line import assay
 
 _ROOT = Path(__file__).parent.parent
@@ -60,7 +63,7 @@ def test_a_worked_page_does_what_it_shows(
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
-    with reader.models:
+    with reader.servers:
         for number, step in enumerate(_STEP.finditer(page.read_text("utf-8")), 1):
             language, title, text = step.groups()
             if title:
@@ -78,8 +81,9 @@ class _Reader:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.env: dict[str, str] = {}
-        self.models = contextlib.ExitStack()
-        self._ports: dict[str, str] = {}
+        self.servers = contextlib.ExitStack()
+        self._chosen: dict[str, str] = {}
+        """What a page writes, and what it is here: ports, keys."""
 
     def write(self, name: str, text: str) -> Path:
         file = self.home / name
@@ -91,7 +95,7 @@ class _Reader:
         for step in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
             line, _, output = step.partition("\n")
             said = self._run(shlex.split(self._here(line), comments=True))
-            for chosen, written in self._ports.items():
+            for chosen, written in self._chosen.items():
                 said = said.replace(written, chosen)
             assert _shows(output, said), f"$ {line}\nsays\n{said}\nand not\n{output}"
 
@@ -106,6 +110,15 @@ class _Reader:
                 return ""
             case ["assay", "fake-judge", "--port", port, *answers, "&"]:
                 return self._serve(port, answers[1] if answers else None)
+            case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
+                return self._serve_all(port)
+            case ["python", file]:
+                env = {**os.environ, **self.env}
+                command = [sys.executable, file]
+                done = subprocess.run(
+                    command, cwd=self.home, env=env, capture_output=True, text=True, check=True
+                )
+                return done.stdout
             case ["assay", *arguments]:
                 done = assay(*arguments, cwd=self.home, env=self.env)
                 return done.stdout or done.stderr
@@ -115,12 +128,20 @@ class _Reader:
     def _serve(self, port: str, answers: str | None) -> str:
         script = (self.home / answers).read_text("utf-8").splitlines() if answers else None
         fake = FakeJudge(None if script is None else [json.loads(line) for line in script])
-        self.models.enter_context(fake)
-        self._ports[f"127.0.0.1:{port}"] = fake.root_url.removeprefix("http://")
+        self.servers.enter_context(fake)
+        self._chosen[f"127.0.0.1:{port}"] = fake.root_url.removeprefix("http://")
         return f"serving fake-judge at {fake.base_url} (Ctrl-C ends it)"
 
+    def _serve_all(self, port: str) -> str:
+        server = self.servers.enter_context(running(str(self.home / ".assay")))
+        token = server.key()
+        self._chosen |= {f"127.0.0.1:{port}": server.url.removeprefix("http://")}
+        self._chosen |= {"assay_...": token}
+        said = f"assay listens on {server.url}\nlog in, once: ...\n"
+        return f"{said}the new key:     {token}   (shown this once)"
+
     def _here(self, text: str) -> str:
-        for written, chosen in self._ports.items():
+        for written, chosen in self._chosen.items():
             text = text.replace(written, chosen)
         return text
 

@@ -158,6 +158,26 @@ async def moody():
     yield 1.0
 
 
+@env.state
+def bag():
+    return []
+
+
+@env.tool
+async def put(what: str) -> str:
+    '''Put something in.'''
+    if what == "bomb":
+        raise ValueError("no bombs")
+    bag().append(what)
+    return f"{len(bag())} in the bag"
+
+
+@env.template()
+async def pack():
+    yield "Pack."
+    yield len(bag()) / 4
+
+
 @env.template(max_steps=9)
 async def walled():
     said = yield "Go."
@@ -194,13 +214,34 @@ async def test_actions_are_replayed_where_a_worker_dies(tmp_path: Path) -> None:
                 await walled.grade(Submission(answer="end"))
 
 
+async def test_tools_are_called_where_the_task_is(tmp_path: Path) -> None:
+    file = write_env(tmp_path, _GAME)
+
+    async def packer(run: Run) -> None:
+        assert run.tools["put"].description == "Put something in."
+        both = await asyncio.gather(*(run.call("put", {"what": what}) for what in "ab"))
+        assert [result.content for result in both] == ["1 in the bag", "2 in the bag"]
+        _kill_workers(os.getpid())  # what was packed is packed again
+        assert (await run.call("put", {"what": "bomb"})).is_error
+        assert (await run.call("put", {"what": "c"})).content == "3 in the bag"
+        with pytest.raises(TaskEndedError, match="no tool 'throw'"):
+            await run.call("throw")
+
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        job = await client.task("pack").run(packer)
+        assert job.runs[0].reward == 0.75, str(job)
+        async with client.run("pack") as run:
+            await run.call("put", {"what": "x"})
+        assert run.reward == 0.25
+
+
 async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
     file = write_env(tmp_path, _GAME)
     async with serve(str(file), workers=1) as served, Channel.open(Address(served.url)) as channel:
         await RemoteSession.begin(channel, "walled", {})
         first = await channel.call("tasks.step", {"action": "x", "number": 1})
         assert await channel.call("tasks.step", {"action": "x", "number": 1}) == first
-        with pytest.raises(ChannelError, match="the next action is number 2"):
+        with pytest.raises(ChannelError, match="the next move is number 2"):
             await channel.call("tasks.step", {"action": "y", "number": 1})
         assert (await channel.call("tasks.step", {"action": "y", "number": 2}))[
             "observation"

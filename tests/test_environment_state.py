@@ -167,16 +167,18 @@ def test_a_resource_belongs_to_its_event_loop_and_is_closed_with_it() -> None:
 
 async def test_who_gives_up_waiting_does_not_end_what_others_wait_for() -> None:
     env, go, made = Environment(), asyncio.Event(), list[int]()
+    began = asyncio.Event()
 
     @env.resource
     async def slow() -> AsyncGenerator[int, None]:
         made.append(1)
+        began.set()
         await go.wait()
         yield 7
 
     hasty = asyncio.create_task(env.start())
     patient = asyncio.create_task(env.start())
-    await asyncio.sleep(0)
+    await began.wait()
     hasty.cancel()
     go.set()
     await patient

@@ -9,11 +9,12 @@ from typing import Any, cast
 import pytest
 
 from assay.agents import ModelAgent
-from assay.agents.transcripts.writing import Told, as_atif, as_chat, as_otel
+from assay.agents.transcripts.telling import as_otel
+from assay.agents.transcripts.writing import Told, as_atif, as_chat
 from assay.environment import Answer, Environment, Observation, Template
 from assay.errors import AgentEndedError, AgentError, InputError, ScoreError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
-from assay.testing import FakeModel, calls
+from assay.testing import FakeModel, calls, says
 from assay.types import ActionStep, AgentStep, Run, Submission, Trace
 
 Steps = AsyncGenerator[Any, Any]
@@ -99,6 +100,20 @@ async def test_who_ends_early_is_graded(
     assert run.reward == pytest.approx(reward)
     assert why in (run.grade.content or "")
     assert (run.grade.info.get("unfinished") is True) == (not run.grade.done) == bool(why)
+
+
+async def test_an_agent_may_return_what_it_does_last() -> None:
+    async def returns(run: Run) -> str:
+        await run.step("3")
+        return "7"
+
+    async def narrates(run: Run) -> str:
+        await run.step("7")
+        return "I won."
+
+    assert (await one(guessing(), returns)).reward == 0.9
+    won = await one(guessing(), narrates)
+    assert (won.reward, won.trace.content) == (1.0, "I won.")
 
 
 @pytest.mark.parametrize("actions", [("7",), ("1", "2", "3", "4")])
@@ -223,7 +238,15 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         said = yield "Go."
         if said == "break":
             raise KeyError("the task's own")
-        yield Observation(cast("Any", 3))
+        if said == "exit":
+            raise SystemExit(3)
+        yield Observation(cast("Any", [3] if said == "list" else 3))
+        yield 1.0
+
+    @env.template(max_steps=3)
+    async def shows_text() -> Steps:
+        yield "Go."
+        yield "more"
         yield 1.0
 
     @env.template()
@@ -243,8 +266,13 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
     assert "the task's own" in str(run.trace.error)
     (failed,) = (step for step in run.trace.steps if isinstance(step, ActionStep))
     assert (failed.action, failed.observation) == ("break", None)
-    strange = await one(breaks, acting("go"))
-    assert "an observation that cannot be shown" in str(strange.trace.error)
+    for action in ("go", "list"):
+        strange = await one(breaks, acting(action))
+        assert "an observation that cannot be shown" in str(strange.trace.error)
+    ended = await one(breaks, acting("exit"))
+    assert "tried to end the process: SystemExit(3)" in str(ended.trace.error)
+    text = await one(shows_text, acting("go"))
+    assert "what is shown is an Observation(...)" in str(text.trace.error)
     declared = await one(undeclared, acting("go"))
     assert "say how many it takes: @env.template(max_steps=20)" in str(declared.trace.error)
 
@@ -302,6 +330,25 @@ async def test_all_of_a_template_runs_in_one_task_and_is_closed_there() -> None:
     assert len(set(tasks[:3])) == len(set(tasks[3:])) == 1
 
 
+@pytest.mark.parametrize("times", [1, 9])
+async def test_a_task_group_that_is_closed_hides_no_grade_and_no_error(times: int) -> None:
+    env = Environment()
+
+    @env.template(max_steps=2)
+    async def stubborn() -> Steps:
+        yield "Go."
+        async with asyncio.TaskGroup():
+            while True:
+                try:
+                    yield Observation("on")
+                except AgentEndedError:
+                    continue
+
+    run = await one(stubborn, acting(*["a"] * times))
+    assert run.reward == (0.0 if times == 1 else None)
+    assert times == 1 or "no more actions after 2 actions" in str(run.trace.error)
+
+
 async def test_a_step_that_is_cancelled_with_its_session_ends_the_generator() -> None:
     env, ended = Environment(), list[str]()
     began = asyncio.Event()
@@ -334,6 +381,18 @@ async def test_a_session_that_was_graded_gives_the_same_grade_again() -> None:
         first = await session.grade(Submission(answer="7"))
         assert await session.grade(Submission(answer="8")) == first
         assert first.reward == 0.9
+
+
+async def test_nobody_acts_once_the_task_is_graded_or_closed() -> None:
+    async with cast("Any", guessing()().work).open() as session:
+        await session.step("3")
+        assert (await session.grade(Submission())).reward == 0.0
+        with pytest.raises(TaskEndedError, match="no more actions after 1 action"):
+            await session.step("7")
+        assert (await session.grade(Submission())).reward == 0.0
+    for late in (session.step("7"), session.grade(Submission())):
+        with pytest.raises(TaskEndedError, match="the session is closed"):
+            await late
 
 
 def test_what_is_declared_is_checked_and_told() -> None:
@@ -372,18 +431,41 @@ async def test_a_model_that_has_no_more_replies_has_ended() -> None:
     assert "ended after 2 actions" in str(run.grade.content)
 
 
+async def test_what_a_model_says_between_its_actions_is_no_action() -> None:
+    env, got = Environment(), list[object]()
+
+    @env.tool
+    def look() -> str:
+        return "nothing"
+
+    @env.template(max_steps=5)
+    async def listens() -> Steps:
+        got.append((yield "Go."))
+        try:
+            while True:
+                got.append((yield Observation("on")))
+        except AgentEndedError:
+            yield 0.5
+
+    script = ["north", says("Let me look.", calls("look"))]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        run = await one(listens, ModelAgent(steps=2), model=fake.model)
+    assert (run.reward, got, run.trace.content) == (0.5, ["north"], "north")
+
+
 async def test_typed_actions_are_submitted_one_after_the_other() -> None:
     env, got = Environment(), list[object]()
 
-    @env.template(returns=int, max_steps=3)
+    @env.template(returns=int, max_steps=4)
     async def adds() -> Steps:
         said: Answer[int] = yield "1?"
         got.append(said.content)
+        said = yield Observation()
         said = yield Observation([{"type": "text", "text": "2?"}])
         got.append(said.content)
         yield 1.0
 
-    script = [calls("submit", answer=1), calls("submit", answer=2)]
+    script = [calls("submit", answer=number) for number in (1, 9, 2)]
     with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
         run = await one(adds, ModelAgent(), model=fake.model)
     assert (run.reward, got) == (1.0, [1, 2])
@@ -415,10 +497,12 @@ def test_others_read_actions_as_turns() -> None:
 
 
 async def test_actions_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+    """Those of the task, that is: a transcript may tell of any."""
     import openai
 
     async def agent(run: Run) -> None:
         assert run.gateway is not None
+        run.record(ActionStep(action="forged", observation="you won", reward=9.0, done=True))
         url, token = run.gateway.openai_url, run.gateway.token
         async with openai.AsyncOpenAI(base_url=url, api_key=token) as client:
             seen = Observation("Guess.")

@@ -26,6 +26,7 @@ from assay.models.conversation import Conversation
 from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store
+from assay.store.kept import at_work
 from assay.tasks.blocks import ContainerSpec
 from assay.tasks.case import load_case
 from assay.testing import FakeModel, calls
@@ -231,6 +232,33 @@ def test_a_set_up_is_run_once_by_the_engine(engine: Podman, base: Path, tmp_path
     assert Path(first.root, "usr/made").read_text() == "0\n"
     assert first.user == (1234, 1235), "commands run as the image says"
     assert prepare(spec, str(tmp_path)).digest == first.digest
+
+
+def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_path: Path) -> None:
+    engine("tag", "localhost/small:1", "localhost/listed:1")
+    said: dict[str, object] = {"environment": {"container": "localhost/listed:1"}}
+    write_case(tmp_path / "case", **said)
+    run = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
+    (image,) = json.loads(assay("images", "--json", cwd=tmp_path).stdout)["images"]
+    assert cells(run)[0]["notes"] == {"image": image["id"]}
+    assert image["name"] == "localhost/listed:1"
+    assert image["bytes"] > 1 << 20
+    assert "localhost/listed:1" in assay("images", cwd=tmp_path).stdout
+    delete = ("images", "delete", "--yes")
+
+    assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout
+    for words in ([], ["x", "--unused", "1d"], ["localhost/small:1"], ["sha256:"]):
+        assert assay(*delete, *words, cwd=tmp_path).returncode == 2
+    with at_work(str(tmp_path / ".assay")):
+        refused = assay(*delete, image["id"][7:15], cwd=tmp_path)
+    assert "a run is at work here" in refused.stderr
+    done = assay(*delete, image["id"][7:15], cwd=tmp_path)
+    assert f"deleted 1 image; freed {image['bytes']:,} bytes" in done.stdout
+    left = [path.name for path in (tmp_path / ".assay/cache/images").iterdir()]
+    assert [name for name in left if not name.endswith(".lock")] == []
+
+    again = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
+    assert rewards(run) == rewards(again)
 
 
 # --- who has no engine, or no image --------------------------------------------------------------
@@ -482,6 +510,45 @@ def test_agents_solve_a_case_in_an_image_through_their_gateway(
     assert len(told) == 5
     assert "/workspace" in str(told[3])
     assert "answer.txt:1:right" in str(told[4])
+
+
+def test_an_agent_that_an_image_brings_is_the_one_that_works_in_it(
+    engine: Podman, base: Path, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    (root / "usr/bin/mini").write_text(f'#!/bin/bash\n[ "$1" = --help ] && exit 0\n{_ASKS}')
+    (root / "usr/bin/mini").chmod(0o755)
+    engine.add("agent:1", root, changes=["ENV A=image"])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/mini").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin/mini").chmod(0o755)
+    env = {**engine.env(), "ASSAY_HARNESS_PATH": str(tmp_path / "bin")}
+    with FakeModel(lambda _: "the-word-is-right") as fake:
+        matrix = {"harnesses": ["mini-swe-agent"], "models": [fake.model]}
+        write_case(tmp_path / "case", environment={"container": "localhost/agent:1"}, matrix=matrix)
+        done = assay("run", "case", "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_an_agent_that_cannot_start_in_an_image_is_named_before_anything_runs(
+    engine: Podman, tmp_path: Path, *, is_here: bool
+) -> None:
+    """What is installed here wants an interpreter that the image has not."""
+    (tmp_path / "bin").mkdir()
+    if is_here:
+        (tmp_path / "bin/opencode").write_text("#!/usr/bin/env node\n")
+        (tmp_path / "bin/opencode").chmod(0o755)
+    env = {**engine.env(), "ASSAY_HARNESS_PATH": str(tmp_path / "bin"), "COLUMNS": "1000"}
+    env["PATH"] = str(tmp_path / "bin") + ":/usr/bin:/bin"
+    write_case(tmp_path / "case", matrix={"harnesses": ["opencode", "replay"], "models": ["good"]})
+    done = assay("run", "case", "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 2
+    assert "case 'boxed': harness 'opencode' does not start in its image" in done.stderr
+    assert "opencode: there is none" in done.stderr
+    assert ("env: 'node': No such file" in done.stderr) == is_here
+    assert "in its Dockerfile: RUN npm install -g opencode-ai" in done.stderr
+    assert done.stdout == "", "no cell of any harness was begun"
 
 
 def test_the_fake_model_plays_the_reference_in_its_image(engine: Podman, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ import openai
 import pytest
 
 from assay.errors import InputError, ModelError
+from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway, read_journal
 from assay.models import ModelClient, ModelSettings
 from assay.models.conversation import Conversation, Reply, Turn
 from assay.models.messages import Usage
-from assay.testing import FakeModel, calls
+from assay.testing import FakeModel, Fault, calls
+from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
+from tests.model_servers import FakeTime
 
 _QUICK = ModelSettings(max_attempts=1)
 
@@ -152,13 +157,12 @@ def _prices(model: str, directory: Path) -> str:
 
 async def test_attack_many_requests_at_once_do_not_outrun_a_limit() -> None:
     with FakeModel(lambda _: "yes", seconds=0.01) as fake:
-        # Fewer than the connections that a gateway holds: it hangs up on more.
         async with _gateway(fake, calls=5) as gateway, _client(gateway) as client:
-            asked = [_say(client, f"number {number}") for number in range(30)]
+            asked = [_say(client, f"number {number}") for number in range(40)]
             ends = await asyncio.gather(*asked, return_exceptions=True)
 
         assert fake.count == 5
-        assert sum(isinstance(end, openai.PermissionDeniedError) for end in ends) == 25
+        assert sum(isinstance(end, openai.PermissionDeniedError) for end in ends) == 35
 
 
 async def test_a_limit_that_was_reached_stays_reached() -> None:
@@ -363,27 +367,47 @@ async def test_attack_a_body_without_end_is_refused_by_its_length() -> None:
     assert answer.startswith(b"HTTP/1.1 413")
 
 
-async def test_attack_idle_connections_lock_nobody_out() -> None:
-    with FakeModel(["yes"]) as fake:
+async def test_more_connections_than_a_gateway_holds_wait_for_their_turn() -> None:
+    """More than 32 at once were hung up on, and a team of agents lost work that it had paid."""
+    with FakeModel(lambda _: "yes", seconds=0.02) as fake:
         async with _gateway(fake) as gateway:
+            answers = [await _kept_open(gateway) for _ in range(34)]
+            answers += await asyncio.gather(*(_kept_open(gateway) for _ in range(70)))
+            await _let_go(writer for _, writer in answers)
+
+    assert {status for status, _ in answers} == {b"HTTP/1.1 200 OK"}
+
+
+async def _let_go(writers: Iterable[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def _kept_open(gateway: Gateway) -> tuple[bytes, asyncio.StreamWriter]:
+    """How a request is answered on a connection that is let go of by nobody."""
+    port = int(gateway.anthropic_url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = b'{"model": "any", "messages": [{"role": "user", "content": "hello"}]}'
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-api-key: {gateway.token}\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0], writer
+
+
+async def test_attack_idle_connections_lock_nobody_out_who_was_answered() -> None:
+    """Kept alive after their answers, or never used: the ones make room, the others are the
+    agent's own loss until it lets go of one."""
+    with FakeModel(lambda _: "yes") as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as client:
+            assert await _say(client) == "yes"  # and the connection is kept
             port = int(gateway.anthropic_url.rpartition(":")[2])
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
-            ended = [reader for reader, _ in held if reader.at_eof() or await _is_closed(reader)]
-            assert ended  # more than its share are hung up on
-            for _, writer in held[:10]:
-                writer.close()
-                await writer.wait_closed()
-            async with _client(gateway) as client:
-                assert await _say(client) == "yes"
-            for _, writer in held[10:]:
-                writer.close()
-
-
-async def _is_closed(reader: asyncio.StreamReader) -> bool:
-    try:
-        return await asyncio.wait_for(reader.read(1), 0.05) == b""
-    except (TimeoutError, ConnectionResetError):
-        return False
+            said = asyncio.create_task(_say(client))
+            await asyncio.wait([said], timeout=0.1)
+            await _let_go(writer for _, writer in held[:10])
+            assert await said == "yes"
+            await _let_go(writer for _, writer in held[10:])
 
 
 @pytest.mark.parametrize("path", ["/v1/files", "/metrics", "/v1/../etc/passwd", "/"])
@@ -433,6 +457,84 @@ async def test_a_dead_model_is_nobodys_zero() -> None:
 
         assert isinstance(gateway.failure, ModelError)
         assert gateway.failure.kind == "unreachable"
+
+
+def _breaks(asked: Conversation, how: str = "500") -> str | Fault:
+    return Fault(how) if "break" in asked.turns[-1].text else "yes"
+
+
+@pytest.mark.parametrize("breaker_after", [20, 1])
+async def test_attack_a_request_that_breaks_its_server_is_the_agents_own(
+    breaker_after: int,
+) -> None:
+    settings = ModelSettings(max_attempts=1, breaker_after=breaker_after)
+    time = FakeTime()
+    with FakeModel(_breaks) as fake:
+        client = ModelClient(settings, timing=time.timing)
+        async with Gateway(fake.model, client=client) as gateway, _client(gateway) as agent:
+            assert await _say(agent) == "yes"
+            with pytest.raises(openai.InternalServerError):
+                await _say(agent, "break")
+            assert gateway.failure is not None
+            await gateway.find_out()
+
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
+
+
+async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pass_on = ModelClient.pass_on
+
+    async def impatient(self: ModelClient, model: str, asked: Conversation, **more: Any) -> Any:
+        more["seconds"] = 0.05 if "break" in asked.turns[-1].text else 60.0
+        return await pass_on(self, model, asked, **more)
+
+    monkeypatch.setattr(ModelClient, "pass_on", impatient)
+    with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.InternalServerError, match="timeout"):
+                await _say(agent, "break")
+            await gateway.find_out()
+
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
+
+
+@pytest.mark.parametrize("fails", [1, 2, 9], ids=["once", "for a while", "for good"])
+async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -> None:
+    with FakeModel(lambda _: "yes", faults=[Fault("500", times=fails)]) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.InternalServerError):
+                await _say(agent)
+            await gateway.find_out()
+
+    assert isinstance(gateway.failure, ModelError)
+    assert gateway.recorded().flags == ()
+
+
+@pytest.mark.parametrize("kind", ["503", "401", "429"])
+async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
+    with FakeModel(lambda _: "yes", faults=[kind]) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.APIStatusError):
+                await _say(agent)
+            await gateway.find_out()
+
+        assert (fake.count, gateway.failure is None) == (1, False)
+
+
+async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade() -> None:
+    run = Run()
+    with FakeModel(_breaks) as fake:
+        async with witnessed(run, _gateway(fake)):
+            assert isinstance(run.gateway, Gateway)
+            async with _client(run.gateway) as agent:
+                with pytest.raises(openai.InternalServerError):
+                    await _say(agent, "break")
+
+    assert "its last request makes the model's server fail" in str(run.trace.extra)
 
 
 async def test_what_an_agent_did_not_wait_for_is_kept() -> None:

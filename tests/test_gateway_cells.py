@@ -344,7 +344,9 @@ async def test_attack_a_transcript_made_to_be_compared_for_ever(
     ]
 
 
-def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", ["cut", "no beginning"])
+def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path, harm: str) -> None:
+    """As far as its journal is whole: one that a full disk had cut blocked report and resume."""
     asked = threading.Event()
 
     async def answer(conversation: Conversation) -> object:
@@ -373,11 +375,19 @@ def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path) -> None
         assert asked.wait(60)
         run.send_signal(signal.SIGKILL)
         run.wait()
+        (journal,) = (tmp_path / ".assay").glob("wire/*/*.jsonl")
+        lines = journal.read_bytes().splitlines(keepends=True)
+        assert len(lines) == 4
+        at = {"cut": 3, "no beginning": 0}[harm]
+        lines[at] = lines[at][:30] + lines[at]
+        journal.write_bytes(b"".join(lines))
 
         told = assay("report", "latest", "--case", "sum", cwd=tmp_path)
 
-    assert "interrupted: assay ended while the agent worked" in told.stdout
-    assert "echo 4 > answer.txt" in told.stdout
+    is_told = harm != "no beginning"  # whose cell it was
+    assert ("interrupted: assay ended while the agent worked" in told.stdout) == is_told
+    assert ("echo 4 > answer.txt" in told.stdout) == is_told
+    assert ("more passed than can be read" in told.stdout) == (harm == "cut")
     assert not list((tmp_path / ".assay").glob("wire/*"))
 
     with FakeModel(through_shell("echo 4 > answer.txt")) as again:
@@ -385,4 +395,4 @@ def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path) -> None
         file.write_text(file.read_text().replace(fake.model, again.model))
         done = assay("run", "evals", cwd=tmp_path)
 
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr

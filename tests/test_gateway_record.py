@@ -29,6 +29,7 @@ from assay.models.conversation import (
 )
 from assay.models.messages import Usage
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
+from tests.children import alone
 
 _SHELL = Tool(name="bash", schema={"type": "object"})
 
@@ -78,6 +79,39 @@ def test_a_conversation_is_told_once_however_often_it_is_sent() -> None:
     assert tool.result.content == "a.py"
     assert found.trace.content == "Done."
     assert (found.usage.prompt_tokens, found.usage.cost_usd, found.flags) == (20, 1.0, ())
+
+
+def test_a_conversation_written_down_as_before_costs_no_digests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder, said = Recorder(), [_TASK]
+    digested: list[Turn] = []
+    digest = record._digest
+
+    def counted(turn: Turn) -> str:
+        digested.append(turn)
+        return digest(turn)
+
+    monkeypatch.setattr(record, "_digest", counted)
+    for number in range(50):
+        thought = Thought(f"number {number}")  # which no agent sends back
+        called = _calls(f"ls {number}", f"c{number}")
+        _reply(recorder, _ask(recorder, *said), Turn("assistant", (thought, *called.parts)))
+        said += [called, _result("x" * 9, f"c{number}")]
+
+    assert digested == [_TASK]
+    assert len(recorder.recorded().trace.steps) == 101
+
+
+@pytest.mark.parametrize("space", [" ", "  "])
+def test_attack_a_turn_padded_later_is_not_held(space: str) -> None:
+    recorder = Recorder()
+    begun, told = Turn.of("user", "mend it"), Turn.of("user", f"mend{space}it")
+    _reply(recorder, _ask(recorder, begun), _DONE)
+    _ask(recorder, told, _DONE, Turn.of("user", "more"))
+
+    assert [one.turn for one in recorder._lines[0].turns][:2] == [begun, _DONE]
+    assert len(recorder._lines) == 1
 
 
 def test_a_request_that_is_repeated_adds_nothing() -> None:
@@ -193,7 +227,7 @@ def test_attack_conversations_without_number_are_not_compared_with_each_other(
     compared: list[int] = []
     in_common = record._in_common
 
-    def counted(known: Sequence[str], given: Sequence[str]) -> int:
+    def counted(known: Sequence[record._Said], given: Sequence[record._Said]) -> int:
         compared.append(1)
         return in_common(known, given)
 
@@ -218,6 +252,33 @@ def test_everything_that_had_passed_is_there_after_a_kill(tmp_path: Path) -> Non
     assert read_journal(journal) == recorder.recorded()
     journal.write_bytes(whole[:-20])  # the last line was not written to its end
     assert _steps(read_journal(journal).trace) == ["Step", "AgentStep", "ToolStep"]
+
+
+def test_a_disk_that_is_full_takes_no_half_of_an_entry() -> None:
+    """Once there was room again, the next entry went on in the same line."""
+    alone(
+        """
+        import resource, signal, tempfile
+        from pathlib import Path
+        from assay.errors import StoreError
+        from assay.gateway.journal import append
+
+        place = tempfile.TemporaryDirectory()
+        file = Path(place.name, "wire.jsonl")
+        append(file, b"1" * 99 + b"\\n")
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150, most))
+        try:
+            append(file, b"2" * 99 + b"\\n")
+        except StoreError:
+            pass
+        else:
+            raise AssertionError
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        append(file, b"3" * 99 + b"\\n")
+        assert file.read_bytes() == b"1" * 99 + b"\\n" + b"3" * 99 + b"\\n"
+        """
+    )
 
 
 def test_a_journal_that_was_tampered_with_is_refused(tmp_path: Path) -> None:

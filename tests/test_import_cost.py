@@ -16,6 +16,7 @@ import pytest
 
 import assay
 from assay.cli.main import _COMMANDS, _function
+from tests.children import alone
 
 HEAVY = ["pydantic", "rich", "typer", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "zstandard"]
 LATE = ["sqlite3", "asyncio", "subprocess", "difflib", "tempfile"]
@@ -52,6 +53,20 @@ def test_importing_a_light_room_loads_no_package_of_others(room: str) -> None:
 
 def test_an_environment_loads_no_package_before_a_type_is_checked() -> None:
     assert foreign(loaded_by("from assay import Environment, Task, Taskset")) == set()
+
+
+def test_a_transcript_loads_the_reader_of_its_own_format() -> None:
+    code = """
+        import sys
+        import assay.agents.transcripts as package
+        found = [[name for name in sys.modules if "transcripts." in name]]
+        line = '{"type": "thread.started", "thread_id": "t"}'
+        package.read_transcript(line, "codex")
+        found.append([name for name in sys.modules if "transcripts." in name])
+        readers = {"codex", "claude_code", "otel", "inspect_log", "provider", "atif"}
+        print([sorted(readers & {name.rpartition(".")[2] for name in names}) for names in found])
+    """
+    assert alone(code) == "[[], ['codex']]\n"
 
 
 def test_names_are_loaded_when_first_used() -> None:

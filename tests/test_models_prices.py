@@ -11,8 +11,10 @@ import pytest
 
 from assay.errors import InputError
 from assay.models import EndpointSettings, ModelClient, ModelSettings, prices
+from assay.models.anthropic_wire import usage_of
 from assay.models.messages import Message, Request, Usage
 from assay.models.prices import Price, Prices
+from assay.scoring.json_safe import Json
 
 USAGE = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)
 
@@ -90,6 +92,44 @@ def test_a_long_request_is_dearer_from_its_first_token() -> None:
     assert TABLE.cost("long", Usage(input_tokens=200_001, output_tokens=0)) == pytest.approx(
         0.4, rel=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("kept", "dollars"),
+    [
+        ({"cache_creation_input_tokens": 400}, 500 * 2 + 100 * 0.5 + 400 * 2.5),
+        (
+            {
+                "cache_creation_input_tokens": 400,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 100,
+                    "ephemeral_1h_input_tokens": 300,
+                },
+            },
+            500 * 2 + 100 * 0.5 + 100 * 2.5 + 300 * 4,
+        ),
+        (
+            {"cache_creation": {"ephemeral_1h_input_tokens": 400}},
+            500 * 2 + 100 * 0.5 + 400 * 4,
+        ),
+        (  # parts that are more than their sum
+            {
+                "cache_creation_input_tokens": 400,
+                "cache_creation": {"ephemeral_1h_input_tokens": 90_000},
+            },
+            500 * 2 + 100 * 0.5 + 400 * 4,
+        ),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": -4}}, 500 * 2 + 100 * 0.5),
+        ({}, 500 * 2 + 100 * 0.5),
+    ],
+)
+def test_what_anthropic_keeps_is_dearer_than_what_it_reads(
+    kept: dict[str, Json], dollars: float
+) -> None:
+    usage = usage_of(
+        {"input_tokens": 500, "cache_read_input_tokens": 100, "output_tokens": 0, **kept}
+    )
+    assert TABLE.cost("judge-5", usage) == pytest.approx(dollars / 1_000_000)
 
 
 def test_a_model_asked_for_once_is_remembered_in_bounded_memory() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -188,7 +189,8 @@ def test_tokens_are_counted_alike() -> None:
     expected = Usage(input_tokens=10, cached_tokens=4, output_tokens=5, reasoning_tokens=2)
     assert openai is not None
     assert anthropic is not None
-    assert openai.usage == anthropic.usage == expected
+    assert openai.usage == expected
+    assert anthropic.usage == replace(expected, stored_tokens=1)
 
 
 @pytest.mark.parametrize("tokens", [-5, True, 1e9, 10**12, "7", None, [1]])

@@ -315,7 +315,14 @@ def test_a_reply_is_read_as_it_was_written() -> None:
         turn=Turn("assistant", parts),
         stop="tool",
         model="m",
-        usage=Usage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
+        usage=Usage(
+            input_tokens=9,
+            cached_tokens=1,
+            output_tokens=2,
+            reasoning_tokens=1,
+            stored_tokens=2,
+            stored_hour_tokens=3,
+        ),
         id="r",
         stopped="tool_use",
     )

@@ -15,7 +15,7 @@ from assay.models.protocols.fields import decode_body
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import json_values
 
-_NAMES: list[Protocol] = ["chat", "responses", "anthropic"]
+_NAMES: list[Protocol] = ["chat", "responses", "anthropic", "google"]
 _KINDS = [
     "message_start",
     "content_block_start",
@@ -35,6 +35,13 @@ _KINDS = [
 _KEYS = st.sampled_from(
     [
         "choices",
+        "candidates",
+        "parts",
+        "functionCall",
+        "functionResponse",
+        "thoughtSignature",
+        "finishReason",
+        "usageMetadata",
         "usage",
         "error",
         "response",

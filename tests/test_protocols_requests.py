@@ -22,12 +22,14 @@ from assay.models.conversation import (
 from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 
-_NAMES: list[Protocol] = ["chat", "responses", "anthropic"]
+_NAMES: list[Protocol] = ["chat", "responses", "anthropic", "google"]
 _GRAMMAR: dict[str, Json] = {"type": "grammar", "syntax": "lark", "definition": "start: x"}
 
 
 def _asked(name: Protocol, **changes: Any) -> Conversation:
     own: dict[str, Json] = {"type": "search_20250101", "name": "search", "protocol": name}
+    if name == "google":
+        own = {"search": {"type": "search_20250101"}, "protocol": name}
     known = Conversation(
         model="m",
         turns=(
@@ -128,7 +130,7 @@ _CITATIONS: dict[Protocol, dict[str, Json]] = {
 }
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", _CITATIONS)
 def test_only_citations_in_its_own_form_are_given_back(name: Protocol) -> None:
     codec = codec_of(name)
     text = Text("So.", tuple(_CITATIONS.values()))
@@ -211,10 +213,16 @@ def test_other_ways_to_say_the_same_to_chat() -> None:
         ("anthropic", {"system": 3}),
         ("anthropic", {"tool_choice": {"type": "maybe"}}),
         ("anthropic", {"max_tokens": 0}),
+        ("google", {"model": ""}),
+        ("google", {"systemInstruction": 3}),
+        ("google", {"contents": [{"parts": ["x"]}]}),
+        ("google", {"generationConfig": {"maxOutputTokens": 0}}),
+        ("google", {"generationConfig": {"stopSequences": [3]}}),
     ],
 )
 def test_what_no_server_takes_is_refused(name: Protocol, changed: dict[str, Json]) -> None:
     body: dict[str, Json] = {"model": "m", "messages": _SAY, "input": "x", "max_tokens": 9}
+    body["contents"] = [{"parts": [{"text": "x"}]}]
     codec = codec_of(name)
     codec.read_request(body)
     with pytest.raises(ProtocolError) as error:

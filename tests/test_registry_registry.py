@@ -315,6 +315,8 @@ async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
     assert report.warnings == (
         "grader 'files' needs 'workspace', which rows do not have: they cannot be graded",
     )
+    trace = definition("declared", graders=({"type": "trace", "max_tool_calls": 1},))
+    assert (await registry.validate(trace)).warnings == (), "a row may have one"
     signed = definition(
         "external_endpoint", url="http://a.com", secret_env="ASSAY_SECRET_X", auth="hmac"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -41,6 +42,39 @@ def test_ctrl_c_while_bubblewrap_sets_up_leaves_no_command(monkeypatch: pytest.M
         with pytest.raises(KeyboardInterrupt):
             run_command_sync(["/bin/sh", "-c", 'exec "$@"', "sh", "sleep", mark], workspace=None)
     assert living(mark) == []
+
+
+def test_a_supervisor_killed_while_bubblewrap_sets_up_leaves_no_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the kernel short of memory, say: the command ran on without any limit, for ever."""
+    mark = marker()
+    pids: list[int] = []
+    moment = 0.0
+    ordered = FORK_SERVER._order
+
+    def order(numbers: list[int], passed: list[int]) -> int:
+        pids.append(ordered(numbers, passed))
+        return pids[-1]
+
+    def killed(*_: object, **__: object) -> str:
+        time.sleep(moment)
+        os.kill(pids[-1], signal.SIGKILL)
+        return "done"
+
+    monkeypatch.setattr(FORK_SERVER, "_order", order)
+    monkeypatch.setattr(assay.sandbox.run, "follow", killed)
+    for step in range(60):
+        moment = step / 4000
+        with pytest.raises(SandboxError, match="supervisor of a sandboxed command died"):
+            run_command_sync(["/bin/sh", "-c", 'exec "$@"', "sh", "sleep", mark], workspace=None)
+    deadline = time.monotonic() + 5
+    while living(mark) and time.monotonic() < deadline:
+        time.sleep(0.01)  # the kernel kills them, and needs a moment
+    left = living(mark)
+    for pid in left:
+        os.kill(int(pid), signal.SIGKILL)
+    assert left == []
 
 
 def test_ctrl_c_between_an_order_and_its_answer() -> None:

@@ -21,13 +21,14 @@ from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
     import openai  # noqa: TC004 - imported by a fixture
+    from google import genai  # noqa: TC004 - imported by a fixture
 
 
 @pytest.fixture(autouse=True, scope="module")
 def importing() -> None:
     """Seconds, for those who only collect, too."""
-    for name in ("anthropic", "openai"):
-        globals()[name] = importlib.import_module(name)
+    for name in ("anthropic", "openai", "google.genai"):
+        globals()[name.removeprefix("google.")] = importlib.import_module(name)
 
 
 _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"command": {"type": "string"}}}
@@ -106,6 +107,36 @@ def test_anthropics_client_gets_calls_streamed_and_whole() -> None:
         assert one.content[3].input == {"command": "pwd"}
         assert one.stop_reason == "tool_use"
         assert one.usage.output_tokens > 0
+
+
+def test_googles_client_gets_calls_streamed_and_whole() -> None:
+    shell = genai.types.FunctionDeclaration(name="bash", parameters_json_schema=_SCHEMA)
+    config: Any = {
+        "tools": [genai.types.Tool(function_declarations=[shell])],
+        "automatic_function_calling": {"disable": True},
+    }
+    with (
+        FakeModel([_TURN, _TURN]) as fake,
+        genai.Client(
+            api_key=fake.environment()["GEMINI_API_KEY"],
+            http_options={"base_url": fake.environment()["GOOGLE_GEMINI_BASE_URL"]},
+        ) as client,
+    ):
+        asked: Any = {"model": "m", "contents": "Go", "config": config}
+        whole: Any = client.models.generate_content(**asked)
+        chunks: list[Any] = list(client.models.generate_content_stream(**asked))
+        kinds = [conversation.is_streamed for conversation in fake.conversations]
+    assert kinds == [False, True]
+    parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts]
+    for each in (whole.candidates[0].content.parts, parts):
+        assert "".join(part.text or "" for part in each if not part.thought) == "Both."
+        assert any(part.thought and part.text for part in each)
+        called = [part.function_call for part in each if part.function_call]
+        assert [call.args for call in called] == [{"command": "ls"}, {"command": "pwd"}]
+        assert len({call.id for call in called}) == 2
+    assert chunks[-1].usage_metadata == whole.usage_metadata
+    assert whole.usage_metadata.thoughts_token_count == 4
+    assert [tool.name for tool in fake.conversations[0].tools] == ["bash"]
 
 
 def test_openais_responses_follow_a_reply_that_is_held_here() -> None:

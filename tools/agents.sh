@@ -17,20 +17,20 @@ has_podman || echo "podman and runc are missing: tests of container images are s
 .venv/bin/python -m bench.peers hud ||
   echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2
 
-codex=0.169.0 opencode=1.18.33 mini=2.4.6
+codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6
 place=.tools/agents
 stamp=$place/.set-up
 
-[ "$(cat "$stamp" 2>/dev/null)" != "$codex $opencode $mini" ] || exit 0
+[ "$(cat "$stamp" 2>/dev/null)" != "$codex $opencode $gemini $mini" ] || exit 0
 if command -v npm >/dev/null 2>&1; then
   mkdir -p "$place"
   echo '{"private": true}' >"$place/package.json"
   npm install --prefix "$place" --no-audit --no-fund --loglevel=error --ignore-scripts \
-    "@openai/codex@$codex" "opencode-ai@$opencode" >/dev/null &&
+    "@openai/codex@$codex" "opencode-ai@$opencode" "@google/gemini-cli@$gemini" >/dev/null &&
     (cd "$place/node_modules/opencode-ai" && node postinstall.mjs >/dev/null) ||
-    { echo "Codex and OpenCode could not be installed: their tests are skipped" >&2; exit 0; }
+    { echo "Codex, OpenCode and Gemini CLI could not be installed: their tests are skipped" >&2; exit 0; }
 else
-  echo "npm is missing: tests of Codex and OpenCode are skipped; apt-get install npm" >&2
+  echo "npm is missing: tests of agents that it installs are skipped; apt-get install npm" >&2
 fi
 uv=$(command -v uv || echo .tools/bin/uv)
 "$uv" venv --quiet --clear --python .venv/bin/python "$place/mini"
@@ -38,4 +38,4 @@ uv=$(command -v uv || echo .tools/bin/uv)
 "$uv" pip install --quiet --compile-bytecode --python "$place/mini/bin/python" \
   "mini-swe-agent==$mini" mcp ||
   { echo "mini-SWE-agent could not be installed: its test is skipped" >&2; exit 0; }
-echo "$codex $opencode $mini" >"$stamp"
+echo "$codex $opencode $gemini $mini" >"$stamp"

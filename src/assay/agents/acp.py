@@ -54,6 +54,7 @@ _STOPS: Mapping[str, StopReason] = {
     "max_turn_requests": "max_steps",
 }
 _ENDED = ("completed", "failed")
+_SHOWN = ("title", "content", "locations")
 
 
 class Conversed(Exception):  # noqa: N818 - it is no error of ours
@@ -169,7 +170,8 @@ class _Listener:
         from acp.schema import AllowedOutcome, DeniedOutcome
 
         del session_id, more
-        draft = self._take(_plain(tool_call, self._notes))
+        told = _plain(tool_call, self._notes)
+        draft = self._take(told)
         given = [_plain(option, self._notes) for option in options]
         call = draft.call
         decided = await answer(
@@ -177,7 +179,8 @@ class _Listener:
             Question(
                 title=call.name,
                 kind=call.kind or "other",
-                arguments=dict(call.arguments),
+                # Some agents tell no arguments, and what they show says what will be done.
+                arguments=dict(call.arguments) or {k: told[k] for k in _SHOWN if told.get(k)},
                 options=[_option(option) for option in given],
                 task=self._task,
             ),

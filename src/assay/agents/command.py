@@ -14,8 +14,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from assay.agents.transcripts import MOST_BYTES, Transcript, read_transcript
+from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.frozen import frozen
 from assay.gateway import Gateway
@@ -28,6 +29,9 @@ from assay.tasks.interaction import Interaction
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, Step
+
+if TYPE_CHECKING:
+    from assay.agents.transcripts import Transcript
 
 __all__ = ["CommandAgent"]
 
@@ -98,6 +102,10 @@ class CommandAgent:
         own: dict[str, str] = {}
         if gateway is not None:
             own = {**gateway.environment(address), _MODEL: _name_of(run.model)}
+        if run.told is not None and run.trace_id:  # what it exports itself is part of the same
+            from assay.agents.transcripts.telling import root_id
+
+            own["TRACEPARENT"] = f"00-{run.trace_id}-{root_id(run.trace_id)}-01"
         env = {**workspace.env, **own, **self.spec.env, **self._passed()}
         workspace = replace(workspace, env=env)
         await self._require_program(lines[0], workspace, mounts)
@@ -220,6 +228,8 @@ class CommandAgent:
         run.tokens, run.cost_usd = found.totals.tokens, found.totals.cost_usd
 
     async def _record_transcript(self, result: CommandResult, run: Run) -> None:
+        from assay.agents.transcripts import read_transcript
+
         assert self.spec.trace is not None
         ending = _ending(result)
         try:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.agents.simulated_user import Exchange, next_message
-from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool
+from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool, offered_tool
 from assay.agents.typed_answer import SUBMIT, TypedAnswer
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, nearest
@@ -141,7 +141,8 @@ class ModelAgent:
         if not isinstance(task.work, Terms):
             return self
         returns = task.work.returns if self.returns is None else self.returns
-        return replace(self, returns=returns, mcp={**task.work.mcp, **self.mcp})
+        network = self.network or getattr(task.work, "network", False) is True
+        return replace(self, returns=returns, network=network, mcp={**task.work.mcp, **self.mcp})
 
     def for_case(self, case: Case) -> ModelAgent:
         """The agent with what a case says of its own: its limits, its turns, its MCP servers.
@@ -229,6 +230,7 @@ class ModelAgent:
             for one in self.tools
             if not isinstance(one, str)
         ]
+        found += [offered_tool(one, seconds=self.tool_seconds) for one in run.tools.values()]
         async with AsyncExitStack() as stack:
             if self.mcp:
                 from assay.agents.mcp import served_tools
@@ -269,12 +271,20 @@ class _Work:
         self._replies = 0
         self._malformed = 0
         self._exchanges: list[Exchange] = []
+        self._acted: str | None = None  # in a task of several steps
         self._said = ""  # by the model since the user last spoke
 
     async def go(self) -> None:
         """Work until there is nothing more to do, or no more of it may be done."""
-        trace = self._run.trace
         self._tell_instructions()
+        try:
+            await self._go()
+        finally:
+            if self._acted is not None:  # what it said since then is no action
+                self._run.trace.content = self._acted
+
+    async def _go(self) -> None:
+        trace = self._run.trace
         said = self._run.prompt_text
         scripted = iter(self._agent.turns)
         for number in itertools.count():
@@ -284,7 +294,8 @@ class _Work:
                 return
             self._exchanges.append(Exchange(said, self._said))
             if self._run.max_steps > 1:
-                seen = await self._run.step(self._said)
+                self._acted = self._said
+                seen = await self._run.step(self._acted)
                 if seen.done:
                     trace.stop_reason = "done"
                     return
@@ -331,7 +342,7 @@ class _Work:
 
     def _see(self, seen: Observation) -> str:
         """Show the model what came of its action, which the run has recorded; as text."""
-        asked: Json = {"role": "user", "content": seen.content}
+        asked: Json = {"role": "user", "content": seen.content or "(nothing)"}
         turns = _prompt(Run(prompt=[asked]))
         self._turns += turns
         return "\n\n".join(turn.text for turn in turns)

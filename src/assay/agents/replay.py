@@ -21,7 +21,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay.agents.transcripts import MOST_BYTES, detect, read_transcript
+from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
 from assay.graders.usage import OBSERVED, USAGE, Totals, totals_of
 from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
@@ -165,6 +165,8 @@ def _read_trace(file: Path, run: Run) -> None:
         if begun.content is not None:
             run.trace.content = begun.content
         return
+    from assay.agents.transcripts import detect, read_transcript
+
     if file.suffix != ".json" and detect(text) is None:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():

@@ -7,18 +7,18 @@ machinery cannot do ends the work.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TypeAlias, cast
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError
 from assay.frozen import frozen
 from assay.models.conversation import Call, Image, Text, Tool
 from assay.models.schemas import validator
 from assay.scoring.json_safe import Json, json_safe
-from assay.types.typed import problem_of, type_adapter
+from assay.tasks import tools as tasks_tools
+from assay.tasks.tools import Arguments, ArgumentsError
+from assay.types.run import OfferedTool
 
 __all__ = [
     "AgentTool",
@@ -27,10 +27,9 @@ __all__ = [
     "ToolError",
     "answer_call",
     "function_tool",
+    "offered_tool",
     "shortened",
 ]
-
-Arguments: TypeAlias = Mapping[str, Json]
 
 _MOST_CHARACTERS = 32_000
 
@@ -159,35 +158,31 @@ def function_tool(function: Callable[..., object], *, seconds: float) -> AgentTo
     Raises:
         InputError: If its parameters cannot be told to a model.
     """
-    import pydantic
-    from pydantic_core import ArgsKwargs
-
-    name = getattr(function, "__name__", type(function).__name__)
-    adapter = type_adapter(function, what=f"the tool {name!r}")
-    try:
-        schema = cast("dict[str, Json]", adapter.json_schema())
-    except pydantic.PydanticUserError as error:
-        raise InputError(
-            f"the tool {name!r} has parameters that cannot be told to a model: {error.message}",
-            hint="give it parameters with names, of types that JSON can say",
-        ) from error
-    if schema.get("type") != "object":
-        raise InputError(f"the tool {name!r} has parameters without names")
-
-    def called(given: Arguments) -> object:
-        return adapter.validate_python(ArgsKwargs((), dict(given)))
+    tool = tasks_tools.function_tool(function)
 
     async def use(given: Arguments) -> Outcome:
-        is_async = inspect.iscoroutinefunction(function)
         try:
-            found = called(given) if is_async else await asyncio.to_thread(called, given)
-            if inspect.isawaitable(found):
-                found = await found
-        except pydantic.ValidationError as error:
-            return _refused(problem_of(error))
-        return _told(found)
+            return _told(await tool.call(given))
+        except ArgumentsError as error:
+            return _refused(error.message)
 
-    declared = Tool(name=name, description=inspect.getdoc(function) or "", schema=schema)
+    declared = Tool(name=tool.name, description=tool.description, schema=tool.schema)
+    return AgentTool(declared=declared, use=use, seconds=seconds)
+
+
+def offered_tool(tool: OfferedTool, *, seconds: float) -> AgentTool:
+    """A tool of the task's own.
+
+    Args:
+        tool: It.
+        seconds: Time that a call may take.
+    """
+
+    async def use(given: Arguments) -> Outcome:
+        result = await tool(given)
+        return replace(_told(result.content), is_error=result.is_error)
+
+    declared = Tool(name=tool.name, description=tool.description, schema=tool.schema)
     return AgentTool(declared=declared, use=use, seconds=seconds)
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from assay.cli.exporting import add_export, exporting, tell_rows
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     BAD_INPUT,
@@ -30,11 +31,13 @@ from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from assay.eval.recorded import RowRun
+    from assay.eval.span_export import SpanExport
     from assay.graders.function import ValidationReport
     from assay.graders.spec import GraderSpec
+    from assay.store.records import CellRow
     from assay.store.runs import Store
     from assay.tasks.rows import JsonLines
 
@@ -92,6 +95,7 @@ def add(parser: ArgumentParser) -> None:
     add_reading(parser, may_skip=True)
     add_workers(parser)
     add_judging(parser)
+    add_export(parser)
     add_outputs(parser)
 
 
@@ -146,6 +150,7 @@ def _grade(
     from assay.store.runs import Store
 
     with (
+        exporting(given) as export,
         Store.open(state_home()) as store,
         plan_rows(
             data,
@@ -161,7 +166,7 @@ def _grade(
         if rows.kept:
             kept = f"{rows.kept:,} of {planned:,} rows"
             print(f"resuming run {rows.run.id}, which has {kept}", file=sys.stderr)
-        if not _carry_out(given, rows, store):
+        if not _carry_out(given, rows, store, export):
             kept = f"{store.counts(rows.run.id).total:,} of {planned:,} rows"
             print(
                 f"interrupted; {kept} are kept in run {rows.run.id}: the same command goes on "
@@ -174,7 +179,7 @@ def _grade(
         return conclude(store, rows.run.id, outputs)
 
 
-def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
+def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport | None) -> bool:
     """Grade what is to be graded; whether it came to its end."""
     import asyncio
     from contextlib import redirect_stdout
@@ -191,6 +196,12 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
         before=rows.kept,
         note=cost_so_far,
     )
+
+    def on_rows(graded: Sequence[CellRow]) -> None:
+        shown.rows(graded)
+        if export is not None:
+            tell_rows(export, store, rows.run, graded)
+
     try:
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), shown:
@@ -198,7 +209,7 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
                 grade_rows(
                     rows,
                     store,
-                    on_rows=shown.rows,
+                    on_rows=on_rows,
                     workers=worker_count(given.workers, rows.graders),
                 )
             )

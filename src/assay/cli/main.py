@@ -38,6 +38,7 @@ _COMMANDS = {
     "runs": ("runs", "list, export, import and delete stored runs"),
     "promote": ("promote", "keep the work of a cell as a recording of its case"),
     "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
+    "traces": ("stored:traces", "list, show, collect and delete traces that a server was sent"),
     "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),
     "scores": ("stored:scores", "delete old scores of stored graders"),
     "review": ("review", "decide about the cells of a run that are held or flagged"),
@@ -53,6 +54,7 @@ _COMMANDS = {
     "validate": ("check:validate", "check cases and grader files without running anything"),
     "list": ("check:list", "list the cases under some paths"),
     "harnesses": ("harnesses", "list the agents that need no declaration, and what is installed"),
+    "images": ("images", "list and delete the container images that were unpacked here"),
     "init": ("demo:init", "write a starter suite that runs"),
     "demo": ("demo", "grade the example suite: no key, nothing to configure"),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
@@ -64,7 +66,7 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
-_LISTED = ("runs", "datasets", "jobs", "projects")
+_LISTED = ("runs", "datasets", "traces", "jobs", "projects", "images")
 """Commands that list what there is where no action is named."""
 
 

@@ -30,8 +30,8 @@ _PROJECT_EXAMPLES = """\
   assay projects limit qa --per-minute 600 --at-once 8
   assay projects limit qa --per-minute none"""
 _AUDIT = """\
-Every change to graders, datasets, jobs, scores, runs, projects and keys: of a server by its keys,
-of the command line and Python by the user of the machine. Newest first.
+Every change to graders, datasets, traces, jobs, scores, runs, projects and keys: of a server by its
+keys, of the command line and Python by the user of the machine. Newest first.
 
 exit status: 0 done, 2 bad input, 3 the store could not be used"""
 _AUDIT_EXAMPLES = """\

@@ -127,11 +127,23 @@ def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
             head = file.read(_HEAD)
     except OSError:  # which is told where the rows are read
         return False
-    if not head.startswith(b"PK") and (b'"answer"' in head or "answer" in reading.mapping):
+    if not head.startswith(b"PK") and ("answer" in reading.mapping or _begins_with_a_row(head)):
         return False
     from assay.agents.transcripts.rows import holds_recordings
 
     return holds_recordings(path)
+
+
+def _begins_with_a_row(head: bytes) -> bool:
+    """Whether a file begins with an answer: recordings may speak of one, inside."""
+    text = head.decode("utf-8", "replace").lstrip("\ufeff[ \t\r\n")
+    if not text.startswith("{") or '"answer"' not in text:
+        return False
+    try:
+        first = cast("object", json.JSONDecoder().raw_decode(text)[0])
+    except (ValueError, RecursionError):  # it is longer than that, or broken, which is told later
+        return True
+    return isinstance(first, dict) and "answer" in first
 
 
 def _is_table(path: str) -> bool:

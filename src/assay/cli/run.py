@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.cli.exporting import add_export, exporting
 from assay.cli.judging import add_judging, cost_so_far
 from assay.cli.options import (
     EXITS,
@@ -83,6 +84,7 @@ def add(parser: ArgumentParser) -> None:
     )
     add_workers(parser)
     add_judging(parser)
+    add_export(parser)
     add_outputs(parser)
 
 
@@ -184,7 +186,7 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
-    with Store.open(state_home()) as store:
+    with exporting(given), Store.open(state_home()) as store:
         ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         return _carry_out(ready, store, workers=workers, outputs=outputs)
 

@@ -1,4 +1,4 @@
-"""``assay datasets``, ``jobs`` and ``scores``: what stored graders grade, and what came of it."""
+"""``assay datasets``, ``traces``, ``jobs``, ``scores``: what stored graders grade and gave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.cli.options import (
     require_yes,
     state_home,
 )
-from assay.errors import NotFoundError
+from assay.errors import InputError, NotFoundError
 from assay.reports.figures import count
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
@@ -32,6 +32,7 @@ from assay.store.database import moment as written
 if TYPE_CHECKING:
     from assay.store.datasets import Datasets
     from assay.store.jobs import Jobs
+    from assay.store.traces import TraceRecord, Traces
 
 T = TypeVar("T")
 
@@ -44,6 +45,17 @@ _DATASET_EXAMPLES = """\
   assay datasets
   assay datasets export qa --into qa.jsonl && assay grade qa.jsonl -g graders.yaml
   assay datasets delete qa --yes"""
+_TRACES = f"""\
+What OpenTelemetry exporters sent to `assay serve`. A trace is whole once its outermost span has
+come. `collect` makes a dataset of those with any gen_ai.*, to be graded.
+Without an action it lists them, newest first.
+
+{_EXITS}"""
+_TRACE_EXAMPLES = """\
+  assay traces
+  assay traces collect monday --clear
+  assay datasets export monday --into monday.jsonl && assay grade monday.jsonl -g graders.yaml
+  assay traces delete --before 7d --yes"""
 _JOBS = f"""\
 A job grades a stored dataset with a stored grader; a server or the Python client begins it.
 Without an action it lists them, newest first.
@@ -75,6 +87,27 @@ def add_datasets(parser: ArgumentParser) -> None:
     delete = action("delete", "delete datasets; what jobs found in them stays")
     delete.add_argument("keys", nargs="+", metavar="KEY")
     delete.add_argument("--force", action="store_true", help="also when jobs use it")
+    add_yes(delete)
+
+
+def add_traces(parser: ArgumentParser) -> None:
+    """Add the commands below ``assay traces``."""
+    explain(parser, _TRACES, _TRACE_EXAMPLES)
+    action = actions(parser, _add_common)
+    listing = action("list", "list traces, newest first", "", _TRACE_EXAMPLES)
+    _add_page(listing, "ID", "those before this one")
+    show = action("show", "show a trace as the row that it would be, in JSON")
+    show.add_argument("key", metavar="ID")
+    collect = action("collect", "make a dataset of the traces that are whole")
+    collect.add_argument("key", metavar="KEY", help="of the new dataset")
+    collect.add_argument("--name", default="", metavar="TEXT", help="for people")
+    collect.add_argument("--unfinished", action="store_true", help="also those that are not whole")
+    collect.add_argument("--clear", action="store_true", help="delete what is now in the dataset")
+    delete = action("delete", "delete traces")
+    delete.add_argument("keys", nargs="*", metavar="ID")
+    delete.add_argument(
+        "--before", type=moment, metavar="WHEN", help="to which nothing came since: 2026-11-21, 7d"
+    )
     add_yes(delete)
 
 
@@ -131,6 +164,16 @@ def run_datasets(given: Namespace) -> int:
         if given.action == "delete":
             return _delete_datasets(given, database)
         return _DATASET_ACTIONS[given.action](given, Datasets(database))
+
+
+def run_traces(given: Namespace) -> int:
+    """Run one of the actions on traces."""
+    from assay.store.traces import Traces
+
+    with Database.open(given.db or state_home()) as database:
+        if given.action == "list":
+            return _list_traces(given, Traces(database))
+        return _TRACE_ACTIONS[given.action](given, database)
 
 
 def run_jobs(given: Namespace) -> int:
@@ -192,6 +235,83 @@ def _list_jobs(given: Namespace, jobs: Jobs) -> int:
     ]
     header = ("job", "grader", "dataset", "status", "rows")
     return _listed(given, "jobs", found, header, rows, more=more)
+
+
+def _list_traces(given: Namespace, traces: Traces) -> int:
+    before = traces.get(given.project, given.after).seq if given.after else 0
+    found, more = _part(
+        lambda limit: traces.page(given.project, limit=limit, before=before), given.limit
+    )
+    rows = [
+        (
+            each.id,
+            one_line(each.name, 40),
+            f"{each.spans:,}",
+            "whole" if each.whole else "not whole",
+            ", ".join(_flags(each)),
+            each.updated_at[:16],
+        )
+        for each in found
+    ]
+    header = ("trace", "name", "spans", "state", "flags", "last span")
+    return _listed(given, "traces", found, header, rows, more=more)
+
+
+def _flags(trace: TraceRecord) -> Iterator[str]:
+    """What makes a trace unfit to be graded."""
+    if trace.rewritten:
+        yield f"{trace.rewritten:,} rewritten"
+    if trace.refused:
+        yield f"{trace.refused:,} refused"
+    if not trace.gen_ai:
+        yield "no gen_ai.*"
+
+
+def _show_trace(given: Namespace, database: Database) -> int:
+    import asyncio
+
+    from assay.service.operation import as_json, ask, local_desk
+    from assay.service.traces import show_trace
+
+    found = asyncio.run(ask(show_trace, local_desk(database, given.project), given.key))
+    print(json.dumps(as_json(found) if given.json else found.row, indent=None if given.json else 2))
+    return 0
+
+
+def _collect(given: Namespace, database: Database) -> int:
+    import asyncio
+
+    from assay.service.operation import ask, local_desk
+    from assay.service.traces import collect_traces
+
+    desk = local_desk(database, given.project)
+    chosen = {"unfinished": given.unfinished, "clear": given.clear}
+    made = asyncio.run(ask(collect_traces, desk, given.key, given.name, **chosen))
+    print(json.dumps(made.to_dict()) if given.json else f"{made.key}: {count(made.rows, 'row')}")
+    return 0
+
+
+def _delete_traces(given: Namespace, database: Database) -> int:
+    from assay.service.operation import do, local_desk
+    from assay.service.traces import delete_trace, delete_traces
+    from assay.store.traces import Traces
+
+    if bool(given.keys) == bool(given.before):
+        raise InputError("say which traces", hint="their ids, or --before WHEN")
+    desk = local_desk(database, given.project)
+    if given.before:
+        require_yes(
+            f"Delete all to which nothing came since {given.before:%Y-%m-%d %H:%M}?", yes=given.yes
+        )
+        found = do(delete_traces, desk, written(given.before)).deleted
+        print(json.dumps({"deleted": found}) if given.json else f"deleted {count(found, 'trace')}")
+        return 0
+    for trace in given.keys:
+        Traces(database).get(given.project, trace)
+    require_yes(f"Delete {', '.join(given.keys)}?", yes=given.yes)
+    for trace in given.keys:
+        do(delete_trace, desk, trace)
+    return _deleted(given)
 
 
 def _part(page: Callable[[int], list[T]], limit: int) -> tuple[list[T], bool]:
@@ -326,6 +446,11 @@ def _deleted(given: Namespace) -> int:
     return 0
 
 
+_TRACE_ACTIONS: Mapping[str, Callable[[Namespace, Database], int]] = {
+    "show": _show_trace,
+    "collect": _collect,
+    "delete": _delete_traces,
+}
 _DATASET_ACTIONS: Mapping[str, Callable[[Namespace, Datasets], int]] = {
     "list": _list_datasets,
     "show": lambda given, datasets: _shown(given, datasets.get(given.project, given.key)),

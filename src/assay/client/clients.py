@@ -11,7 +11,14 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
-from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
+from assay.client.data import (
+    AsyncDatasets,
+    AsyncJobs,
+    AsyncProjects,
+    AsyncRuns,
+    AsyncScores,
+    AsyncTraces,
+)
 from assay.client.grader_types import AsyncGraderTypes, refuse_call
 from assay.client.graders import AsyncGraders
 from assay.client.scope import Backend, Scope, checked
@@ -40,6 +47,7 @@ class AsyncClient:
     Attributes:
         graders: Create, version, prove and use graders.
         datasets: Rows that are stored once and graded often.
+        traces: What tracers sent to a server.
         jobs: Gradings of whole datasets.
         scores: What graders gave, and what is written in.
         runs: Runs of cases.
@@ -62,6 +70,7 @@ class AsyncClient:
         self._scope = Scope(_backend(base_url, api_key, store, timeout), project)
         self.graders = AsyncGraders(self._scope)
         self.datasets = AsyncDatasets(self._scope)
+        self.traces = AsyncTraces(self._scope)
         self.jobs = AsyncJobs(self._scope)
         self.scores = AsyncScores(self._scope)
         self.runs = AsyncRuns(self._scope)
@@ -118,6 +127,7 @@ class Client:
         self._portal = portal = Portal(self._client.close)
         self.graders = Graders(portal, self._client.graders)
         self.datasets = Datasets(portal, self._client.datasets)
+        self.traces = Traces(portal, self._client.traces)
         self.jobs = Jobs(portal, self._client.jobs)
         self.scores = Scores(portal, self._client.scores)
         self.runs = Runs(portal, self._client.runs)
@@ -193,6 +203,17 @@ class Datasets:
         self.list = portal.plain(datasets.list)
         self.rows = portal.plain(datasets.rows)
         self.delete = portal.plain(datasets.delete)
+
+
+class Traces:
+    """``client.traces``; see `AsyncTraces`."""
+
+    def __init__(self, portal: Portal, traces: AsyncTraces) -> None:
+        self.list = portal.plain(traces.list)
+        self.get = portal.plain(traces.get)
+        self.collect = portal.plain(traces.collect)
+        self.delete = portal.plain(traces.delete)
+        self.delete_older = portal.plain(traces.delete_older)
 
 
 class Jobs:

@@ -1,8 +1,9 @@
-"""``client.datasets``, ``client.jobs``, ``client.scores``, ``client.runs``, ``client.projects``."""
+"""``client.datasets``, ``traces``, ``jobs``, ``scores``, ``runs`` and ``projects``."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.service import data as operations
 from assay.service import site
+from assay.service import traces as trace_operations
 from assay.service.data import Results
 from assay.service.operation import Page
+from assay.service.traces import TraceDetail
 
 if TYPE_CHECKING:
     from assay.store import (
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
         ScoreRecord,
     )
     from assay.store.kept import Freed
+    from assay.store.traces import TraceRecord
 
 
 @checked_calls("datasets")
@@ -89,6 +93,74 @@ class AsyncDatasets:
             ConflictError: A job uses it, and ``force`` was not given.
         """
         await self._scope.call(operations.delete_dataset, project, key, force=force)
+
+
+@checked_calls("traces")
+class AsyncTraces:
+    """What tracers sent to a server, until datasets are made of it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def list(self, *, project: str | None = None) -> list[TraceRecord]:
+        """All traces of a project, newest first."""
+        return await every(
+            lambda cursor: self._scope.call(
+                trace_operations.list_traces, project, limit=200, cursor=cursor
+            )
+        )
+
+    async def get(self, trace: str, *, project: str | None = None) -> TraceDetail:
+        """A trace as far as it has come, and the row that it would be.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(trace_operations.show_trace, project, trace)
+
+    async def collect(
+        self,
+        key: str,
+        *,
+        name: str = "",
+        unfinished: bool = False,
+        clear: bool = False,
+        project: str | None = None,
+    ) -> DatasetRecord:
+        """Make a dataset of them, a row for each that is whole and has any ``gen_ai.*``.
+
+        Args:
+            key: What the dataset is called.
+            name: For people.
+            unfinished: Also those whose outermost span has not come.
+            clear: Delete the traces that are now in it.
+            project: The project; the client's by default.
+
+        Raises:
+            ConflictError: The key is taken.
+            InputError: There is no such trace.
+        """
+        return await self._scope.call(
+            trace_operations.collect_traces,
+            project,
+            key,
+            name,
+            unfinished=unfinished,
+            clear=clear,
+        )
+
+    async def delete(self, trace: str, *, project: str | None = None) -> None:
+        """Delete a trace.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        await self._scope.call(trace_operations.delete_trace, project, trace)
+
+    async def delete_older(self, before: datetime, *, project: str | None = None) -> int:
+        """Delete the traces to which nothing was added since; how many there were."""
+        done = await self._scope.call(trace_operations.delete_traces, project, before.isoformat())
+        return done.deleted
 
 
 @checked_calls("jobs")

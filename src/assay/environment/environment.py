@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 from asyncio import AbstractEventLoop, Lock, get_running_loop
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
@@ -17,19 +18,26 @@ from assay.environment.template import (
     TemplateFunction,
     require_named_parameters,
 )
+from assay.environment.tools import require_tool_name
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Task, Taskset, Work
+from assay.tasks.tools import FunctionTool, function_tool
 from assay.types.run import Prompt
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
+    from assay.environment.workspace import SessionWorkspace
+    from assay.tasks.blocks import ContainerSpec
     from assay.tasks.mcp_servers import McpServer
+    from assay.tasks.origin import Source
+    from assay.tasks.permitted import SubmissionSpec
 
 __all__ = ["Environment"]
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 T = TypeVar("T")
 
 
@@ -52,6 +60,7 @@ class Environment:
         self.name = name
         self.version = version
         self.mcp = dict(mcp or {})
+        self.tools: dict[str, FunctionTool] = {}
         self._templates: dict[str, Template[...]] = {}
         self._initialize: list[Hook] = []
         self._shutdown: list[Hook] = []
@@ -71,6 +80,7 @@ class Environment:
         input: object = None,
         returns: object = None,
         max_steps: int | None = None,
+        workspace: SessionWorkspace | None = None,
     ) -> Callable[[TemplateFunction[P]], Template[P]]: ...
 
     def template(
@@ -82,6 +92,7 @@ class Environment:
         input: object = None,  # noqa: A002 - as above
         returns: object = None,
         max_steps: int | None = None,
+        workspace: SessionWorkspace | None = None,
     ) -> Template[P] | Callable[[TemplateFunction[P]], Template[P]]:
         """Declare a template on an async generator function: it yields a prompt, and a reward.
 
@@ -94,11 +105,12 @@ class Environment:
                 as an `Answer`.
             max_steps: Most actions that the agent may take, for a template that yields
                 observations between prompt and reward. The answer is the last of them.
+            workspace: Where the agent works, as `workspace` declares it.
 
         Raises:
             InputError: For a duplicate id, a function that is not an async generator, one with
-                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), or
-                steps that are no whole number above 0.
+                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), steps
+                that are no whole number above 0, or steps in a workspace.
         """
 
         def declare(function: TemplateFunction[P]) -> Template[P]:
@@ -112,10 +124,30 @@ class Environment:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
             if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
                 raise InputError(f"template {name!r}: max_steps must be at least 1")
+            if isinstance(cast("object", workspace), str | os.PathLike):
+                raise InputError(
+                    f"template {name!r} has the workspace {workspace!r}, which is not declared",
+                    hint=f"workspace=env.workspace({workspace!r})",
+                )
+            if max_steps is not None and workspace is not None:
+                raise InputError(
+                    f"template {name!r} has a workspace and max_steps, and can have one of them",
+                    hint="work in a workspace is graded when the agent has ended",
+                )
             require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
-                name, text, function, self.name, input, returns, self.start, max_steps, self.mcp
+                id=name,
+                description=text,
+                function=function,
+                env=self.name,
+                input=input,
+                returns=returns,
+                start=self.start,
+                max_steps=max_steps,
+                mcp=self.mcp,
+                workspace=workspace,
+                tools=self.tools,
             )
             self._templates[name] = template
             return template
@@ -187,7 +219,52 @@ class Environment:
     def manifest(self) -> dict[str, Json]:
         """What the environment offers: its name, version and templates with JSON schemas."""
         rows: list[Json] = [template.manifest() for template in self._templates.values()]
-        return {"name": self.name, "version": self.version, "templates": rows}
+        told: dict[str, Json] = {"name": self.name, "version": self.version, "templates": rows}
+        if self.tools:
+            told["tools"] = [
+                {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
+                for tool in self.tools.values()
+            ]
+        return told
+
+    @overload
+    def tool(self, function: Callable[Q, T], /) -> Callable[Q, T]: ...
+    @overload
+    def tool(
+        self, *, name: str = "", description: str = ""
+    ) -> Callable[[Callable[Q, T]], Callable[Q, T]]: ...
+
+    def tool(
+        self,
+        function: Callable[Q, T] | None = None,
+        *,
+        name: str = "",
+        description: str = "",
+    ) -> Callable[Q, T] | Callable[[Callable[Q, T]], Callable[Q, T]]:
+        """Declare a function as a tool for the agents of all its tasks: ``@env.tool``.
+
+        It runs in this process, in the session of the agent that calls it, whose states it sees. It
+        may be async; if it is not, it runs in a thread. What it raises is told to the agent.
+
+        Args:
+            function: It.
+            name: What it is called; its own name by default.
+            description: What it does; its docstring by default.
+
+        Raises:
+            InputError: For a second tool of one name, a name that some provider would not take, or
+                parameters that cannot be told to a model.
+        """
+
+        def declare(function: Callable[Q, T]) -> Callable[Q, T]:
+            tool = function_tool(function, name=name, description=description)
+            require_tool_name(tool.name)
+            if tool.name in self.tools:
+                raise InputError(f"environment {self.name!r} already has a tool {tool.name!r}")
+            self.tools[tool.name] = tool
+            return function
+
+        return declare if function is None else declare(function)
 
     def state(self, make: Callable[[], T]) -> State[T]:
         """Declare what every session has of its own.
@@ -218,6 +295,40 @@ class Environment:
         resource = Resource(function)
         self._resources.append(resource)
         return resource
+
+    def workspace(
+        self,
+        source: str | os.PathLike[str] | Source | None = None,
+        *,
+        container: str | ContainerSpec | None = None,
+        setup: Sequence[str] = (),
+        network: bool = False,
+        submission: SubmissionSpec | None = None,
+    ) -> SessionWorkspace:
+        """Declare a workspace, of which every session of a template that takes it gets its own.
+
+        The agent works in it with its tools in the sandbox. What it leaves is graded as a case's
+        work is: in a fresh tree of the source and the changes that are permitted.
+
+        Args:
+            source: Directory that it is a copy of, or a `Source` (a git commit, a distribution);
+                None for an empty one.
+            container: Image whose file system its commands run in; None for this machine's.
+            setup: Shell lines that are run in it, in the sandbox, before the template begins.
+            network: Whether the agent's commands may use the network.
+            submission: Which changes are graded.
+
+        Returns:
+            What gives it: to the template's decorator, and in the template to graders and commands.
+
+        Raises:
+            InputError: For a source that is not there.
+        """
+        from assay.environment.workspace import SessionWorkspace, workspace_case
+
+        return SessionWorkspace(
+            workspace_case(self.name, source, container, setup, submission, network=network)
+        )
 
     def initialize(self, hook: Callable[[], object]) -> Callable[[], object]:
         """Declare an async function to run once, before the first task begins."""

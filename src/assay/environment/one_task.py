@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import Context
 from typing import Any, TypeAlias, TypeVar
+
+from assay.errors import AssayError, TaskEndedError
 
 __all__ = ["OneTask"]
 
@@ -30,9 +33,11 @@ class OneTask:
 
     def __init__(self, generator: AsyncGenerator[Any, Any], context: Context | None = None) -> None:
         self._generator = generator
-        self._asked: asyncio.Queue[_Asked | None] = asyncio.Queue()
-        self._at_work = False
-        self._task = asyncio.create_task(self._live(), context=context)
+        self._loop = asyncio.get_running_loop()
+        self._asked: deque[_Asked | None] = deque()
+        self._is_asked = self._loop.create_future()
+        self._is_at_work = False
+        self._task = self._loop.create_task(self._live(), context=context)
 
     @property
     def is_over(self) -> bool:
@@ -43,11 +48,14 @@ class OneTask:
         """Do something when all that was asked for before is done.
 
         Raises:
+            TaskEndedError: If the task has ended.
             BaseException: Whatever it raises.
         """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._asked.put_nowait((work, done))
-        return await asyncio.shield(done)
+        if self._task.done():
+            raise TaskEndedError("the session is closed")
+        done: asyncio.Future[T] = self._loop.create_future()
+        self._ask((work, done))
+        return await done  # who is cancelled here cancels the future alone
 
     async def close(self) -> None:
         """Close the generator, and end; what is at work is cancelled.
@@ -55,39 +63,58 @@ class OneTask:
         Raises:
             BaseException: Whatever the generator raises when it is closed.
         """
-        was_at_work = self._at_work
-        if was_at_work:
+        if self._is_at_work or self._asked:
             self._task.cancel()
-        else:
-            self._asked.put_nowait(None)
-        try:
-            await asyncio.wait([self._task], timeout=_GRACE_SECONDS if was_at_work else None)
-        except asyncio.CancelledError:
-            self._task.cancel()
-            raise
+            await asyncio.wait([self._task], timeout=_GRACE_SECONDS)
+        elif not self._task.done():
+            self._ask(None)
+            await self._task
         if self._task.done() and not self._task.cancelled():
             self._task.result()
 
+    def _ask(self, asked: _Asked | None) -> None:
+        self._asked.append(asked)
+        if not self._is_asked.done():
+            self._is_asked.set_result(None)
+
+    async def _next(self) -> _Asked | None:
+        while not self._asked:
+            self._is_asked = self._loop.create_future()
+            await self._is_asked
+        return self._asked.popleft()
+
     async def _live(self) -> None:
         try:
-            while asked := await self._asked.get():
-                work, done = asked
-                self._at_work = True
-                try:
-                    result = await work()
-                except BaseException as error:
-                    if self._is_stopped():
-                        done.cancel()
-                        raise
-                    done.set_exception(error)
-                else:
-                    done.set_result(result)
-                self._at_work = False
-                if self._is_stopped():
+            while asked := await self._next():
+                await self._do(*asked)
+                if self._task.cancelling():
                     break
         finally:
-            await self._generator.aclose()
+            for asked in self._asked:
+                if asked is not None and not asked[1].done():
+                    asked[1].set_exception(TaskEndedError("the session is closed"))
+            await self._close_generator()
 
-    def _is_stopped(self) -> bool:
-        """Whether somebody cancelled the task, as opposed to what it does cancelling itself."""
-        return self._task.cancelling() > 0
+    async def _do(self, work: Callable[[], Awaitable[object]], done: asyncio.Future[Any]) -> None:
+        self._is_at_work = True
+        try:
+            result = await work()
+        except BaseException as error:
+            if self._task.cancelling():  # by us; else it cancels itself
+                done.cancel()
+                raise
+            if isinstance(error, SystemExit):  # out of a task, it would end the process
+                error = AssayError(f"tried to end the process: SystemExit({error.code!r})")
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(result)
+        self._is_at_work = False
+
+    async def _close_generator(self) -> None:
+        try:
+            await self._generator.aclose()
+        except BaseExceptionGroup as group:
+            if group.split(GeneratorExit)[1] is not None:  # a task group wraps what closes it
+                raise

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 from assay.environment.answer import parse_answer
 from assay.environment.one_task import OneTask
-from assay.environment.state import context_of_session
+from assay.environment.state import new_session
+from assay.environment.tools import SessionTool
 from assay.errors import AgentEndedError, AgentError, ScoreError, TaskEndedError, TemplateError
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, json_safe
 from assay.scoring.results import EvaluationResult, SubScore, finite_number
 from assay.types.codec import to_json
-from assay.types.run import Observation, Prompt
+from assay.types.run import Observation, OfferedTool, Prompt
 from assay.types.submission import Submission, Workspace
 from assay.types.typed import type_adapter
 
@@ -43,15 +44,22 @@ class TemplateSession:
         self._adapter: TypeAdapter[object] | None = None
         if template.returns is not None:
             self._adapter = type_adapter(template.returns, what=f"{template.id} returns")
-        self._context = context_of_session()
+        self._context, self._scope = new_session(template.workspace)
         self._task = OneTask(generator, self._context)
+        self._is_graded = False
+        self.tools: Mapping[str, OfferedTool] = {
+            name: SessionTool(tool, self._context, lambda: self._is_graded)
+            for name, tool in template.tools.items()
+        }
         self._actions = 0
         self._newest: str | None = None
         self._seen: Observation | None = None  # after the newest action; None where it is the last
-        self._is_over = False  # the agent may not act any more
+        self._is_over = False  # the template takes no more actions
+        self._has_ended = False  # the agent takes none
         self._waits = True  # the generator waits for an action; False when it goes on by itself
         self._reward: object = None
         self._is_rewarded = False
+        self._result: EvaluationResult | None = None
         self._failure: BaseException | None = None
 
     @property
@@ -59,12 +67,16 @@ class TemplateSession:
         """Most actions that the template takes."""
         return self._template.max_steps or 1
 
-    async def begin(self) -> None:
+    async def begin(self, workspace: Workspace | None = None) -> None:
         """Run the generator to its first yield.
+
+        Args:
+            workspace: Where the agent will work.
 
         Raises:
             TemplateError: If it yields nothing, or what is not a prompt.
         """
+        self._scope.workspace = self.workspace = workspace
         self.prompt = await self._task.do(self._begin)
 
     async def step(self, action: str) -> Observation:
@@ -90,6 +102,8 @@ class TemplateSession:
         Raises:
             TemplateError: If the template does not end as it should.
         """
+        self._is_graded = True
+        self._scope.workspace = submission.workspace
         return await self._task.do(partial(self._grade, submission.answer))
 
     async def close(self) -> None:
@@ -104,7 +118,7 @@ class TemplateSession:
             raise TemplateError(f"template {name!r} ended without yielding a prompt") from None
 
     async def _step(self, action: str) -> Observation:
-        if self._is_over or self._failure is not None:
+        if self._is_over or self._has_ended or self._failure is not None:
             raise TaskEndedError(
                 f"the task takes no more actions after {_actions(self._actions)}",
                 hint="stop when an observation is `done`",
@@ -155,6 +169,12 @@ class TemplateSession:
         return Observation(content, yielded.reward, is_last, info)
 
     async def _grade(self, answer: str | None) -> EvaluationResult:
+        self._has_ended = True
+        if self._result is None:
+            self._result = await self._take_reward(answer)
+        return self._result
+
+    async def _take_reward(self, answer: str | None) -> EvaluationResult:
         if self._failure is not None:
             raise self._failure
         is_new = not self._actions or answer not in (None, self._newest)
@@ -167,6 +187,11 @@ class TemplateSession:
             elif not await self._tell_end():
                 return self._unfinished()
             self._is_rewarded = True
+        if isinstance(self._reward, str) and self._template.max_steps is not None:
+            raise TemplateError(
+                f"template {name!r} yielded a text after its prompt",
+                hint="what is shown is an Observation(...), and what is yielded last a number",
+            )
         result = _result(self._reward, name)
         try:
             await anext(self._generator)
@@ -219,7 +244,7 @@ def _blocks(content: object) -> list[Json] | None:
     if not isinstance(content, list):
         return None
     blocks = [to_json(block) for block in cast("list[object]", content)]
-    return blocks if all(isinstance(block, str | dict) for block in blocks) else None
+    return blocks if all(isinstance(block, dict) for block in blocks) else None
 
 
 def _prompt(value: object, name: str) -> Prompt:

@@ -13,32 +13,46 @@ from collections.abc import AsyncGenerator, Callable
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from assay.environment.one_task import OneTask
 from assay.errors import InputError, TemplateError
+from assay.types.submission import Workspace
 
-__all__ = ["Resource", "State", "context_of_session"]
+__all__ = ["Resource", "Scope", "State", "new_session", "scope_of_session"]
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Scope:
-    """What one session has."""
+class Scope:
+    """What one session has.
+
+    Attributes:
+        loop: What it runs in.
+        states: Its own objects, by what declares them.
+        declared: What declares its workspace; None for no workspace.
+        workspace: That, as it is at present.
+    """
 
     loop: AbstractEventLoop
     states: dict[object, object] = field(default_factory=dict[object, object])
+    declared: object = None
+    workspace: Workspace | None = None
 
 
-_SCOPE: ContextVar[_Scope | None] = ContextVar("assay_session", default=None)
+_SCOPE: ContextVar[Scope | None] = ContextVar("assay_session", default=None)
 
 
-def context_of_session() -> Context:
-    """A context in which everything belongs to one new session."""
-    context = copy_context()
-    context.run(_SCOPE.set, _Scope(asyncio.get_running_loop()))
-    return context
+def new_session(declared: object = None) -> tuple[Context, Scope]:
+    """A context in which everything belongs to one new session, and what that has."""
+    context, scope = copy_context(), Scope(asyncio.get_running_loop(), declared=declared)
+    context.run(_SCOPE.set, scope)
+    return context, scope
+
+
+def scope_of_session() -> Scope | None:
+    """What the session has that is at work here; None where none is."""
+    return _SCOPE.get()
 
 
 class State(Generic[T]):
@@ -98,7 +112,7 @@ class Resource(Generic[T]):
         _require_no_arguments("resource", self.name, function)
         self._function = function
         # A loop that ends has ended all that was begun in it.
-        self._begun: WeakKeyDictionary[AbstractEventLoop, _Begun[T]] = WeakKeyDictionary()
+        self._begun: dict[AbstractEventLoop, _Begun[T]] = {}
 
     def __call__(self) -> T:
         """The object.
@@ -131,6 +145,8 @@ class Resource(Generic[T]):
         """
         loop = asyncio.get_running_loop()
         begun = self._begun.get(loop)
+        for ended in [other for other in self._begun if other.is_closed()]:
+            del self._begun[ended]
         if begun is None or begun.has_failed:
             begun = self._begun[loop] = _Begun(self._function())
         await asyncio.shield(begun.start)

@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 from assay.environment.session import TemplateSession
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json, json_safe, plain
-from assay.tasks.task import Session, Task
+from assay.tasks.task import Session, Task, find_workshop
 from assay.types.typed import type_adapter
 
 if TYPE_CHECKING:
+    from assay.environment.workspace import SessionWorkspace
     from assay.tasks.mcp_servers import McpServer
+    from assay.tasks.tools import FunctionTool
 
 __all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
 
@@ -56,6 +58,8 @@ class Template(Generic[P]):
         start: Run once before the environment's first task begins.
         max_steps: Most actions that it takes; None for one that yields no observations.
         mcp: The environment's MCP servers, by name.
+        workspace: What declares the workspace of its sessions; None for none.
+        tools: The environment's tools, by name.
     """
 
     id: str
@@ -67,6 +71,8 @@ class Template(Generic[P]):
     start: Hook | None = None
     max_steps: int | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
+    workspace: SessionWorkspace | None = None
+    tools: Mapping[str, FunctionTool] = field(default_factory=dict[str, "FunctionTool"])
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
         """Bind arguments, each checked against its annotation.
@@ -176,18 +182,34 @@ class TemplateWork:
         """The environment's MCP servers."""
         return self.template.mcp
 
-    def open(self) -> AbstractAsyncContextManager[Session]:
-        """Begin the task: run the template up to its prompt."""
-        return self._session()
+    @property
+    def network(self) -> bool:
+        """Whether the agent's commands may use the network."""
+        declared = self.template.workspace
+        return declared is not None and declared.case.limits.network
+
+    def open(self, *, home: str | None = None) -> AbstractAsyncContextManager[Session]:
+        """Begin the task: run the template up to its prompt.
+
+        Args:
+            home: The store's directory, to keep what the agent leaves in its workspace; by default
+                it goes with the session.
+        """
+        return self._session(home)
 
     @asynccontextmanager
-    async def _session(self) -> AsyncGenerator[Session]:
+    async def _session(self, home: str | None) -> AsyncGenerator[Session]:
         if self.template.start is not None:
             await self.template.start()
         session = TemplateSession(self.template, self.template.function(**self.arguments))
         try:
-            await session.begin()
-            yield session
+            if (declared := self.template.workspace) is None:
+                await session.begin()
+                yield session
+            else:
+                workshop = find_workshop()
+                async with workshop(declared.case, session, declared.cache, home) as hosted:
+                    yield hosted
         finally:
             await session.close()
 

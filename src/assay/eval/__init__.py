@@ -11,6 +11,7 @@ from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.eval.runner import run_cells, run_tasks
+    from assay.eval.span_export import SpanExport
     from assay.scoring.advantage import dr_grpo, group_relative, rloo
     from assay.types.run import Job, Rewarded, Run
 
@@ -18,6 +19,7 @@ __all__ = [
     "Job",
     "Rewarded",
     "Run",
+    "SpanExport",
     "dr_grpo",
     "group_relative",
     "rloo",
@@ -29,6 +31,7 @@ _HOMES = {
     "Job": "assay.types.run",
     "Rewarded": "assay.types.run",
     "Run": "assay.types.run",
+    "SpanExport": ".span_export",
     "dr_grpo": "assay.scoring.advantage",
     "group_relative": "assay.scoring.advantage",
     "rloo": "assay.scoring.advantage",

@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from assay.eval.suspicion import audited
 from assay.frozen import frozen
 from assay.graders.apply import grade_submission
 from assay.graders.digest import files_of, grader_digest
+from assay.graders.spec import GraderSpec
 from assay.graders.tree import is_small
 from assay.sandbox import let_us_in
 from assay.scoring.json_safe import Json
@@ -31,8 +32,8 @@ from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
-from assay.tasks.task import Session
-from assay.types.run import Prompt
+from assay.tasks.task import Guest, Session
+from assay.types.run import OfferedTool, Prompt
 from assay.types.submission import Submission, Workspace
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Keep",
     "Kept",
     "case_session",
+    "guest_session",
     "has_tests",
     "kept_session",
     "prompt_of",
@@ -67,7 +69,11 @@ class Kept:
 
 @asynccontextmanager
 async def case_session(
-    case: Case, *, cache: str | None = None, home: str | None = None
+    case: Case,
+    *,
+    cache: str | None = None,
+    home: str | None = None,
+    guest: Guest | None = None,
 ) -> AsyncGenerator[Session]:
     """A case in a directory of its own, which goes when the session ends.
 
@@ -77,6 +83,7 @@ async def case_session(
             private one by default.
         home: The store's directory, to keep a snapshot of what the agent leaves; by default one
             that goes with the session.
+        guest: Who asks and grades instead of the case.
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
@@ -88,16 +95,28 @@ async def case_session(
         cache = cache or str(scratch / "cache")
         case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         directory = scratch / "workspace"
-        if case.source is case.environment is case.setup is case.image is None:
+        source: KeptSource | None = None
+        is_empty = case.source is case.environment is case.setup is case.image is None
+        if is_empty:
             directory.mkdir()
-            workspace, source = Workspace(path=str(directory)), None
+            workspace = Workspace(path=str(directory))
         else:
             from assay.eval.provision import lay_out
 
             workspace = await lay_out(case, directory, cache)
+        if guest is not None:
+            await guest.begin(workspace)
+        if guest is not None or not is_empty:
             source = await asyncio.to_thread(keep_source, home, workspace.path)
         await require_programs(case.graders, workspace, case=case.id)
-        yield CaseSession(case, workspace, home, source)
+        yield CaseSession(case, workspace, home, source, guest=guest)
+
+
+def guest_session(
+    case: Case, guest: Guest, cache: str, home: str | None = None
+) -> AbstractAsyncContextManager[Session]:
+    """A workspace as a case says, for somebody else who asks and grades; see `Workshop`."""
+    return case_session(case, cache=cache, home=home, guest=guest)
 
 
 @asynccontextmanager
@@ -162,6 +181,11 @@ def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:
     return tuple(f"{one.path}: {one.why}" for one in left_out)
 
 
+_UNKNOWN = (GraderSpec(type="command", options={"cmd": "python3 -m pytest"}),)
+"""What a guest may run in the grading tree: nobody knows, so what Python would take for its own
+modules or pytest's is not taken from the agent."""
+
+
 class CaseSession:
     """A case whose workspace is ready."""
 
@@ -174,9 +198,11 @@ class CaseSession:
         *,
         snapshot: str = "",
         keep: Keep | None = None,
+        guest: Guest | None = None,
     ) -> None:
-        self.prompt: Prompt = prompt_of(case)
+        self.prompt: Prompt = prompt_of(case) if guest is None else guest.prompt
         self.workspace: Workspace | None = workspace
+        self.tools: Mapping[str, OfferedTool] = {} if guest is None else guest.tools
         self.notes: dict[str, Json] = {}
         if workspace.image is not None:
             self.notes["image"] = workspace.image.digest
@@ -186,6 +212,7 @@ class CaseSession:
         self._source = source
         self._snapshot = snapshot
         self._keep_scores = keep
+        self._guest = guest
         self._left_out: list[Dropped] = []
         self._oracle = _oracle(case)
 
@@ -203,13 +230,14 @@ class CaseSession:
             )
         complete = replace(
             submission,
-            answer=submission.answer or "",
+            answer=submission.answer or ("" if self._guest is None else None),
             expected=self._case.expected,
             metadata=self._case.metadata,
         )
         let_us_in(self._workspace.path)
         chosen = await _blocking(self._workspace.path, self._choose)
-        if any("workspace" in spec.kind.parameters for spec in self._case.graders):
+        is_guest = self._guest is not None
+        if is_guest or any("workspace" in spec.kind.parameters for spec in self._case.graders):
             result = await self._grade_tree(complete, chosen)
         else:
             result = await self._score(complete)
@@ -231,7 +259,8 @@ class CaseSession:
             self._snapshot, left = kept.digest, kept.entries
             self._left_out += kept.dropped
         asked_for = grading_tree.asked_for(home, digest, entries)
-        modules = stand_ins(self._case.graders, entries, self._workspace)
+        judging = self._case.graders if self._guest is None else _UNKNOWN
+        modules = stand_ins(judging, entries, self._workspace)
         rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules, source=entries)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
@@ -239,6 +268,8 @@ class CaseSession:
         return chosen
 
     async def _score(self, submission: Submission) -> EvaluationResult:
+        if self._guest is not None:
+            return await self._guest.grade(submission)
         return await grade_submission(self._case.graders, submission, keep=self._keep_scores)
 
     async def _grade_tree(

@@ -15,6 +15,7 @@ from assay.tasks.task import Agent
 if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.tasks.blocks import HarnessSpec
+    from assay.types.submission import Image
 
 __all__ = [
     "BUILT_IN",
@@ -24,6 +25,7 @@ __all__ = [
     "declared_harnesses",
     "fake_models",
     "gateway_for",
+    "harnesses_in_images",
     "require_harnesses",
     "require_model",
     "require_recordings",
@@ -63,7 +65,59 @@ def usable_harnesses(
     from assay.agents.presets import PRESETS, preset
 
     wanted = [name for name in names if name in PRESETS and name not in declared]
+    if case.image is not None:  # which way it starts there is asked when the image is here
+        return {
+            **declared,
+            **{name: next(preset(name).for_image(case.root)).harness() for name in wanted},
+        }
     return {**declared, **{name: preset(name).find(case.root).harness() for name in wanted}}
+
+
+def harnesses_in_images(
+    cases: Iterable[Case], usable: Mapping[str, Mapping[str, HarnessSpec]], cache: str
+) -> dict[str, Mapping[str, HarnessSpec]]:
+    """By case, the harnesses that need no declaration as they start in the case's image. Blocks.
+
+    Args:
+        cases: The cases, with their images unpacked.
+        usable: Case id to its harnesses.
+        cache: Directory that is shared by all cells.
+
+    Raises:
+        InputError: If one starts in no way, with what mends that.
+    """
+    found = dict(usable)
+    tried: dict[tuple[str, ...], str] = {}
+    for case in cases:
+        if case.image is None or not (names := usable[case.id].keys() - declared_harnesses(case)):
+            continue
+        from assay.eval.images import prepare
+
+        image = prepare(case.image, cache, case=case.id)
+        started = {name: _in_image(name, case, image, tried) for name in sorted(names)}
+        found[case.id] = {**usable[case.id], **started}
+    return found
+
+
+def _in_image(
+    name: str, case: Case, image: Image, tried: dict[tuple[str, ...], str]
+) -> HarnessSpec:
+    from assay.agents.presets import preset
+    from assay.eval.images import why_it_does_not_start
+
+    said: dict[str, None] = {}
+    for way in (known := preset(name)).for_image(case.root):
+        if (key := (image.digest, name, way.program)) not in tried:
+            tried[key] = why_it_does_not_start(way, image)
+        if not tried[key]:
+            return way.harness()
+        said[f"{way.program}: {tried[key]}"] = None
+    raise InputError(
+        f"case {case.id!r}: harness {name!r} does not start in its image: {'; '.join(said)}",
+        location=Location(file=case.file),
+        hint=f"in its Dockerfile: RUN {known.setup or known.install}; or in the case's "
+        f"container: setup: [{known.setup or known.install}]",
+    )
 
 
 def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:

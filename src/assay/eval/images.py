@@ -22,7 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from assay.errors import ProvisionError, SandboxError
+from assay.agents.presets import Installed, started
+from assay.errors import InputError, ProvisionError, SandboxError
 from assay.frozen import frozen
 from assay.sandbox import Limits, Mount, open_inside, run_command_sync
 from assay.scoring.json_safe import Json
@@ -41,6 +42,7 @@ __all__ = [
     "prepare",
     "prove",
     "unpack_archive",
+    "why_it_does_not_start",
 ]
 
 ENGINE = "ASSAY_CONTAINERS"
@@ -204,6 +206,11 @@ def prepare(spec: ContainerSpec, cache: str, *, case: str = "") -> Image:
             engine = find_engine()
             digits = _resolve(engine, spec, home)
             _once(home / digits, lambda beside: _unpack(engine, digits, beside))
+        used = home / f"{digits}.used"  # see `unpacked`
+        if known and used.exists():
+            used.touch()
+        else:
+            used.write_text("" if known else spec.image)
         return _read(home / digits, spec)
     except ProvisionError as error:
         where = f"case {case!r}: " if case else ""
@@ -416,6 +423,32 @@ def _ask_python(image: Image, python: str, target: Path) -> None:
     # What is in the workspace is the submission's, and judges nothing.
     inside = bool(said) and said[0].startswith("/") and not said[0].startswith("/workspace/")
     target.write_text(json.dumps(said if inside else [""]))
+
+
+_START = (
+    'command -v -- "$1" >/dev/null || { echo "there is none" >&2; exit 127; }; exec "$@" --help'
+)
+
+
+def why_it_does_not_start(agent: Installed, image: Image) -> str:
+    """What keeps an agent that people install from starting in an image; empty for nothing."""
+    spec = agent.harness()
+    start, _ = started(agent.program)
+    with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
+        try:
+            result = run_command_sync(
+                ["/bin/sh", "-c", _START, "sh", *start],
+                workspace=Workspace(path=nothing, image=image, env=spec.env),
+                mounts=[Mount(source=path, target=path) for path in spec.mounts],
+                limits=Limits(wall_seconds=_SECONDS),
+            )
+        except (InputError, SandboxError) as error:  # such as a mount where the sandbox has its own
+            return error.message
+    if result.exit_code == 0:
+        return ""
+    said = (result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2][-300:]
+    said = said.rpartition(f"{agent.program}: ")[2]
+    return said or f"exit status {result.exit_code}"
 
 
 _PROOF = "localhost/assay-doctor"

@@ -17,6 +17,7 @@ from assay.store.kept import alone_with
 from assay.store.records import CellKey
 from assay.store.runs import Store
 from assay.types.run import Run
+from assay.types.trace import Step
 
 __all__ = ["forget_journal", "forget_journals", "journal_of", "label_of", "salvage"]
 
@@ -47,11 +48,11 @@ def forget_journals(home: str, run_id: str) -> None:
 def salvage(store: Store, run_id: str) -> int:
     """Keep what agents had done when assay was killed, as results of their cells.
 
+    A journal that is damaged, as by a disk that was full, is taken as far as it is whole, and the
+    cell says so: it must not keep its run from being finished.
+
     Returns:
         How many cells; 0 also where somebody is at work.
-
-    Raises:
-        InputError: For a file that is not a journal.
     """
     files = sorted(Path(store.home, "wire", run_id).glob("*.jsonl"))
     if not files:
@@ -66,10 +67,10 @@ def salvage(store: Store, run_id: str) -> int:
 
 
 def _salvaged(store: Store, run_id: str, file: Path) -> bool:
-    from assay.gateway.journal import Begun, read_entries
+    from assay.gateway.journal import Begun, readable_entries
     from assay.gateway.trace import recorded
 
-    entries = read_entries(file)
+    entries, broken = readable_entries(file)
     begun = entries[0] if entries else None
     if not isinstance(begun, Begun):
         return False
@@ -79,7 +80,8 @@ def _salvaged(store: Store, run_id: str, file: Path) -> bool:
     found = recorded(entries)
     usage = found.usage
     run = Run.failed("interrupted: assay ended while the agent worked", task_id=case)
-    run.trace.steps[:0] = found.trace.steps
+    told = [Step(source="system", error=f"more passed than can be read: {broken}")]
+    run.trace.steps[:0] = [*found.trace.steps, *(told if broken else ())]
     run.harness, run.model, run.trial = harness, model, trial
     run.cost_usd = usage.cost_usd
     if usage.prompt_tokens is not None and usage.completion_tokens is not None:

@@ -17,6 +17,7 @@ from assay.eval.harnesses import (
     declared_harnesses,
     fake_models,
     gateway_for,
+    harnesses_in_images,
     require_harnesses,
     require_model,
     usable_harnesses,
@@ -29,7 +30,7 @@ from assay.eval.journals import (
     salvage,
 )
 from assay.eval.records import graded_by, record_of, start_run
-from assay.eval.rollout import Cell
+from assay.eval.rollout import WATCH, Cell
 from assay.eval.runner import run_cells
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
@@ -149,6 +150,8 @@ class Launch:
             )
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
+            if (watch := WATCH.get()) is not None and number >= len(self.regrade):
+                watch.end(run, record)
             on_cell(record)
 
         asking = _asking(self.todo, self.harnesses)
@@ -327,6 +330,7 @@ def _settled(
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
+    harnesses = harnesses_in_images(cases, harnesses, str(Path(store.home, "cache")))
     resolved = {case.id: case for case in cases}
     digests = {case.id: case.digest for case in cases}
     if tested := [case for case in cases if has_tests(case)]:
@@ -438,7 +442,8 @@ def regraded_cell(
     session = kept_session(
         coordinate.case, kept_of(before), cache=cache, home=store.home, keep=keep
     )
-    return _cell(coordinate, run_id, session, give_back(before))
+    cell = _cell(coordinate, run_id, session, give_back(before))
+    return replace(cell, is_live=False)
 
 
 def kept_of(before: Run) -> Kept:
@@ -452,6 +457,7 @@ def give_back(before: Run) -> Agent:
 
     async def agent(run: Run) -> None:
         run.trace = replace(before.trace, steps=before.trace.work)
+        run.trace_id = before.trace_id or run.trace_id
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 

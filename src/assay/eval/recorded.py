@@ -43,7 +43,7 @@ from assay.tasks.row_files import MAX_LINE_BYTES
 from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
 from assay.tasks.task import RunOptions
 
-__all__ = ["NO_ANSWER", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
+__all__ = ["NO_ANSWER", "ROW_PARTS", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
@@ -52,7 +52,8 @@ Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 
 T = TypeVar("T")
 
-_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
+ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
+"""What every row has; some have a trace, too."""
 _STRETCH_ROWS = 1_024
 _STRETCH_BYTES = 1 << 20
 """So many rows, or bytes of them, are read, graded and stored together by graders that compute."""
@@ -263,7 +264,7 @@ def plan_rows(
     """
     with ExitStack() as stack:
         rows = stack.enter_context(_json_lines(data, label))
-        require_parts(graders, _PARTS | {"trace"} if _tells_work(rows) else _PARTS)
+        require_parts(graders, ROW_PARTS | {"trace"} if _tells_work(rows) else ROW_PARTS)
         stretches, planned, version = _survey(rows)
         if not planned:
             raise _no_rows(rows)

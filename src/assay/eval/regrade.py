@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
 from assay.eval.matrix import Coordinate, cases_of, regraded_cell, require_case_parts
-from assay.eval.recorded import NO_ANSWER
+from assay.eval.recorded import NO_ANSWER, ROW_PARTS
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
@@ -26,8 +26,7 @@ from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
-from assay.tasks.row_files import Format, Reading
-from assay.tasks.rows import Row, read_row, read_rows
+from assay.tasks.rows import Row, read_row
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
@@ -43,15 +42,17 @@ class Regrade:
         run: The run.
         cells: Cells that will be graded again, by their newest results.
         left_out: Cells of which nothing was kept to grade: their agent never finished.
-        work: What each cell is graded by: its case, or its row's graders.
-        digests: Digest of what it is graded by, by the same names.
+        cases: The cases of a matrix, by their ids; none for a dataset, whose rows are kept.
+        graders: What rows are graded by; none for a matrix.
+        digests: Digest of what each cell is graded by, by its case or row.
         only: Labels of the graders that are run; empty for all.
     """
 
     run: RunRecord
     cells: Sequence[CellRecord]
     left_out: int
-    work: Mapping[str, Case | Row]
+    cases: Mapping[str, Case]
+    graders: tuple[GraderSpec, ...]
     digests: Mapping[str, str]
     only: frozenset[str]
 
@@ -61,11 +62,9 @@ class Regrade:
         Raises:
             StoreError: If what was kept is missing or damaged.
         """
-        rows = [cell for cell in self.cells if isinstance(self.work[cell.case], Row)]
-        cases = [cell for cell in self.cells if isinstance(self.work[cell.case], Case)]
 
         def done(number: int, run: Run) -> None:
-            before = cases[number]
+            before = self.cells[number]
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -80,8 +79,8 @@ class Regrade:
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             on_cell(record)
 
-        def done_row(before: CellRecord, result: EvaluationResult) -> None:
-            row = cast("Row", self.work[before.case])
+        def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:
+            row, result = graded
             record = row_record(
                 row,
                 result,
@@ -90,33 +89,30 @@ class Regrade:
                 digest=self.digests[before.case],
                 seconds=before.seconds,
             )
-            record = replace(record, answer=before.answer)
-            store.add_cell(record, {"row": store.detail(self.run.id, before.key)["row"]})
+            store.add_cell(record, {"row": dict(row.fields)})
             on_cell(record)
 
         with at_work(store.home):
-            await run_cells(self._cells(store, cases), done, max_concurrent=workers)
-            await run_batches(
-                rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
-            )
+            if self.cases:
+                await run_cells(self._cells(store), done, max_concurrent=workers)
+            else:
+                work = partial(self._grade_row, store)
+                await run_batches(self.cells, work, done_row, at_once=workers)
 
-    def _cells(self, store: Store, cells: Sequence[CellRecord]) -> Iterator[Cell]:
-        for before in cells:
-            case = cast("Case", self.work[before.case])
+    def _cells(self, store: Store) -> Iterator[Cell]:
+        for before in self.cells:
+            case = self.cases[before.case]
             keep = _kept_nodes(before, case.graders, self.only) if self.only else {}
             place = Coordinate(case, before.harness, before.model, before.trial)
             yield regraded_cell(place, self.run.id, store, keep)
 
-    async def _grade_row(self, store: Store, before: CellRecord) -> EvaluationResult:
-        """Grade the answer that was recorded, by the row as it is now."""
-        row = cast("Row", self.work[before.case])
-        kept = store.detail(self.run.id, before.key)["row"]
-        answer = read_row(kept).submission.answer if isinstance(kept, dict) else None
-        if answer is None:
-            return EvaluationResult.from_error(NO_ANSWER)
-        keep = _kept_nodes(before, row.graders, self.only) if self.only else {}
-        submission = replace(row.submission, answer=answer)
-        return await grade_submission(row.graders, submission, keep=keep)
+    async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
+        """Grade a row as it was kept: its file may have changed since, or be gone."""
+        row = _kept_row(store, self.run, before)
+        if row.submission.answer is None:
+            return row, EvaluationResult.from_error(NO_ANSWER)
+        keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
+        return row, await grade_submission(self.graders, row.submission, keep=keep)
 
 
 def plan_regrade(
@@ -142,29 +138,40 @@ def plan_regrade(
     """
     run = store.run(ref)
     kind = run.config.get("kind")
+    cases: dict[str, Case] = {}
     if kind == "matrix":
-        work = _matrix_work(run, graders, store, settle)
-    elif kind == "dataset":
-        work = _dataset_work(run, graders)
-    else:
+        cases = _cases(run, graders, store, settle)
+    elif kind != "dataset":
         raise InputError(f"run {run.id} kept nothing that can be graded again")
-    labels = {spec.label for each in work.values() for spec in each.graders}
+    elif graders is None:
+        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
+    given = tuple(graders or ())
+    used = [case.graders for case in cases.values()] or [given]
+    labels = {spec.label for specs in used for spec in specs}
     for name in only:
         if name not in labels:
             raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
-    cells = [cell for cell in store.cells(run.id) if cell.case in work]
+    cells = [cell for cell in store.cells(run.id) if not cases or cell.case in cases]
     kept = [cell for cell in cells if _is_kept(store, run.id, cell)]
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
+    if not cases:
+        is_told = _kept_row(store, run, kept[0]).submission.trace is not None
+        require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
     for cell in kept if only else ():
-        _kept_nodes(cell, work[cell.case].graders, frozenset(only))
-    digests = {cell.case: _digest(work[cell.case], graders) for cell in kept}
-    return Regrade(run, kept, len(cells) - len(kept), work, digests, frozenset(only))
+        specs = cases[cell.case].graders if cases else given
+        _kept_nodes(cell, specs, frozenset(only))
+    rows_digest = "" if cases else graders_digest(given)
+    digests = {
+        cell.case: _digest(cases[cell.case], graders) if cases else rows_digest for cell in kept
+    }
+    left_out = len(cells) - len(kept)
+    return Regrade(run, kept, left_out, cases, () if cases else given, digests, frozenset(only))
 
 
-def _matrix_work(
+def _cases(
     run: RunRecord, graders: Sequence[GraderSpec] | None, store: Store, settle: Settle
-) -> dict[str, Case | Row]:
+) -> dict[str, Case]:
     cases = cases_of(run)
     if graders is not None:
         cases = [replace(case, graders=tuple(graders)) for case in cases]
@@ -175,34 +182,19 @@ def _matrix_work(
     return {case.id: case for case in settle(locks)}
 
 
-def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
-    if graders is None:
-        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
-    require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
-    file, label = str(run.config.get("file")), run.config.get("label")
-    if not Path(file).is_file():
-        raise InputError("the dataset is gone", location=Location(file=file))
-    mapping, form = run.config.get("map"), run.config.get("format", "")
-    reading = Reading(
-        format=cast("Format", form),
-        mapping=cast("dict[str, str]", mapping) if isinstance(mapping, dict) else {},
-        on_bad_row=_leave_out if "malformed" in run.config else None,
-    )
-    named = label if isinstance(label, str) else None
-    rows = read_rows(file, graders=graders, label=named, reading=reading)
-    return {row.id: row for row in rows}
+def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
+    """A row as it was graded."""
+    kept, label = store.detail(run.id, cell.key)["row"], run.config.get("label")
+    if not isinstance(kept, dict):
+        raise StoreError(f"what was kept of row {cell.case} of run {run.id} is damaged")
+    row = read_row(kept, label=label if isinstance(label, str) else None)
+    return replace(row, id=cell.case, file=cell.file)
 
 
-def _leave_out(_: InputError) -> None:
-    """As when the rows were graded, which told of them."""
-
-
-def _digest(work: Case | Row, graders: Sequence[GraderSpec] | None) -> str:
-    if graders is not None and isinstance(work, Case):
-        return graded_by(f"{oracle_digest(work)}\n{graders_digest(graders)}")
-    return (
-        graded_by(oracle_digest(work)) if isinstance(work, Case) else graders_digest(work.graders)
-    )
+def _digest(case: Case, graders: Sequence[GraderSpec] | None) -> str:
+    if graders is not None:
+        return graded_by(f"{oracle_digest(case)}\n{graders_digest(graders)}")
+    return graded_by(oracle_digest(case))
 
 
 def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:

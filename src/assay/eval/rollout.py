@@ -13,12 +13,14 @@ A failure becomes a run, never an exception:
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import (
     AgentError,
@@ -35,14 +37,16 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
-from assay.types.run import Run, Stepping
+from assay.types.run import Offering, Run, Stepping
 from assay.types.submission import Submission
-from assay.types.trace import PROMPT, Step, TaskCall, Trace
+from assay.types.trace import PROMPT, ActionStep, Step, TaskCall, Trace
 
 if TYPE_CHECKING:
     from assay.gateway import Gateway
+    from assay.gateway.journal import Entry
+    from assay.store.records import CellRecord
 
-__all__ = ["Cell", "rollout"]
+__all__ = ["WATCH", "Cell", "Live", "Watch", "rollout"]
 
 
 @frozen(kw_only=True)
@@ -54,24 +58,56 @@ class Cell:
         agent: Who does it.
         session: Begins the task.
         options: Its limits.
+        verifier: Begins the task's verifier, if it has one.
         gateway: Makes the way to its model, for agents that have one.
         harness: The agent's name.
         model: The model it is asked to use.
         trial: 1-based repeat.
         job_id: The launch.
         group_id: Shared by the repeats of one task.
+        is_live: Whether an agent works; else what one did before is graded again.
     """
 
     task: Task
     agent: Agent
     session: AbstractAsyncContextManager[Session]
     options: RunOptions
+    verifier: AbstractAsyncContextManager[Session] | None = None
     gateway: Callable[[], Gateway] | None = None
     harness: str = ""
     model: str = ""
     trial: int = 1
     job_id: str | None = None
     group_id: str | None = None
+    is_live: bool = True
+
+
+class Live(Protocol):
+    """Whoever is told of one rollout while it goes on; nothing that they do may fail."""
+
+    def passed(self, entry: Entry) -> None:
+        """Something passed the agent's gateway."""
+        ...
+
+    def worked(self) -> None:
+        """The agent's work is over, and its trace is whole."""
+        ...
+
+
+class Watch(Protocol):
+    """Whoever is told of all rollouts."""
+
+    def begin(self, run: Run, cell: Cell) -> Live:
+        """An agent is about to begin."""
+        ...
+
+    def end(self, run: Run, cell: CellRecord) -> None:
+        """It is graded."""
+        ...
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("assay_watch", default=None)
+"""Who watches the rollouts that are begun here."""
 
 
 async def rollout(cell: Cell) -> Run:
@@ -120,18 +156,27 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             Run(prompt=session.prompt, workspace=session.workspace), cell
         )
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
+        watch = WATCH.get()
+        live = None if watch is None or not cell.is_live else watch.begin(run, cell)
         progress.phase = "agent"
-        run.stepping = session if isinstance(session, Stepping) else None
+        # By their names: asking a protocol costs more than the rest of a quick rollout.
+        run.stepping = cast("Stepping", session) if hasattr(session, "step") else None
+        run.tools = cast("Offering", session).tools if hasattr(session, "tools") else {}
         try:
             if cell.gateway is None:
                 await _let_agent_work(cell, run)
             else:
                 from assay.eval.witness import witnessed
 
-                async with witnessed(run, cell.gateway()):
+                gateway = cell.gateway()
+                if live is not None:
+                    gateway.listen(live.passed)
+                async with witnessed(run, gateway):
                     await _let_agent_work(cell, run)
         finally:
-            run.stepping = None
+            run.stepping, run.tools = None, {}
+            if live is not None:
+                live.worked()
         progress.phase = "grading"
         _tell_usage(run)
         submission = Submission(
@@ -142,7 +187,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         )
         limit = cell.options.grading_timeout
         try:
-            result = await within(session.grade(submission), limit)
+            result = await within(_graded(cell, session, submission), limit)
         except OutOfTimeError:
             raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
         finally:
@@ -159,6 +204,21 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         return run
 
 
+async def _graded(cell: Cell, session: Session, submission: Submission) -> EvaluationResult:
+    """The task's own grade, or that of its verifier."""
+    result = await session.grade(submission)
+    if cell.verifier is None or result.reward is None:
+        return result
+    frame = Grade.from_result(result).to_dict()
+    told = json.dumps({**frame, "answer": submission.answer}, ensure_ascii=False)
+    async with cell.verifier as verifier:
+        verified = await verifier.grade(
+            Submission(answer=told, question=submission.question, trace=submission.trace)
+        )
+    own = {key: frame[key] for key in ("score", "content", "done") if key in frame}
+    return replace(verified, info={**verified.info, "verified": own})
+
+
 def _begun(work: object) -> Awaitable[object]:
     """An agent's work, which an agent that is a plain function does not give."""
     if isinstance(work, Awaitable):
@@ -173,7 +233,7 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
         said = await within(_begun(cell.agent(run)), limit)
-        if run.trace.content is None and isinstance(said, str):
+        if isinstance(said, str) and run.trace.content in (None, _newest_action(run)):
             run.trace.content = said  # an agent may also just return its answer
     except (OutOfTimeError, AgentTimeoutError) as error:
         reason = str(error) or f"the agent worked longer than {limit} s"
@@ -184,6 +244,11 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         raise
     else:
         run.trace.status = run.trace.status or "completed"
+
+
+def _newest_action(run: Run) -> str | None:
+    actions = (step.action for step in reversed(run.answered) if isinstance(step, ActionStep))
+    return next(actions, None)
 
 
 def _frame(run: Run, cell: Cell) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.eval.batch import run_batches
-from assay.eval.rollout import Cell, rollout
+from assay.eval.rollout import WATCH, Cell, rollout
 from assay.graders.apply import grade_submission
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
@@ -79,9 +79,20 @@ async def run_tasks(
     before = len(job.runs)
     finished: dict[int, Run] = {}
 
+    watch = WATCH.get()
+
     def done(number: int, run: Run) -> None:
         finished[number] = run
         job.runs.append(run)
+        if watch is not None:
+            from assay.eval.records import record_of
+
+            task = tasks[number // options.group]
+            threshold, name = task.pass_threshold, task.slug
+            watch.end(
+                run,
+                record_of(run, run_id=job.id, case=name, threshold=threshold, digest="", file=""),
+            )
 
     cells = _expand(tasks, agent, options, job)
     await run_cells(cells, done, max_concurrent=options.max_concurrent)
@@ -99,6 +110,7 @@ def _expand(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) 
                 task=task,
                 agent=agent_of_task,
                 session=_open_session(task),
+                verifier=None if task.verifier is None else _open_session(task.verifier),
                 options=options,
                 gateway=_gateway(options.model) if options.model else None,
                 model=options.model,

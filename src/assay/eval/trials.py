@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from assay.eval.case_session import case_session, kept_session, prompt_of
 from assay.eval.matrix import give_back, kept_of, options_of
@@ -18,6 +19,7 @@ from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.scene import Scene, read_scene
 from assay.sandbox import remove_tree
+from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, case_task
@@ -105,15 +107,17 @@ class Arena:
                 harness=trial.name,
                 model=trial.model,
                 trial=trial.number,
+                is_live=False,  # solutions and attacks are nobody else's to see
             )
 
 
 @asynccontextmanager
 async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
-    """An arena whose directory goes when it is left."""
+    """An arena whose directory goes when it is left; what is cached stays meanwhile."""
     home = tempfile.mkdtemp(prefix="assay-trials-")
     try:
-        yield Arena(home=home, cache=cache, workers=workers)
+        with at_work(str(Path(cache).parent)):
+            yield Arena(home=home, cache=cache, workers=workers)
     finally:
         await remove_tree(home)
 

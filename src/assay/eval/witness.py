@@ -22,7 +22,14 @@ from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
-from assay.types.trace import ActionStep, AgentStep, AnyStep, Step, ToolCall, ToolStep, Trace
+from assay.types.trace import (
+    AgentStep,
+    AnyStep,
+    Step,
+    ToolCall,
+    ToolStep,
+    Trace,
+)
 
 __all__ = ["flagged", "witnessed"]
 
@@ -47,6 +54,7 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
         run.gateway = gateway
         try:
             yield
+            await gateway.find_out()
         finally:
             run.gateway = None
             _settle(run, gateway)
@@ -74,7 +82,7 @@ def _settle(run: Run, gateway: Gateway) -> None:
     # What an agent of this process asked, it has recorded itself.
     if gateway.served or gateway.is_lent:
         flags += _differences(trace, found.trace)
-        trace.steps = _told_by_both(found.trace.steps, trace)
+        trace.steps = _told_by_both(found.trace.steps, trace, run.answered)
         trace.content = trace.content or found.trace.content
         trace.extra.pop(OBSERVED, None)
         trace.extra.pop(INCOMPLETE, None)
@@ -87,8 +95,8 @@ def _settle(run: Run, gateway: Gateway) -> None:
     trace.extra[USAGE] = Totals(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
 
 
-def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
-    """The wire's steps, with what the agent alone could know of them."""
+def _told_by_both(wire: Iterable[AnyStep], own: Trace, answered: Sequence[Step]) -> list[AnyStep]:
+    """The wire's steps, with what the agent alone could know, and what the task answered."""
     own_steps = [step for _, step in walk(own) if isinstance(step, ToolStep)]
     answers = {step.call.id: step for step in own_steps if step.call.id}
     retold = deque(step for step in own_steps if step.call.raw_name)
@@ -97,7 +105,8 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
         if not isinstance(step, ToolStep):
             steps.append(step)
             continue
-        told = answers.get(step.call.id) or _next_of(retold, step.call)
+        known = (answers[one] for one in _ids(step.call) if one in answers)
+        told = next(known, None) or _next_of(retold, step.call)
         if told is None:
             steps.append(step)
             continue
@@ -107,23 +116,32 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
     errors = [
         Step(error=step.error)
         for step in own.steps
-        if step.error and not isinstance(step, ActionStep)
+        if step.error and not any(step is one for one in answered)
     ]
-    _insert_actions(steps, [step for step in own.steps if isinstance(step, ActionStep)])
+    made = Counter(_written(step.call) for step in steps if isinstance(step, ToolStep))
+    _insert(steps, (step for step in answered if not _passed(step, made)))
     return [
         cast("AnyStep", replace(step, step_id=number))
         for number, step in enumerate([*steps, *errors], 1)
     ]
 
 
-def _insert_actions(steps: list[Step], actions: Iterable[ActionStep]) -> None:
-    """Put actions, which pass no gateway, behind what had passed when they began."""
+def _passed(step: Step, made: Counter[tuple[str, str]]) -> bool:
+    """Whether the model was told of a call of the task's tool; it is counted off."""
+    if not isinstance(step, ToolStep) or made[_written(step.call)] <= 0:
+        return False
+    made[_written(step.call)] -= 1
+    return True
+
+
+def _insert(steps: list[Step], beside: Iterable[Step]) -> None:
+    """Put steps that pass no gateway behind what had passed when they began."""
     at = 0
-    for action in actions:
-        began = action.started_at or action.ended_at or ""
+    for step in beside:
+        began = step.started_at or step.ended_at or ""
         while at < len(steps) and (steps[at].ended_at or "") <= began:
             at += 1
-        steps.insert(at, action)
+        steps.insert(at, step)
         at += 1
 
 
@@ -147,7 +165,7 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
         calls = "1 tool call" if len(invented) == 1 else f"{len(invented)} tool calls"
         first = invented[0].name
         found.append(f"its transcript tells of {calls} that its model never made ({first})")
-    said = {_folded(text) for text in _said(wire)}
+    said = {_folded(text) for text in (*_said(wire), *_refused(wire))}
     whole = "\n".join(said)
     reworded = [text for text in _said(own) if _folded(text) not in said]
     unsaid = next(
@@ -201,12 +219,17 @@ def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) ->
         made: That of the model.
         told: The texts in that one's arguments.
     """
-    if not any(words):
-        return made.name.endswith(call.name)
+    if not any(words):  # it tells no more than that there was one
+        return made.name.endswith(call.name) or call.id in _ids(made)
     if all(word in told for word in words):
         return True
     # An agent may fill in what its tool takes by default, such as the directory.
     return call.id == made.id and set(told.split("\n")) <= set(words)
+
+
+def _ids(call: ToolCall) -> tuple[str, ...]:
+    """The ids by which an agent may tell of a call: some put the tool's name before."""
+    return (call.id, f"{call.name}__{call.id}") if call.id else ()
 
 
 def _texts(value: Json | Mapping[str, Json]) -> str:
@@ -238,6 +261,11 @@ def _calls(trace: Trace) -> Iterator[ToolCall]:
 
 def _said(trace: Trace) -> list[str]:
     return [step.content for _, step in walk(trace) if isinstance(step, AgentStep) and step.content]
+
+
+def _refused(trace: Trace) -> list[str]:
+    """What a model said on refusing, which an agent may have been told as a text of its."""
+    return [step.refusal for _, step in walk(trace) if isinstance(step, AgentStep) and step.refusal]
 
 
 def _folded(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The side of a gateway that agents speak to: HTTP, in three protocols, streamed or whole."""
+"""The side of a gateway that agents speak to: HTTP, in four protocols, streamed or whole."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import hmac
 import json
 import logging
 import socket
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import AgentError, AssayError, ModelError
 from assay.gateway.allowance import LimitReachedError
 from assay.gateway.gateway import Gateway, refusal
 from assay.models.conversation import Conversation
 from assay.models.passing import Passed, tokens_asked
-from assay.models.protocols import Codec, ProtocolError, codec_at, codec_of
+from assay.models.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
 from assay.models.protocols.fields import MOST_DEPTH
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     from aiohttp import web
+    from aiohttp.web_protocol import RequestHandler
 
 __all__ = ["Door"]
 
@@ -31,68 +33,94 @@ _MOST_HELD_BYTES = 4 * _MOST_BYTES
 
 _MOST_ASKING = 256
 _MOST_CONNECTIONS = 32
+_BACKLOG = 1024
+_AGAIN_SECONDS = 0.1
 _BODY_SECONDS = 60.0
 _GRACE_SECONDS = 0.05
 _LINGERING_SECONDS = 0.2  # in which the rest of a body that was refused may still come
 _PATIENCE_SECONDS = 10.0
 """A streamed reply that takes longer begins with remarks, so that nobody takes it for dead."""
 
+_MOST_UNREAD = 12 << 20
+"""Of a streamed reply: who has more to read still is not given the rest."""
+
+_HALVES = (b"\\ud", b"\\uD", b"\xed", b"\0")
+"""What every half of a surrogate pair is written with, and all JSON that is not UTF-8."""
+
 _SENT_ON = ("anthropic-beta", "anthropic-version", "openai-beta")
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
-_COUNT = "/messages/count_tokens"
+_COUNT, _GOOGLES_COUNT = "/messages/count_tokens", ":countTokens"
 
 
 class Door:
     """Serves one gateway on any number of listening sockets."""
 
     def __init__(self, gateway: Gateway) -> None:
-        from aiohttp import web
-
         self._gateway = gateway
-        self._server = web.Server(
-            self._answer,
-            access_log=None,
-            # What an agent sends and breaks off is no news for the terminal of whoever runs it.
-            logger=logging.Logger("assay.gateway", logging.CRITICAL + 1),  # noqa: LOG001
-            keepalive_timeout=75.0,
-            lingering_time=_LINGERING_SECONDS,
-            read_bufsize=1 << 18,
-        )
-        self._opening: list[asyncio.Task[asyncio.Server]] = []
-        self._asking: set[asyncio.Task[Passed | ProtocolError]] = set()
+        self._room = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._resting: dict[RequestHandler, None] = {}
+        self._server = _server(self._answer, self._left)
+        self._serving: list[asyncio.Task[None]] = []
+        self._asking: set[asyncio.Task[Any]] = set()
         self._held_bytes = 0
 
     def open(self, listener: socket.socket) -> None:
         """Serve a socket from now on."""
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
-        self._opening.append(
-            loop.create_task(loop.create_server(self._protocol, sock=listener, backlog=1024))
-        )
+        self._serving.append(asyncio.create_task(self._serve(listener)))
 
-    def _protocol(self) -> asyncio.Protocol:
-        if len(self._server.connections) < _MOST_CONNECTIONS:
-            return cast("asyncio.Protocol", self._server())
-        return _Closed()
+    async def _serve(self, listener: socket.socket) -> None:
+        """Take connections one after the other; while there is no room, they wait in the kernel."""
+        loop = asyncio.get_running_loop()
+        with listener:
+            listener.listen(_BACKLOG)
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(listener)
+                except OSError:  # it broke off; or this process has too much open
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                    continue
+                try:
+                    if self._room.locked() and self._resting:
+                        longest = next(iter(self._resting))
+                        del self._resting[longest]
+                        longest.force_close()
+                    await self._room.acquire()
+                    await loop.connect_accepted_socket(self._server, connection)
+                except BaseException:
+                    connection.close()
+                    raise
+
+    def _left(self, connection: RequestHandler) -> None:
+        self._resting.pop(connection, None)
+        self._room.release()
 
     async def aclose(self) -> None:
         """Close every socket and connection."""
-        for opening in self._opening:
-            server = await opening
-            server.close()
-        for asking in self._asking:
-            asking.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        for task in (*self._serving, *self._asking):
+            task.cancel()
+        await asyncio.gather(*self._serving, *self._asking, return_exceptions=True)
         await self._server.shutdown(_GRACE_SECONDS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._resting.pop(request.protocol, None)
+        response = await self._reply(request)
+        if self._room.locked():
+            response.force_close()  # others wait
+        await response.prepare(request)
+        await response.write_eof()
+        if response.keep_alive and request.transport is not None:
+            self._resting[request.protocol] = None
+        return response
+
+    async def _reply(self, request: web.BaseRequest) -> web.StreamResponse:
         codec = codec_at(request.path)
         try:
-            self._require_token(request.headers)
+            self._require_token(request.headers, request.query.get("key", ""))
             if request.method == "GET":
                 return _models(request.path, self._gateway.model)
-            if request.path.endswith(_COUNT) and request.method == "POST":
-                return _json({"input_tokens": await self._count(request)})
+            if request.path.endswith((_COUNT, _GOOGLES_COUNT)) and request.method == "POST":
+                return _json(await self._count(request))
             if codec is None or request.method != "POST":
                 where = f"{request.method} {request.path}"
                 raise ProtocolError(404, f"there is no {where} here")  # noqa: TRY301 - one way out
@@ -100,15 +128,17 @@ class Door:
             if len(self._asking) >= _MOST_ASKING:
                 message = f"{_MOST_ASKING} requests wait for their replies already"
                 raise ProtocolError(429, message)  # noqa: TRY301 - one way out
-            body = _object(received)
+            body = addressed(request.path, _object(received))
             asked = codec.read_request(body)
             self._gateway.served += 1
         except ProtocolError as error:
             if error.status == 400:
                 self._gateway.malformed(error)
-            codec = codec or codec_of("chat")
+            if codec is None:
+                is_googles = "/v1beta/" in request.path or "/models/" in request.path
+                codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
-        return await self._pass(request, codec, asked, body, len(received))
+        return await self._pass(request, codec, asked, body, received)
 
     async def _read(self, request: web.BaseRequest) -> bytes:
         """The body of a request.
@@ -122,33 +152,45 @@ class Door:
             raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
         received = bytearray()
         try:
+            if request.content.is_eof():  # as with most: the body came with its head
+                self._take(received, request.content.read_nowait())
+                return bytes(received)
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.content.iter_any():
-                    received += chunk
-                    self._held_bytes += len(chunk)
-                    if len(received) > _MOST_BYTES:
-                        raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
-                    if self._held_bytes > _MOST_HELD_BYTES:
-                        raise ProtocolError(503, "too much is being sent at once")
+                    self._take(received, chunk)
         except TimeoutError:
             raise ProtocolError(408, "the body did not arrive in time") from None
         finally:
             self._held_bytes -= len(received)
         return bytes(received)
 
-    def _require_token(self, headers: Mapping[str, str]) -> None:
-        given = [headers.get(name, "") for name in _KEY_HEADERS]
+    def _take(self, received: bytearray, chunk: bytes) -> None:
+        received += chunk
+        self._held_bytes += len(chunk)
+        if len(received) > _MOST_BYTES:
+            raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
+        if self._held_bytes > _MOST_HELD_BYTES:
+            raise ProtocolError(503, "too much is being sent at once")
+
+    def _require_token(self, headers: Mapping[str, str], queried: str) -> None:
         scheme, _, key = headers.get("Authorization", "").partition(" ")
+        given = [queried] if queried else []
         given += [key.strip()] if scheme.lower() == "bearer" else []
+        given += [headers[name] for name in _KEY_HEADERS if name in headers]
         token = self._gateway.token.encode()
         if not any(hmac.compare_digest(one.encode("utf-8", "replace"), token) for one in given):
             self._gateway.denials += 1
             raise ProtocolError(401, "this gateway takes the key that its agent was given")
 
-    async def _count(self, request: web.BaseRequest) -> int:
+    async def _count(self, request: web.BaseRequest) -> dict[str, Json]:
         """What a request would have in tokens, roughly: agents plan their context by it."""
-        body = {"max_tokens": 1, **_object(await self._read(request))}
-        return tokens_asked(codec_of("anthropic").read_request(body))
+        body = addressed(request.path, _object(await self._read(request)))
+        if request.path.endswith(_GOOGLES_COUNT):
+            from assay.models.protocols.google import read_count
+
+            return {"totalTokens": tokens_asked(read_count(body))}
+        asked = codec_of("anthropic").read_request({"max_tokens": 1, **body})
+        return {"input_tokens": tokens_asked(asked)}
 
     async def _pass(
         self,
@@ -156,22 +198,20 @@ class Door:
         codec: Codec,
         asked: Conversation,
         body: dict[str, Json],
-        size: int,
+        received: bytes,
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
-        # A task of its own: what an agent asked that has hung up since is recorded all the same.
-        asking = asyncio.create_task(self._ask(codec, asked, body, headers))
-        self._asking.add(asking)
-        self._held_bytes += size
-
-        def forget(asked: asyncio.Task[Passed | ProtocolError]) -> None:
-            self._asking.discard(asked)
-            self._held_bytes -= size
-
-        asking.add_done_callback(forget)
-        if asked.is_streamed:
-            return await self._stream(request, codec, asking, wants_usage=asked.wants_usage)
-        return _whole(codec, await asyncio.shield(asking))
+        if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
+            return _whole(codec, await self._ask(codec, asked, body, headers, received))
+        outlet = _Outlet()
+        asking = asyncio.create_task(
+            self._ask(codec, asked, body, headers, received, give=outlet.put)
+        )
+        asking.add_done_callback(outlet.end)
+        try:
+            return await self._stream(request, codec, asking, outlet, wants_usage=asked.wants_usage)
+        finally:
+            outlet.close()
 
     async def _ask(
         self,
@@ -179,10 +219,22 @@ class Door:
         asked: Conversation,
         body: dict[str, Json],
         headers: Mapping[str, str],
+        received: bytes,
+        *,
+        give: Callable[[bytes], None] | None = None,
     ) -> Passed | ProtocolError:
+        task = asyncio.current_task()
+        assert task
+        self._asking.add(task)
+        self._held_bytes += len(received)
         try:
             passed, _ = await self._gateway.ask(
-                asked, protocol=codec.NAME, body=body, headers=headers
+                asked,
+                protocol=codec.NAME,
+                body=body,
+                raw=received if _is_plain(received) else b"",
+                headers=headers,
+                give=give,
             )
         except (ModelError, LimitReachedError) as error:
             return refusal(error)
@@ -190,6 +242,9 @@ class Door:
             failure = error if isinstance(error, AssayError) else AgentError(f"{error!r}")
             self._gateway.failure = failure
             return refusal(failure)
+        finally:
+            self._asking.discard(task)
+            self._held_bytes -= len(received)
         return passed
 
     async def _stream(
@@ -197,37 +252,104 @@ class Door:
         request: web.BaseRequest,
         codec: Codec,
         asking: asyncio.Task[Passed | ProtocolError],
+        outlet: _Outlet,
         *,
         wants_usage: bool,
     ) -> web.StreamResponse:
         from aiohttp import web
 
-        await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
-        if asking.done() and isinstance(failed := asking.result(), ProtocolError):
+        events = await outlet.take()
+        if asking.done() and not events and isinstance(failed := asking.result(), ProtocolError):
             return _whole(codec, failed)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         )
         await response.prepare(request)
-        while not asking.done():
-            await response.write(b": waiting for the model\n\n")
-            await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
+        while not (asking.done() or outlet.is_lost):
+            await response.write(events or b": waiting for the model\n\n")
+            events = await outlet.take()
+        if outlet.is_lost:  # what came between was let go of: there is no end to give
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         got = asking.result()
-        events: Iterable[bytes] = (
-            [codec.write_error_event(got)]
-            if isinstance(got, ProtocolError)
-            else codec.write_stream(got.body, wants_usage=wants_usage)
-        )
-        await response.write(b"".join(events))
+        if isinstance(got, ProtocolError):
+            events += codec.write_error_event(got)
+        else:
+            whole = codec.write_stream(got.body, wants_usage=wants_usage)
+            events += got.ending or b"".join(whole)
+        await response.write(events)
         await response.write_eof()
         return response
 
 
-class _Closed(asyncio.Protocol):
-    """Hangs up on whoever holds too many connections already."""
+class _Outlet:
+    """Events on their way to an agent: who reads slowly, or not at all, holds up nobody else."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+    def __init__(self) -> None:
+        self._events: list[bytes] = []
+        self._size = 0
+        self._came = asyncio.Event()
+        self.is_lost = False
+
+    def put(self, events: bytes) -> None:
+        """More events."""
+        self._size += len(events)
+        if self.is_lost or self._size > _MOST_UNREAD:
+            self.close()
+            return
+        self._events.append(events)
+        self._came.set()
+
+    def end(self, _: object) -> None:
+        """Nothing more comes."""
+        self._came.set()
+
+    def close(self) -> None:
+        """Nobody reads on, or not fast enough."""
+        self.is_lost = True
+        self._events.clear()
+
+    async def take(self) -> bytes:
+        """What came since, as soon as something did; nothing if nothing does for some time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._came.wait()
+        self._came.clear()
+        events = b"".join(self._events)
+        self._events.clear()
+        self._size = 0
+        return events
+
+
+def _server(
+    answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+    left: Callable[[RequestHandler], None],
+) -> web.Server:
+    """What answers on connections, and tells of each that has ended."""
+    from aiohttp import web
+
+    class Server(web.Server):
+        def connection_lost(
+            self, handler: RequestHandler, exc: BaseException | None = None
+        ) -> None:
+            super().connection_lost(handler, exc)
+            left(handler)
+
+    return Server(
+        answer,
+        access_log=None,
+        # What an agent sends and breaks off is no news for the terminal of whoever runs it.
+        logger=logging.Logger("assay.gateway", logging.CRITICAL + 1),  # noqa: LOG001
+        keepalive_timeout=75.0,
+        lingering_time=_LINGERING_SECONDS,
+        read_bufsize=1 << 18,
+    )
+
+
+def _is_plain(received: bytes) -> bool:
+    """Whether a body is UTF-8 that holds no half of a surrogate pair, which servers break at."""
+    return received[:1] == b"{" and not any(half in received for half in _HALVES)
 
 
 def _object(received: bytes) -> dict[str, Json]:
@@ -263,16 +385,16 @@ def _sent(body: bytes, status: int = 200) -> web.Response:
 
 
 def _models(path: str, model: str) -> web.Response:
-    """The one model that there is here, as either provider lists models.
+    """The one model that there is here, as each provider lists models.
 
     Raises:
         ProtocolError: For any other path.
     """
     one: Json = {"id": model, "object": "model", "type": "model", "display_name": model,
-                 "owned_by": "assay", "created": 0}  # fmt: skip
+                 "owned_by": "assay", "created": 0, "name": f"models/{model}"}  # fmt: skip
     place = path.rstrip("/")
     if place.endswith("/models"):
-        return _json({"object": "list", "data": [one], "has_more": False})
+        return _json({"object": "list", "data": [one], "has_more": False, "models": [one]})
     if "/models/" in place:
         return _json(cast("dict[str, Json]", one))
     raise ProtocolError(404, f"there is no GET {path} here")

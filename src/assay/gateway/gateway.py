@@ -10,18 +10,19 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.errors import AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
-from assay.gateway.journal import Answered
+from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
-from assay.models.conversation import Conversation
+from assay.models.conversation import Conversation, Turn
 from assay.models.messages import Usage
-from assay.models.passing import Passed, tokens_asked, tokens_said
-from assay.models.protocols import Protocol, ProtocolError
+from assay.models.pace import OPEN_SECONDS, EndpointClosedError
+from assay.models.passing import Listener, Passed, tokens_asked, tokens_said
+from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.types.trace import StopReason
 
@@ -33,6 +34,22 @@ __all__ = ["Gateway"]
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
 _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", "unbelievable")
+_BREAKABLE = ("overloaded", "unreachable", "timeout")
+"""Kinds of failures that a request can cause in a server that takes it."""
+
+_PLAIN_SECONDS = 60.0
+
+_CROWDED = (503, 529)
+_Sent: TypeAlias = (
+    "tuple[Conversation, Protocol | None, Mapping[str, Json] | None, Mapping[str, str] | None]"
+)
+_NOTHING = Conversation(model="", turns=())
+_PLAIN: _Sent = (
+    Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16),
+    None,
+    None,
+    None,
+)
 _STATUS: Mapping[str, int] = {
     "rate_limited": 429,
     "overflow": 400,
@@ -51,7 +68,7 @@ _MOST_FIELDS: Mapping[Protocol, tuple[str, ...]] = {
 class Gateway:
     """What an agent asks of its model passes here: limited before it is sent, and recorded.
 
-    An agent in this process asks by `ask`. Others speak one of the three protocols: over HTTP on
+    An agent in this process asks by `ask`. Others speak one of the four protocols: over HTTP on
     this machine's loopback, from when one of the addresses is first asked for, or on a socket of
     their sandbox's own (`serve`). Both need the token, as they would a provider's key::
 
@@ -91,12 +108,14 @@ class Gateway:
         self.token = f"cell-{secrets.token_urlsafe(24)}"
         self.spent = Spent(allowance or Allowance())
         self.failure: AssayError | None = None
+        self._failed: _Sent = (_NOTHING, None, None, None)
         self._limit: StopReason | None = None
         self._is_full = False
         self.denials = 0
         self.served = 0
         self.is_lent = False
         self._client = client
+        self._flags: list[str] = []
         self._recorder = Recorder(None if journal is None else Path(journal), journal_of)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stack = AsyncExitStack()
@@ -156,7 +175,7 @@ class Gateway:
 
     @property
     def anthropic_url(self) -> str:
-        """The base URL for whoever speaks Anthropic's: ``http://127.0.0.1:PORT``."""
+        """The base URL for who speaks Anthropic's or Google's: ``http://127.0.0.1:PORT``."""
         if not self._port:
             listener = socket.create_server(("127.0.0.1", 0), backlog=128)
             self._port = int(listener.getsockname()[1])
@@ -175,6 +194,8 @@ class Gateway:
             "OPENAI_API_KEY": self.token,
             "ANTHROPIC_BASE_URL": base,
             "ANTHROPIC_API_KEY": self.token,
+            "GOOGLE_GEMINI_BASE_URL": base,
+            "GEMINI_API_KEY": self.token,
         }
 
     def admit(self) -> Callable[[socket.socket], None]:
@@ -197,7 +218,9 @@ class Gateway:
         *,
         protocol: Protocol | None = None,
         body: Mapping[str, Json] | None = None,
+        raw: bytes = b"",
         headers: Mapping[str, str] | None = None,
+        give: Callable[[bytes], None] | None = None,
     ) -> tuple[Passed, Answered]:
         """Send a request on, if it may be, and keep what passes.
 
@@ -205,7 +228,10 @@ class Gateway:
             asked: The request.
             protocol: How it was said; None by an agent in this process.
             body: As it came.
+            raw: Its bytes, if they may be sent on as they are.
             headers: Of it, to be sent on.
+            give: Takes events of the reply as they come, where it comes in the protocol's events;
+                those that end it are the reply's `Passed.ending`, when it was recorded.
 
         Returns:
             The reply, and how it was kept.
@@ -232,6 +258,14 @@ class Gateway:
             if admitted.most_tokens != asked.max_tokens:
                 asked = replace(asked, max_tokens=admitted.most_tokens)
                 body = _shortened(body, protocol, admitted.most_tokens)
+            listener = None
+            if give is not None and protocol is not None:
+
+                def heard(events: bytes) -> None:
+                    self._recorder.heard(number, events)
+                    give(events)
+
+                listener = Listener(heard, codec_of(protocol), asked.wants_usage)
             usage, cost, written = None, None, 0
             try:
                 passed = await self.client.pass_on(
@@ -239,21 +273,26 @@ class Gateway:
                     asked,
                     protocol=protocol,
                     body=body,
+                    raw=raw,
                     headers=headers,
                     tokens=read,
+                    listener=listener,
                 )
                 usage, cost = passed.reply.usage, passed.cost_usd
                 written = tokens_said(passed.reply.turn)
             except ModelError as error:
                 is_agents = error.kind in _AGENTS_FAULTS
-                if error.kind == "timeout":
-                    usage, cost = self._lost(asked, read)
+                lost = self._broken_off(number, asked, read, listener)
+                if error.kind == "timeout" or lost is not None:
+                    usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
+                self._failed = (asked, protocol, body, headers)
                 self._is_full = error.kind == "overflow"
                 self._recorder.refused(number, str(error), "agent" if is_agents else "model")
                 raise
             except asyncio.CancelledError:
-                usage, cost = self._lost(asked, read)
+                lost = self._broken_off(number, asked, read, listener)
+                usage, cost, written = lost or self._lost(asked, read)
                 self._recorder.refused(number, "the agent ended before the reply came", "agent")
                 raise
             finally:
@@ -264,10 +303,65 @@ class Gateway:
             )
             return passed, kept
 
-    def _lost(self, asked: Conversation, read: int) -> tuple[Usage, float | None]:
-        """What a request used, at least, whose reply nobody waited for: it was read."""
-        cost = self.client.cost_of(self.model, replace(asked, max_tokens=1))
-        return Usage(input_tokens=read, output_tokens=0), cost
+    def _broken_off(
+        self, number: int, asked: Conversation, read: int, listener: Listener | None
+    ) -> tuple[Usage, float | None, int] | None:
+        """Keep what the agent was given of a reply that came to no end, and what that used."""
+        reply = None if listener is None else listener.reply()
+        if reply is None:
+            return None
+        lost = self._lost(asked, read, tokens_said(reply.turn))
+        usage, cost, _ = lost
+        reply = replace(broken_off(reply), usage=usage)
+        self._recorder.answered(number, reply, cost_usd=cost, seconds=0.0)
+        return lost
+
+    def _lost(
+        self, asked: Conversation, read: int, written: int = 0
+    ) -> tuple[Usage, float | None, int]:
+        """What a request used, at least, whose reply never came to its end: it was read."""
+        cost = self.client.cost_of(self.model, replace(asked, max_tokens=max(written, 1)))
+        return Usage(input_tokens=read, output_tokens=written), cost, written
+
+    async def find_out(self) -> None:
+        """Find out whether the request that failed last is at fault, if the server seems to be.
+
+        It is where the server answers others before and after it, and fails with it again. Else an
+        agent could choose an error in the place of a bad grade: by a request that breaks servers.
+        """
+        failure = self.failure
+        if not isinstance(failure, ModelError) or failure.kind not in _BREAKABLE:
+            return
+        if failure.status in _CROWDED or await self._tried(_PLAIN, _PLAIN_SECONDS):
+            return
+        is_again = await self._tried(self._failed) in _BREAKABLE
+        is_up = is_again and not await self._tried(_PLAIN, _PLAIN_SECONDS)
+        if is_up and self.failure is failure:
+            self.failure = None
+            self._flags.append("its last request makes the model's server fail")
+
+    async def _tried(self, sent: _Sent, seconds: float = 600.0) -> str:
+        """Why a request that nobody waits for gets no reply; empty where it gets one."""
+        gate = self.client.route(self.model).gate
+        try:
+            try:
+                await self._send(sent, seconds)
+            except EndpointClosedError:  # which requests of this kind bring about, too
+                await gate.timing.sleep(OPEN_SECONDS)
+                await self._send(sent, seconds)
+        except ModelError as error:
+            return error.kind
+        return ""
+
+    async def _send(self, sent: _Sent, seconds: float) -> None:
+        asked, protocol, body, headers = sent
+        await self.client.pass_on(
+            self.model, asked, protocol=protocol, body=body, headers=headers, seconds=seconds
+        )
+
+    def listen(self, told: Callable[[Entry], None]) -> None:
+        """Tell somebody of all that passes, as soon as it is kept; they must not fail."""
+        self._recorder.told = told
 
     def malformed(self, error: ProtocolError) -> None:
         """Keep that a request could not be read."""
@@ -277,13 +371,10 @@ class Gateway:
     def recorded(self) -> Recorded:
         """What passed so far, as a trace."""
         found = self._recorder.recorded()
-        flags = [*found.flags, *([_FULL] if self._recorder.is_full else [])]
+        flags = [*found.flags, *self._flags, *([_FULL] if self._recorder.is_full else [])]
         if self.denials:
             flags.append(f"{self.denials} requests without its token")
         return replace(found, flags=tuple(flags))
-
-
-_NOTHING = Conversation(model="", turns=())
 
 
 def refusal(error: AssayError | LimitReachedError) -> ProtocolError:
@@ -304,6 +395,10 @@ def _shortened(
     """A body that asks for no longer a reply than it may have."""
     if body is None or protocol is None or most is None:
         return body
+    if protocol == "google":
+        from assay.models.protocols.google import limited
+
+        return limited(body, most)
     fields = _MOST_FIELDS[protocol]
     name = next((name for name in fields if name in body), fields[-1])
     return {**body, name: most}

@@ -7,16 +7,29 @@ agent is given it. So whatever ends, by whatever signal, all that had passed by 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.frozen import frozen
 from assay.models.conversation import Reply, Turn
+from assay.models.protocols import Protocol, codec_of
 from assay.scoring.strict_json import decode_json
-from assay.types.codec import from_json, to_json
+from assay.types.codec import from_json, json_level
 
-__all__ = ["Answered", "Asked", "Begun", "Entry", "Refused", "append", "encoded", "read_entries"]
+__all__ = [
+    "Answered",
+    "Asked",
+    "Begun",
+    "Entry",
+    "Heard",
+    "Refused",
+    "append",
+    "encoded",
+    "read_entries",
+    "readable_entries",
+]
 
 
 @frozen(kw_only=True)
@@ -62,6 +75,21 @@ class Asked:
 
 
 @frozen(kw_only=True)
+class Heard:
+    """Events of a reply, as they came and before the agent has them; `Answered` is all of them.
+
+    Attributes:
+        number: The request's.
+        events: They, in its protocol.
+    """
+
+    TAG: ClassVar[str] = "heard"
+
+    number: int
+    events: str
+
+
+@frozen(kw_only=True)
 class Answered:
     """The reply to a request.
 
@@ -102,7 +130,7 @@ class Refused:
     cause: str
 
 
-Entry: TypeAlias = "Begun | Asked | Answered | Refused"
+Entry: TypeAlias = "Begun | Asked | Heard | Answered | Refused"
 
 
 @frozen
@@ -112,40 +140,86 @@ class _Line:
     entry: Entry
 
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=json_level
+)
+
+
 def encoded(entry: Entry) -> bytes:
     """The line of an entry."""
-    written = json.dumps(to_json(_Line(entry)), ensure_ascii=False, separators=(",", ":"))
-    return written.encode("utf-8", "replace") + b"\n"
+    written = _ENCODER.encode({"entry": entry})
+    return f"{written}\n".encode("utf-8", "replace")
 
 
 def append(journal: Path, line: bytes) -> None:
-    """Write the line of an entry down.
+    """Write the line of an entry down, or nothing of it.
 
     Raises:
         StoreError: If it cannot be written.
     """
     try:
-        with journal.open("ab") as file:
-            file.write(line)
+        with journal.open("ab", buffering=0) as file:
+            begin, left = file.tell(), memoryview(line)
+            try:
+                while left:
+                    left = left[file.write(left) :]
+            except OSError:
+                file.truncate(begin)  # what follows, once there is room again, is a line of its own
+                raise
     except OSError as error:
         raise StoreError(f"cannot record what passes a gateway: {error}") from error
+
+
+def broken_off(reply: Reply) -> Reply:
+    """A reply of which no more came."""
+    return replace(reply, stop="length", stopped="broken off")
 
 
 def read_entries(file: str | Path) -> list[Entry]:
     """The entries of a journal; a last line that was cut off does not count.
 
+    A reply that was under way when all was killed is one, as far as it had come.
+
     Raises:
         InputError: For a file that is not a journal.
     """
+    entries, broken = readable_entries(file)
+    if broken:
+        raise InputError(broken)
+    return entries
+
+
+def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
+    """The entries of a journal as far as it is whole, and where it is not; empty if it is."""
     entries: list[Entry] = []
+    heard: dict[int, list[str]] = {}
+    broken = ""
     lines = Path(file).read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         try:
-            entries.append(from_json(_Line, decode_json(line)).entry)
-        except ValueError as error:
-            if number == len(lines):
-                break
-            raise InputError(f"{file}:{number}: not an entry of a gateway's journal") from error
-    return entries
+            entry = from_json(_Line, decode_json(line)).entry
+        except ValueError:
+            if number < len(lines):
+                broken = f"{file}:{number}: not an entry of a gateway's journal"
+            break
+        if isinstance(entry, Heard):
+            heard.setdefault(entry.number, []).append(entry.events)
+            continue
+        if isinstance(entry, Answered):
+            heard.pop(entry.number, None)
+        entries.append(entry)
+    asked = [one for one in entries if isinstance(one, Asked) and one.number in heard]
+    entries += [known for one in asked for known in _as_heard(one, heard[one.number])]
+    return entries, broken
+
+
+def _as_heard(asked: Asked, events: list[str]) -> list[Answered]:
+    codec = codec_of(cast("Protocol", asked.protocol))
+    stream = codec.read_stream()
+    stream.feed("".join(events).encode())
+    reply = codec.read_reply(stream.partial())
+    if reply is None:
+        return []
+    return [Answered(number=asked.number, at=asked.at, reply=broken_off(reply))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from assay.gateway.journal import (
     Asked,
     Begun,
     Entry,
+    Heard,
     Refused,
     append,
     encoded,
@@ -37,12 +38,32 @@ _LOOKED_AT = 100
 """Lines that begin alike, of which the last are gone on with: an agent can begin any number."""
 
 
+class _Said:
+    """A turn, to be compared: digested only where an agent writes it down in another way."""
+
+    __slots__ = ("_digest", "turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._digest = ""
+
+    @property
+    def digest(self) -> str:
+        self._digest = self._digest or _digest(self.turn)
+        return self._digest
+
+    def says(self, other: _Said) -> bool:
+        """Whether they say the same: an agent that writes all down as before costs no digests."""
+        one, two = self.turn, other.turn
+        return one == two or _bare(one) == _bare(two) or self.digest == other.digest
+
+
 @dataclass(slots=True)
 class _Known:
-    """A conversation as far as it is known: its standing instructions, and its turns' digests."""
+    """A conversation as far as it is known: its standing instructions, and its turns."""
 
     system: str
-    turns: list[str]
+    turns: list[_Said]
 
 
 @dataclass(slots=True)
@@ -53,12 +74,14 @@ class Recorder:
         journal: File that each entry is appended to; None to keep them in memory alone.
         of: What the file's first entry says that it is the journal of.
         entries: All that passed.
+        told: Called with each entry once it is kept.
         size: Bytes that they take, about.
     """
 
     journal: Path | None = None
     of: str = ""
     entries: list[Entry] = field(default_factory=list["Entry"])
+    told: Callable[[Entry], None] | None = None
     size: int = field(default=0, init=False)
     _lines: list[_Known] = field(default_factory=list[_Known], init=False)
     _beginning: defaultdict[str, list[int]] = field(
@@ -67,6 +90,7 @@ class Recorder:
     _line_of: dict[int, int] = field(default_factory=dict[int, int], init=False)
     _line_by_reply: dict[str, int] = field(default_factory=dict[str, int], init=False)
     _number: int = field(default=0, init=False)
+    _heard_bytes: int = field(default=0, init=False)
 
     @property
     def is_full(self) -> bool:
@@ -90,7 +114,7 @@ class Recorder:
         else:  # what was said before is told by naming the reply
             known = self._lines[followed].turns
             line, kept, added = followed, len(known), turns
-            known += map(_digest, turns)
+            known += map(_Said, turns)
         self._line_of[self._number] = line
         self._keep(
             Asked(
@@ -106,6 +130,18 @@ class Recorder:
         )
         return self._number
 
+    def heard(self, number: int, events: bytes) -> None:
+        """Keep events of a reply in the file, until the whole reply is kept.
+
+        Raises:
+            StoreError: If they cannot be written down.
+        """
+        if self.journal is None or self._heard_bytes >= _MOST_BYTES:
+            return
+        line = encoded(Heard(number=number, events=events.decode("utf-8", "replace")))
+        self._heard_bytes += len(line)
+        append(self.journal, line)
+
     def answered(
         self, number: int, reply: Reply, *, cost_usd: float | None, seconds: float
     ) -> Answered:
@@ -116,9 +152,9 @@ class Recorder:
         """
         line = self._line_of[number]
         turns = self._lines[line].turns
-        turns.append(_digest(reply.turn))
+        turns.append(_Said(reply.turn))
         if len(turns) == 1:  # it had begun with nothing
-            self._beginning[turns[0]].append(line)
+            self._beginning[turns[0].digest].append(line)
         if reply.id:
             self._line_by_reply[reply.id] = line
         entry = Answered(number=number, at=_now(), reply=reply, cost_usd=cost_usd, seconds=seconds)
@@ -135,21 +171,25 @@ class Recorder:
 
     def _place(self, system: str, turns: Sequence[Turn]) -> tuple[int, int]:
         """The line that a request goes on with, and how many of its turns stand."""
-        digests = [_digest(turn) for turn in turns]
+        given = [_Said(turn) for turn in turns]
+        if given and self._lines and self._lines[-1].turns:  # it is the last one most often
+            begun = self._lines[-1].turns[0]
+            given[0] = begun if begun.turn == given[0].turn else given[0]
         best, kept = -1, 0
-        beginning = self._beginning[digests[0] if digests else ""]
+        beginning = self._beginning[given[0].digest if given else ""]
         for number in beginning[-_LOOKED_AT:]:
             known = self._lines[number]
-            same = _in_common(known.turns, digests)
+            same = _in_common(known.turns, given)
             # Before the model has said anything, another conversation may begin in the same words.
             is_it = same > 0 and (same > 1 or known.system == system)
             if is_it and same > kept:
                 best, kept = number, same
         if best < 0:
             beginning.append(len(self._lines))
-            self._lines.append(_Known(system, digests))
+            self._lines.append(_Known(system, given))
             return len(self._lines) - 1, 0
-        self._lines[best].turns[kept:] = digests[kept:]
+        # What stands stays as it was recorded: whatever an agent pads it with is held nowhere.
+        self._lines[best].turns[kept:] = given[kept:]
         return best, kept
 
     def _keep(self, entry: Entry) -> None:
@@ -158,6 +198,8 @@ class Recorder:
         self.size += len(line) + _ENTRY_BYTES
         if self.journal is not None:
             append(self.journal, line)
+        if self.told is not None:
+            self.told(entry)
 
 
 def read_journal(file: str | Path) -> Recorded:
@@ -178,13 +220,21 @@ def merged(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     return joined.made()
 
 
-def _in_common(known: Sequence[str], given: Sequence[str]) -> int:
+def _in_common(known: Sequence[_Said], given: Sequence[_Said]) -> int:
     count = 0
     for one, other in zip(known, given, strict=False):
-        if one != other:
+        if one is not other and not one.says(other):
             break
         count += 1
     return count
+
+
+def _bare(turn: Turn) -> tuple[object, ...]:
+    """What of a turn its digest is made of."""
+    calls = [(call.name, call.arguments) for call in turn.calls]
+    results = [result.text for result in turn.results]
+    images = [part.url for part in turn.parts if isinstance(part, Image)]
+    return turn.speaker, turn.text, calls, results, images
 
 
 def _digest(turn: Turn) -> str:

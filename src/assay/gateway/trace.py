@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from assay.frozen import frozen
-from assay.gateway.journal import Answered, Asked, Entry, Refused
+from assay.gateway.journal import Answered, Asked, Begun, Entry, Refused
 from assay.models.conversation import Call, Image, Result, Text, Turn
 from assay.models.messages import Usage as ModelUsage
 from assay.scoring.json_safe import Json
@@ -28,7 +28,7 @@ from assay.types.trace import (
     tool_kind,
 )
 
-__all__ = ["Recorded", "agent_step", "recorded"]
+__all__ = ["Lines", "Recorded", "agent_step", "recorded"]
 
 
 @frozen(kw_only=True)
@@ -54,7 +54,6 @@ class _Thread:
     waiting: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
     calls: int = 0
     first: int = 0
-    last: int = 0
     said: str | None = None
 
     def take(self, entry: Asked) -> None:
@@ -77,6 +76,10 @@ class _Thread:
 
     def _result(self, result: Result, entry: Asked) -> None:
         calls = self.waiting.get(result.id)
+        if not calls and entry.protocol == "google":  # in which results are told by their tools
+            tool = result.id.rpartition(":")[0]
+            every = self.waiting.values()
+            calls = next((one for one in every if one and one[0].name == tool), None)
         content: Json = result.text
         if not calls:
             shown: Json = {"role": "tool", "content": content}
@@ -109,40 +112,64 @@ class _Thread:
         self._settle(None)
 
 
-def recorded(entries: Iterable[Entry]) -> Recorded:
-    """What passed, as a trace: the agent's own work, and within it the work of its helpers."""
-    threads: list[_Thread] = []
-    line_of: dict[int, int] = {}
-    began: dict[int, str] = {}
-    flags: list[str] = []
-    usages: list[Usage] = []
-    for place, entry in enumerate(entries):
+class Lines:
+    """What passes a gateway as steps of the conversations that it belongs to, entry by entry."""
+
+    def __init__(self) -> None:
+        self.threads: list[_Thread] = []
+        self.flags: list[str] = []
+        self.usages: list[Usage] = []
+        self._line_of: dict[int, int] = {}
+        self._began: dict[int, str] = {}
+        self._count = 0
+
+    def take(self, entry: Entry) -> tuple[int, Sequence[Step]]:
+        """The conversation that an entry goes on with, and the steps that it adds to it."""
+        self._count += 1
         if isinstance(entry, Asked):
-            line_of[entry.number], began[entry.number] = entry.line, entry.at
-            while len(threads) <= entry.line:
-                threads.append(_Thread(first=place))
-            threads[entry.line].take(entry)
-            threads[entry.line].last = place
+            self._line_of[entry.number], self._began[entry.number] = entry.line, entry.at
+            while len(self.threads) <= entry.line:
+                self.threads.append(_Thread(first=self._count))
+        elif isinstance(entry, Refused) and entry.cause == "limit" and entry.why not in self.flags:
+            self.flags.append(entry.why)
+        line = -1 if isinstance(entry, Begun) else self._line_of.get(entry.number, -1)
+        if line < 0:
+            return 0, ()
+        thread = self.threads[line]
+        before = len(thread.steps)
+        if isinstance(entry, Asked):
+            thread.take(entry)
         elif isinstance(entry, Answered):
-            step = agent_step(entry, started_at=began.get(entry.number))
-            usages += [step.usage] if step.usage is not None else []
-            threads[line_of[entry.number]].answer(step)
-            threads[line_of[entry.number]].last = place
+            step = agent_step(entry, started_at=self._began.get(entry.number))
+            self.usages += [step.usage] if step.usage is not None else []
+            thread.answer(step)
         elif isinstance(entry, Refused):
             step = Step(error=entry.why, ended_at=entry.at, extra={"refused": entry.cause})
-            line = line_of.get(entry.number)
-            if line is not None:
-                threads[line].steps.append(step)
-            if entry.cause == "limit" and entry.why not in flags:
-                flags.append(entry.why)
-    for thread in threads:
-        thread.end()
+            thread.steps.append(step)
+        return line, thread.steps[before:]
+
+    def end(self) -> Iterator[tuple[int, Sequence[Step]]]:
+        """What is left once no more comes: the calls that got no result."""
+        for line, thread in enumerate(self.threads):
+            before = len(thread.steps)
+            thread.end()
+            yield line, thread.steps[before:]
+
+
+def recorded(entries: Iterable[Entry]) -> Recorded:
+    """What passed, as a trace: the agent's own work, and within it the work of its helpers."""
+    lines = Lines()
+    for entry in entries:
+        lines.take(entry)
+    for _ in lines.end():
+        pass
+    threads = lines.threads
     trace = Trace()
     if threads:
         main = max(threads, key=lambda thread: (thread.calls, -thread.first))
         trace.steps = list(_numbered(_woven(main, [one for one in threads if one is not main])))
         trace.content = main.said
-    return Recorded(trace=trace, usage=_sum(usages), flags=tuple(flags))
+    return Recorded(trace=trace, usage=_sum(lines.usages), flags=tuple(lines.flags))
 
 
 def _woven(main: _Thread, others: Sequence[_Thread]) -> list[Step]:

@@ -173,10 +173,17 @@ def usage_of(usage: Mapping[str, Json]) -> Usage:
     """The tokens of a reply."""
     fresh = count(usage.get("input_tokens"))
     cached = count(usage.get("cache_read_input_tokens"))
-    kept = count(usage.get("cache_creation_input_tokens"))
+    stored = count(usage.get("cache_creation_input_tokens"))
+    by_time = mapping(usage.get("cache_creation"))
+    hour = count(by_time.get("ephemeral_1h_input_tokens"))
+    if stored is None and by_time:
+        stored = (count(by_time.get("ephemeral_5m_input_tokens")) or 0) + (hour or 0)
+    hour = None if hour is None else min(hour, stored or 0)
     return Usage(
-        input_tokens=None if fresh is None else fresh + (cached or 0) + (kept or 0),
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (stored or 0),
         cached_tokens=cached,
         output_tokens=count(usage.get("output_tokens")),
         reasoning_tokens=count(mapping(usage.get("output_tokens_details")).get("thinking_tokens")),
+        stored_tokens=(stored or 0) - (hour or 0) or None,
+        stored_hour_tokens=hour or None,
     )

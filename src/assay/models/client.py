@@ -37,7 +37,7 @@ from assay.scoring.json_safe import Json, plain
 
 if TYPE_CHECKING:
     from assay.models.conversation import Conversation
-    from assay.models.passing import Passed
+    from assay.models.passing import Listener, Passed
     from assay.models.protocols import Protocol
 
 
@@ -128,9 +128,11 @@ class ModelClient:
         *,
         protocol: Protocol | None = None,
         body: Mapping[str, Json] | None = None,
+        raw: bytes = b"",
         headers: Mapping[str, str] | None = None,
         tokens: int | None = None,
         seconds: float = 600.0,
+        listener: Listener | None = None,
     ) -> Passed:
         """Send an agent's request on to a model, as the conversation with tools that it is.
 
@@ -143,9 +145,12 @@ class ModelClient:
                 in the endpoint's own.
             body: The request as it came. Where the model's endpoint speaks that protocol, all of it
                 is sent on.
+            raw: Its bytes, if they may be sent as they are.
             headers: Likewise.
             tokens: How many it is thought to have, if that was counted already.
             seconds: For the reply and all tries together.
+            listener: Is given the reply's events as they come, where the endpoint speaks the
+                protocol.
 
         Raises:
             ModelError: If there is no reply.
@@ -164,7 +169,13 @@ class ModelClient:
             tokens=read + min(asked.max_tokens or 1_000, 1_000),
         )
         passing = Passing(
-            sending=sending, asked=asked, protocol=protocol, body=body, headers=headers or {}
+            sending=sending,
+            asked=asked,
+            protocol=protocol,
+            body=body,
+            headers=headers or {},
+            raw=raw,
+            listener=listener,
         )
         return await passing.run()
 

@@ -78,12 +78,17 @@ class Usage:
         cached_tokens: Of them, read from the provider's own cache.
         output_tokens: Written, reasoning included.
         reasoning_tokens: Of them, reasoning.
+        stored_tokens: Of those read, kept in the provider's own cache for minutes, where that is
+            paid for.
+        stored_hour_tokens: Likewise for an hour.
     """
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+    stored_tokens: int | None = None
+    stored_hour_tokens: int | None = None
 
 
 @frozen

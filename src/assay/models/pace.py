@@ -23,7 +23,7 @@ from assay.errors import ModelError
 from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 
-_OPEN_SECONDS = 30.0
+OPEN_SECONDS = 30.0
 _LONGEST_COOLING = 600.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
@@ -129,10 +129,10 @@ class Gate(ForkSafe):
             if self._opened_at is None:
                 return
             since = self.timing.clock() - self._opened_at
-            if since >= _OPEN_SECONDS and self._prober in (None, asker):
+            if since >= OPEN_SECONDS and self._prober in (None, asker):
                 self._prober = asker
                 return
-            last, left = self._last, max(1.0, _OPEN_SECONDS - since)
+            last, left = self._last, max(1.0, OPEN_SECONDS - since)
         raise EndpointClosedError(
             f"{self.name} failed {self._failures} times in a row and is not asked for "
             f"{left:.0f} seconds; the last time: {last.message}",

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import ModelError
 from assay.frozen import frozen
-from assay.models.conversation import Conversation, Reply, Turn
+from assay.models.conversation import (
+    Call,
+    Conversation,
+    Image,
+    Reply,
+    Result,
+    Text,
+    Thought,
+    Turn,
+)
 from assay.models.faults import Fault, broken_reply
 from assay.models.messages import Usage
 from assay.models.pace import Limiter
 from assay.models.protocols import Codec, Protocol, codec_of
+from assay.models.protocols.codec import Stream
 from assay.models.routes import HttpRoute, JsonAnswer, Route
 from assay.models.sending import Sending
-from assay.models.wire import encode
+from assay.models.transport import MAX_REPLY_BYTES
+from assay.models.wire import encode, mapping
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from assay.models.prices import Prices
     from assay.models.resolving import Capability
 
-__all__ = ["Passed", "Passing", "tokens_asked", "tokens_said"]
+__all__ = ["Listener", "Passed", "Passing", "tokens_asked", "tokens_said"]
 
 _SEALED = "reasoning.encrypted_content"
 _STREAMED = ("stream", "stream_options")
+_STREAMED_BY_FIELD: tuple[Protocol, ...] = ("chat", "responses", "anthropic")
 _NOT_SENT = (*_STREAMED, "models", "fallbacks")
 """Fields that the gateway answers to, and by which routers take another model than was named."""
+_AT_GOOGLES, _OPENAIS = "/v1beta/openai", "/openai"
+"""Where Google speaks OpenAI's protocol: below where it speaks its own."""
 _CHARACTERS_A_TOKEN = 4
 _CHARACTERS_A_TOKEN_AT_LEAST = 3
 _IMAGE_CHARACTERS = 4_000
@@ -44,6 +59,7 @@ class Passed:
         reply: It, read.
         cost_usd: Paid for it; None where the price is not known.
         seconds: It took, waiting included.
+        ending: Where its events were given on as they came, the last of them; empty where not.
     """
 
     body: dict[str, Json]
@@ -51,6 +67,59 @@ class Passed:
     reply: Reply
     cost_usd: float | None
     seconds: float
+    ending: bytes = b""
+
+
+@dataclass(slots=True)
+class Listener:
+    """Who asked for a reply in events, and is given them as they come.
+
+    Those by which the reply ends are kept back: what it says as a whole is recorded before.
+
+    Attributes:
+        give: Takes events that are whole.
+        heard: What the reply that comes now says so far.
+        is_begun: Whether any of it was given on.
+    """
+
+    give: Callable[[bytes], None]
+    codec: Codec
+    wants_usage: bool
+    heard: Stream | None = field(default=None, init=False)
+    is_begun: bool = field(default=False, init=False)
+
+    def begin(self) -> Stream:
+        """Listen to a reply from its beginning."""
+        self.heard = self.codec.read_stream(wants_usage=self.wants_usage)
+        return self.heard
+
+    def take(self, received: bytes) -> bool:
+        """Take in bytes; says whether to read on."""
+        heard = self.heard or self.begin()
+        if events := heard.feed(received):
+            self.is_begun = True
+            self.give(events)
+        if heard.open_bytes > MAX_REPLY_BYTES:
+            heard.is_broken = True
+        return not (heard.is_broken or heard.is_over or heard.error())
+
+    def body(self) -> Json:
+        """The reply as if it had come whole; None if it did not come to its end."""
+        return None if self.heard is None else self.heard.body()
+
+    def error(self) -> Json:
+        """The error that came instead of the rest; None for none."""
+        return None if self.heard is None else self.heard.error()
+
+    def ending(self) -> bytes:
+        """The events that end the reply."""
+        return b"" if self.heard is None else self.heard.ending()
+
+    def reply(self) -> Reply | None:
+        """What was given on of a reply that never came to its end."""
+        if self.heard is None or not self.is_begun:
+            return None
+        return self.codec.read_reply(self.heard.partial())
 
 
 @frozen
@@ -75,7 +144,8 @@ class Passing:
     """A request on its way to a model's endpoint, and the reply on its way back.
 
     Where the endpoint speaks the asker's protocol, all of the body goes through, whether assay
-    knows of it or not; where not, what both protocols can say. Replies are asked for whole.
+    knows of it or not; where not, what both protocols can say. A reply is asked for whole, unless
+    somebody listens to its events.
 
     Attributes:
         sending: Its way.
@@ -83,6 +153,9 @@ class Passing:
         protocol: How it was said; None if it was never said in one.
         body: The request as it came; None if it was never said in a protocol.
         headers: Of the request, to be sent on with it.
+        raw: The body's bytes, which are sent where nothing of it changes; empty to write it anew.
+        listener: Who is given the reply's events as they come, where the endpoint speaks the
+            asker's protocol; where not, the reply is asked for whole.
     """
 
     sending: Sending
@@ -90,6 +163,8 @@ class Passing:
     protocol: Protocol | None
     body: Mapping[str, Json] | None = None
     headers: Mapping[str, str]
+    raw: bytes = b""
+    listener: Listener | None = None
 
     async def run(self) -> Passed:
         """Send it until there is a reply.
@@ -103,31 +178,62 @@ class Passing:
         sending = self.sending
         route = _over_http(sending.route)
         spoken = spoken_by(route, self.protocol)
+        if spoken == "google":
+            route = _at_googles(route)
         codec = codec_of(spoken)
-        url = f"{route.base_url}{codec.PATH}"
+        url = f"{route.base_url}{codec.PATH.replace('{model}', route.model)}"
         headers: Mapping[str, str] = self.headers if spoken == self.protocol else {}
 
+        listener = self._listener(spoken)
+
         async def post(body: bytes, sent: Callable[[], None]) -> _Got | Fault:
-            answer = await route.exchange(url, body, headers, sent)
-            return answer if isinstance(answer, Fault) else _read(route, answer, codec)
+            if listener is None:
+                answer = await route.exchange(url, body, headers, sent)
+                return answer if isinstance(answer, Fault) else _read(route, answer, codec)
+            listener.begin()
+            answer = await route.exchange(url, body, headers, sent, listener)
+            got = _heard(route, answer, codec, listener)
+            if isinstance(got, Fault) and listener.is_begun:  # what was given on cannot be unsaid
+                return replace(got, may_repeat=False, may_teach=False, may_be_paid=True)
+            return got
 
         got = await sending.send(
             limiter,
-            prepare=lambda: encode(self._body(codec, spoken, route)),
+            prepare=lambda: self._written(codec, spoken, route),
             post=post,
             estimate=self._estimate(),
-            learn=lambda fault: _learned(fault, route.capability),
+            learn=lambda fault: _learned(fault, route.capability, listener),
         )
         body, raw = got.body, got.raw
         if self.protocol not in (None, spoken):
             body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
+        elif spoken == "google":
+            from assay.models.protocols.google_reply import with_ids
+
+            if named := with_ids(body, got.reply):
+                body, raw = named, b""
         return Passed(
-            body=body, raw=raw, reply=got.reply, cost_usd=sending.cost, seconds=sending.taken
+            body=body,
+            raw=raw,
+            reply=got.reply,
+            cost_usd=sending.cost,
+            seconds=sending.taken,
+            ending=b"" if listener is None else listener.ending(),
         )
+
+    def _listener(self, spoken: Protocol) -> Listener | None:
+        is_same = spoken == self.protocol and spoken in _STREAMED_BY_FIELD
+        return self.listener if is_same else None
+
+    def _written(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> bytes:
+        body = self._body(codec, spoken, route)
+        return self.raw if self.raw and body == self.body else encode(body)
 
     def _body(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> dict[str, Json]:
         if self.body is not None and spoken == self.protocol:
             body = {name: value for name, value in self.body.items() if name not in _NOT_SENT}
+            if self._listener(spoken) and "stream" not in route.capability.refused:
+                body |= _streamed(self.body, spoken)
         else:
             body = codec.write_request(self.asked)
             field = route.capability.token_field
@@ -139,6 +245,8 @@ class Passing:
             wanted = body.get("include")
             if _SEALED in route.capability.refused and isinstance(wanted, list):
                 body["include"] = [one for one in wanted if one != _SEALED]
+        if spoken == "google":  # where the path says it
+            return {name: value for name, value in body.items() if name != "model"}
         return {**body, "model": route.model}
 
     def _estimate(self) -> float | None:
@@ -148,13 +256,29 @@ class Passing:
         return estimate_usd(self.asked, sending.prices, sending.route.priced)
 
 
-def _learned(fault: Fault, capability: Capability) -> str:
-    """What a refusal taught of a model: some do not think, and have no thoughts to give back."""
-    if _SEALED in capability.refused or "encrypted content is not supported" not in fault.said:
-        return ""
-    capability.refused |= {_SEALED}
-    capability.version += 1
-    return _SEALED
+def _streamed(asked: Mapping[str, Json], spoken: Protocol) -> dict[str, Json]:
+    """The fields by which a reply comes in events; of chat completions with its tokens."""
+    options = dict(mapping(asked.get("stream_options")))
+    if spoken == "chat":
+        options["include_usage"] = True
+    return {"stream": True, "stream_options": options} if options else {"stream": True}
+
+
+def _learned(fault: Fault, capability: Capability, listener: Listener | None) -> str:
+    """What a refusal taught of a model: some do not think, and have no thoughts to give back.
+
+    Some servers know no streams, or do not tell the tokens of one.
+    """
+    said = fault.said.lower()
+    words = {_SEALED: "encrypted content is not supported"}
+    if listener is not None:
+        words["stream"] = "stream"
+    for lesson, word in words.items():
+        if lesson not in capability.refused and word in said:
+            capability.refused |= {lesson}
+            capability.version += 1
+            return lesson
+    return ""
 
 
 def estimate_usd(asked: Conversation, prices: Prices | None, priced: str) -> float | None:
@@ -184,21 +308,37 @@ def _characters_of(asked: Conversation) -> int:
 
 
 def _length_of(turn: Turn) -> int:
-    size = len(turn.text) + len(turn.thought)
-    size += sum(len(call.name) + len(call.arguments) for call in turn.calls)
-    size += sum(len(result.text) for result in turn.results)
-    return size + sum(_IMAGE_CHARACTERS for part in turn.parts if part.TAG == "image")
+    size = 0
+    for part in turn.parts:
+        if isinstance(part, Text | Thought | Result):
+            size += len(part.text)
+        elif isinstance(part, Call):
+            size += len(part.name) + len(part.arguments)
+        elif isinstance(part, Image):
+            size += _IMAGE_CHARACTERS
+    return size
 
 
 def spoken_by(route: HttpRoute, protocol: Protocol | None) -> Protocol:
     """The protocol in which an endpoint is asked for who speaks another: the same, if it can.
 
     For who speaks none it is the one that says most. OpenAI's newer models call tools in its
-    responses only, and there they keep what they thought from step to step.
+    responses only, and there they keep what they thought from step to step; so do Google's in
+    Google's own.
     """
     if route.protocol == "anthropic":
         return "anthropic"
+    if protocol in (None, "google") and route.base_url.endswith(_AT_GOOGLES):
+        return "google"
     return "responses" if protocol != "chat" and route.endpoint.responses else "chat"
+
+
+def _at_googles(route: HttpRoute) -> HttpRoute:
+    """The way to where Google speaks its own protocol, in which keys are sent otherwise."""
+    endpoint = route.endpoint
+    keyed = {"x-goog-api-key": endpoint.key} if endpoint.key else {}
+    headers = route.headers if endpoint.key_header else {**endpoint.headers, **keyed}
+    return replace(route, base_url=route.base_url.removesuffix(_OPENAIS), headers=headers)
 
 
 def _over_http(route: Route) -> HttpRoute:
@@ -209,6 +349,24 @@ def _over_http(route: Route) -> HttpRoute:
         kind="rejected",
         hint="name a model that is reached over HTTP",
     )
+
+
+def _heard(
+    route: HttpRoute, answer: JsonAnswer | Fault, codec: Codec, listener: Listener
+) -> _Got | Fault:
+    if isinstance(answer, JsonAnswer) and answer.body:  # whole, though a stream was asked for
+        return _read(route, answer, codec)
+    whole = listener.body()
+    if (reply := codec.read_reply(whole)) is not None:  # however the connection ended after it
+        if None in (reply.usage.input_tokens, reply.usage.output_tokens):
+            route.capability.refused |= {"stream"}  # of whole replies it may tell the tokens
+        return _Got(cast("dict[str, Json]", whole), b"", reply)
+    if isinstance(answer, Fault):
+        return answer
+    if error := listener.error():
+        return route.told(error, answer, is_beside_a_reply=listener.is_begun)
+    message = "broke off its reply, or sent what is none"
+    return Fault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
 
 
 def _read(route: HttpRoute, answer: JsonAnswer, codec: Codec) -> _Got | Fault:

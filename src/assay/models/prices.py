@@ -26,6 +26,9 @@ from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
 
 _MILLION = 1_000_000
+_STORED, _STORED_HOUR = 0.25, 1.0
+"""What keeping a token costs above reading it, of a token's price: at Anthropic, for five minutes
+and for an hour. Others ask nothing for it, and tell of none."""
 _PROVIDERS = ("anthropic:", "google:", "openai:", "models/")
 # What providers write after a model's name for one snapshot of it: a date, or ``latest``.
 _SNAPSHOT = re.compile(r"(?:[-@]\d{4}-?\d{2}-?\d{2}|-\d{2}-\d{2}|-\d{4}|[-@]latest)\Z")
@@ -61,14 +64,26 @@ class Price:
     above_tokens: int = 0
     above: Price | None = None
 
-    def of(self, read: int, cached: int, written: int) -> float:
-        """US dollars for tokens; ``cached`` of those ``read`` came from the provider's cache."""
+    def of(
+        self, read: int, cached: int, written: int, *, stored: int = 0, stored_hour: int = 0
+    ) -> float:
+        """US dollars for tokens.
+
+        Args:
+            read: All that were read.
+            cached: Of them, from the provider's cache.
+            written: Of the reply.
+            stored: Of those read, kept in the provider's cache for minutes.
+            stored_hour: Likewise for an hour.
+        """
         if self.above is not None and read > self.above_tokens:
-            return self.above.of(read, cached, written)
+            return self.above.of(read, cached, written, stored=stored, stored_hour=stored_hour)
         cached = min(max(cached, 0), read)
+        stored = min(max(stored, 0), read - cached)
+        stored_hour = min(max(stored_hour, 0), read - cached - stored)
         cheap = self.input if self.cached_input is None else self.cached_input
-        total = (read - cached) * self.input + cached * cheap + written * self.output
-        return total / _MILLION
+        fresh = read - cached + stored * _STORED + stored_hour * _STORED_HOUR
+        return (fresh * self.input + cached * cheap + written * self.output) / _MILLION
 
 
 class Prices:
@@ -114,7 +129,13 @@ class Prices:
         price, read, written = self.price(model), usage.input_tokens, usage.output_tokens
         if price is None or read is None or written is None or read < 0 or written < 0:
             return None
-        return price.of(read, usage.cached_tokens or 0, written)
+        return price.of(
+            read,
+            usage.cached_tokens or 0,
+            written,
+            stored=usage.stored_tokens or 0,
+            stored_hour=usage.stored_hour_tokens or 0,
+        )
 
     def estimate(self, model: str, request: Request) -> float | None:
         """The most that a request should cost, in US dollars; None if the price is not known.

@@ -20,7 +20,7 @@ from assay.models.reference import Complete, registered
 from assay.models.resolving import Capability, Endpoint, find, first_capability
 from assay.models.schemas import Shape
 from assay.models.settings import ModelSettings
-from assay.models.transport import ConnectionFailedError, post
+from assay.models.transport import ConnectionFailedError, is_stream, post
 from assay.models.wire import RawReply, mapping, parsed
 from assay.scoring.json_safe import Json
 
@@ -49,6 +49,18 @@ class _Wire(Protocol):
     def error(self, data: Json) -> Json: ...
 
     def read(self, data: Json, tool: str = ...) -> RawReply | None: ...
+
+
+class EventReader(Protocol):
+    """What takes a reply that comes in events."""
+
+    def take(self, received: bytes) -> bool:
+        """Take in bytes; says whether to read on."""
+        ...
+
+    def body(self) -> Json:
+        """The reply as if it had come whole; None if it did not come to its end."""
+        ...
 
 
 _WIRES: Mapping[str, _Wire] = {"openai": openai_wire, "anthropic": anthropic_wire}
@@ -178,17 +190,33 @@ class HttpRoute(Route):
         return replace(raw, wrong=answer.wrong) if answer.wrong else raw
 
     async def exchange(
-        self, url: URL | str, body: bytes, headers: Mapping[str, str], sent: Callable[[], None]
+        self,
+        url: URL | str,
+        body: bytes,
+        headers: Mapping[str, str],
+        sent: Callable[[], None],
+        stream: EventReader | None = None,
     ) -> JsonAnswer | Fault:
-        """Post a body to an address of the endpoint, with further headers; JSON that came back."""
+        """Post a body to an address of the endpoint, with further headers; JSON that came back.
+
+        Args:
+            url: The address.
+            body: It.
+            headers: The further headers.
+            sent: Called when the body begins to go out.
+            stream: Takes a reply that comes in events, and says what it is as a whole.
+        """
         from yarl import URL
 
+        take = None if stream is None else stream.take
         try:
-            answer = await post(URL(url), body, {**headers, **self.headers}, sent)
+            answer = await post(URL(url), body, {**headers, **self.headers}, sent, take)
         except ConnectionFailedError as fault:
             return _of_connection(fault)
         if answer.status != 200:
             return self._fault(answer.status, answer.headers, answer.body)
+        if stream is not None and is_stream(answer.headers):
+            return JsonAnswer(stream.body(), "", answer.headers, b"")
         kind = answer.headers.get("Content-Type", "")
         if not kind.startswith("application/json") and "+json" not in kind:
             return broken_reply(kind, answer.body, secrets=self.secrets)

@@ -266,6 +266,8 @@ def _sum(one: Usage, other: Usage) -> Usage:
         cached_tokens=_plus(one.cached_tokens, other.cached_tokens),
         output_tokens=_plus(one.output_tokens, other.output_tokens),
         reasoning_tokens=_plus(one.reasoning_tokens, other.reasoning_tokens),
+        stored_tokens=_plus(one.stored_tokens, other.stored_tokens),
+        stored_hour_tokens=_plus(one.stored_hour_tokens, other.stored_hour_tokens),
     )
 
 

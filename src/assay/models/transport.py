@@ -12,7 +12,7 @@ import functools
 import os
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_REPLY_BYTES = 8 << 20
 """Longest reply, packed and unpacked."""
+
+MAX_STREAM_BYTES = 64 << 20
+"""Longest reply that comes in events: each token has one of some hundred bytes."""
 
 _CONNECT_SECONDS = 20.0
 _KEEPALIVE_SECONDS = 30.0
@@ -73,9 +76,20 @@ class ConnectionFailedError(Exception):
 
 
 async def post(
-    url: URL, body: bytes, headers: Mapping[str, str], sent: Callable[[], None]
+    url: URL,
+    body: bytes,
+    headers: Mapping[str, str],
+    sent: Callable[[], None],
+    take: Callable[[bytes], bool] | None = None,
 ) -> Answer:
     """Send a body and read what comes back.
+
+    Args:
+        url: Where to.
+        body: It.
+        headers: Further ones.
+        sent: Called when the body begins to go out.
+        take: Given a stream of events as it comes, in place of the body; says whether to read on.
 
     Raises:
         ConnectionFailedError: If nothing usable does. There is no deadline but the caller's.
@@ -97,7 +111,13 @@ async def post(
             url, data=_payload_type()(body, leaves), headers=headers, allow_redirects=False
         ) as response:
             began = True
-            return Answer(response.status, response.headers, await read_body(response))
+            if take is None or response.status != 200 or not is_stream(response.headers):
+                return Answer(response.status, response.headers, await read_body(response))
+            async with aclosing(_parts(response, MAX_STREAM_BYTES)) as parts:
+                async for part in parts:
+                    if not take(part):
+                        break
+            return Answer(response.status, response.headers, b"")
     except BodyError as error:
         may_repeat = error.kind == "broken"
         raise ConnectionFailedError(
@@ -167,26 +187,34 @@ async def read_body(response: ClientResponse) -> bytes:
     length = response.content_length
     if encoding in ("identity", "") and length is not None and length <= MAX_REPLY_BYTES:
         return await response.read()
+    return b"".join([part async for part in _parts(response, MAX_REPLY_BYTES)])
+
+
+def is_stream(headers: Mapping[str, str]) -> bool:
+    """Whether a reply is a stream of events."""
+    return headers.get("Content-Type", "").lower().startswith("text/event-stream")
+
+
+async def _parts(response: ClientResponse, most: int) -> AsyncGenerator[bytes]:
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "deflate"):
         raise BodyError("compressed its reply in a way that was not requested", "packed")
     unpack = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
-    parts: list[bytes] = []
     size = packed = 0
     async for received in response.content.iter_any():
         packed += len(received)
         part = received
         if unpack is not None:
             try:
-                part = unpack.decompress(received, MAX_REPLY_BYTES - size + 1)
+                part = unpack.decompress(received, most - size + 1)
             except zlib.error:
                 raise BodyError("compressed its reply wrongly", "broken") from None
         size += len(part)
-        if size > MAX_REPLY_BYTES or packed > MAX_REPLY_BYTES:
-            raise BodyError(f"sent more than {MAX_REPLY_BYTES >> 20} MiB", "long")
-        parts.append(part)
+        if size > most or packed > most:
+            raise BodyError(f"sent more than {most >> 20} MiB", "long")
+        yield part
     if unpack is not None and not unpack.eof:
         raise BodyError("broke off its reply", "broken")
-    return b"".join(parts)
 
 
 # --- Sessions ------------------------------------------------------------------------------------

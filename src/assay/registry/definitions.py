@@ -68,7 +68,7 @@ _MOST = 1 << 256
 _NOWHERE = "/nonexistent"
 """Where relative paths would start from, if any got that far."""
 
-_ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
+_ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata", "trace"})
 """Parts of a submission that a row of a dataset may have."""
 
 

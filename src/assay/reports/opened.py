@@ -86,6 +86,7 @@ class Opened:
         scores: The score tree; comparisons with what they read and how they decided.
         prompt: What was asked.
         answer: The whole final answer.
+        trace_id: By which its spans are found where they were exported to.
         steps: What was said and done, in order.
         changes: What became of the files of its workspace.
         notes: What could not be shown, and why.
@@ -95,6 +96,7 @@ class Opened:
     scores: tuple[SubScore, ...] = ()
     prompt: str = ""
     answer: str = ""
+    trace_id: str = ""
     steps: tuple[Moment, ...] = ()
     changes: tuple[FileChange, ...] = ()
     notes: tuple[str, ...] = ()
@@ -111,6 +113,7 @@ class Opened:
             "subscores": [node.to_dict() for node in self.scores],
             "prompt": self.prompt,
             "answer": self.answer,
+            "trace_id": self.trace_id,
             "steps": [moment.to_dict() for moment in self.steps],
             "changes": [change.to_dict() for change in self.changes],
             "not_shown": list(self.notes),
@@ -209,6 +212,7 @@ def _run(home: str, cell: CellRecord, detail: Mapping[str, Json]) -> Opened:
         scores=nodes(cell),
         prompt=_text(run.prompt_text),
         answer=run.trace.content or "",
+        trace_id=run.trace_id or "",
         steps=tuple(steps),
         changes=tuple(changes),
         notes=tuple(notes),

@@ -186,7 +186,7 @@ def _end(ended: int, leash: int, held: ExitStack) -> None:
     poll.register(ended, select.POLLIN)
     with suppress(OSError):
         if not poll.poll(0):
-            # Killed at once, it would leave behind a bubblewrap that is still setting up.
+            # It ends when nothing of its command is left; killed, it would not wait for that.
             os.write(leash, b"x")
             held.close()
             poll.poll(_END_SECONDS * 1000)

@@ -6,10 +6,11 @@ command; it imports nothing of assay but its own parts. It
 1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
    in-memory layer over those that must not change. For a command with a door it enters a network
    of its own, too, listens there, and hands the listening socket to assay;
-2. becomes a user who owns nothing of the host, and starts bubblewrap as that one;
+2. becomes a user who owns nothing of the host, and starts bubblewrap as that one: as the first
+   process of a pid namespace, so that nothing outlives it, and tied to this one by the kernel
+   before it does anything. So whatever kills the supervisor, at whatever moment, kills it all;
 3. waits, watches the clock and the memory, and kills everything when time, memory or its caller
-   says so. It adopts every orphan, so that none stays behind as a zombie for a container's first
-   process, which often reaps nothing;
+   says so;
 4. writes one verdict to a socket that nothing in the sandbox ever holds.
 
 Standard input is the leash: first the plan (its length, then `marshal`), then nothing. Anything
@@ -44,7 +45,6 @@ _TICK_SECONDS = 0.1
 # Faster than processes can fill new memory: so long after it was looked at, it cannot be over.
 _BYTES_PER_SECOND = (8 << 30) * (os.cpu_count() or 1)
 _LONGEST_LOOK_SECONDS = 0.5
-_PATIENCE_MS = 2000
 _MOST_PASSED, _ORDER_BYTES = 5, 4096  # of an order: descriptors, numbers
 _BACKLOG = 4096  # as many as the kernel has by default
 _page_bytes = os.sysconf("SC_PAGE_SIZE")
@@ -54,7 +54,7 @@ class Bubblewrap:
     """The running bubblewrap, and through it the sandbox.
 
     Attributes:
-        pid: bubblewrap's own process, outside of the sandbox.
+        pid: bubblewrap's own process, outside of the sandbox and above everything in it.
         ended: Readable when that has ended.
         status: bubblewrap's status stream, which no process inside holds.
     """
@@ -68,63 +68,33 @@ class Bubblewrap:
         os.set_inheritable(reply, True)
         if stdin < 0:
             stdin = os.open("/dev/null", os.O_RDONLY)
-        # Unlike a fork, this copies nothing. By descriptor: the stage covers some directories.
-        self.pid = os.posix_spawn(
-            f"/proc/self/fd/{program}", words, {}, file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0)]
-        )
+        self.pid = _started(program, words, stdin)
         os.close(reply)
         os.close(stdin)  # that whoever writes to the command learns that nobody reads any more
         self.ended = os.pidfd_open(self.pid)
         self._said = b""
-        self._first = -1
-        self._first_pid = 0
 
     def listen(self) -> bool:
         """Read the status stream; False at its end."""
         chunk = os.read(self.status, 4096)
         self._said += chunk
-        if self._first < 0 and (pid := self._number("child-pid")) is not None:
-            self._first_pid = pid
-            try:
-                self._first = os.pidfd_open(pid)
-            except OSError:
-                self._first = -1  # already gone
         return bool(chunk)
 
     def exit_code(self) -> int | None:
         """What the command returned; None if it was never started."""
-        return self._number("exit-code")
-
-    def _number(self, name: str) -> int | None:
-        _, found, rest = self._said.decode().partition(f'"{name}":')
+        _, found, rest = self._said.decode().partition('"exit-code":')
         digits = rest.lstrip().split("\n")[0].split(",")[0].strip(" }")
         # A command that tampers with bubblewrap can make it say -1; it was started all the same.
         return int(digits) if found and digits.removeprefix("-").isdigit() else None
 
     def kill(self) -> None:
         """Kill all of the sandbox and wait until nothing of it is left."""
-        if self._first >= 0:
-            # The first process of the pid namespace takes all others with it.
-            kernel.send_kill(self._first)
-            poll = select.poll()
-            for fd in (self._first, self.ended):
-                poll.register(fd, select.POLLIN)
-                poll.poll(_PATIENCE_MS)
-                poll.unregister(fd)
-        try:
-            while True:
-                if os.waitpid(-1, os.WNOHANG) != (0, 0):
-                    continue
-                # Again after each: a killed bubblewrap may leave a child that it had just made.
-                for pid in _tree(os.getpid())[1:]:
-                    _kill(pid)
-                os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+        kernel.send_kill(self.ended)
+        os.waitpid(self.pid, 0)
 
     def memory(self, limit: int) -> int:
         """Bytes in use; exact only near the limit, because exactness means walking page tables."""
-        pids = _tree(self._first_pid) if self._first_pid else []
+        pids = _tree(self.pid)[1:]
         resident = sum(_resident(pid) for pid in pids)
         # Pages shared after a fork count once for each process in the resident size.
         return resident if resident <= limit else sum(_proportional(pid) for pid in pids)
@@ -137,19 +107,37 @@ def _memory(content: bytes) -> str:
     return str(fd)
 
 
-def _kill(pid: int) -> None:
+def _started(program: int, words: list[str], stdin: int) -> int:
+    """Start bubblewrap; its process id."""
+    supervisor = os.getpid()
+    pid = kernel.fork()
+    if pid:
+        return pid
     try:
-        os.kill(pid, kernel.SIGKILL)
-    except ProcessLookupError:
-        return
+        if kernel.die_with_parent(supervisor):
+            os.dup2(stdin, 0)
+            # By descriptor: the stage covers some directories.
+            os.execve(f"/proc/self/fd/{program}", words, {})  # noqa: S606
+    except BaseException as error:
+        os.write(2, f"bubblewrap cannot be started: {error}\n".encode())
+    finally:
+        os._exit(1)
 
 
 def _confine(plan: Plan, identity: Identity) -> None:
-    """Take on what the command shall have: its user and its limits."""
+    """Take on what the command shall have: its user, its limits, a pid namespace for its own.
+
+    Raises:
+        StepError: The kernel refused the namespace.
+    """
     for number, limit in plan["rlimits"]:
         hard = resource.getrlimit(number)[1]
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(number, (most, most))
+    try:
+        kernel.unshare(kernel.NEW_PIDS)  # of what is started from now on
+    except OSError as error:
+        raise StepError("namespace", error) from error
     identity.become()
 
 
@@ -199,8 +187,7 @@ def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
             while sandbox.listen():
                 pass
             return "ended", sandbox.exit_code()
-        # The leash alone will not do: a fork of assay may hold its other end. Nor would a death
-        # signal, which leaves no time to kill a bubblewrap that is still setting up.
+        # The leash alone will not do: a fork of assay may hold its other end.
         if 0 in ready or os.getppid() != plan["parent"]:
             return "killed", None
         before = time.monotonic()
@@ -305,7 +292,6 @@ def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
 def _supervise(identity: Identity, status: int, stdin: int) -> None:
     """Run one command."""
     plan = _receive()
-    kernel.adopt_orphans()
     program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)
     verdict: Verdict = {
         "word": "refused",
@@ -319,6 +305,7 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
         Stage(plan, identity).build()
         if plan["door"]:
             _open_door(plan["door"], status)
+        _confine(plan, identity)
     except StepError as error:
         verdict.update(step=error.step, errno=error.errno, text=error.text)
         _report(status, verdict)
@@ -326,7 +313,6 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()
-    _confine(plan, identity)
     sandbox = Bubblewrap(plan, program, stdin)
     word, code = _watch(sandbox, plan)
     seconds = time.monotonic() - started

@@ -89,7 +89,11 @@ def decode_json(
     except ValueError:  # the interpreter's own words would tell a user to change its settings
         most = sys.get_int_max_str_digits()
         raise NotJsonError(f"a number has more than {most:,} digits", "digits") from None
-    if max_depth is not None and _is_deeper(data, max_depth):
+    if (
+        max_depth is not None
+        and text.count("{") + text.count("[") > max_depth  # else it cannot be
+        and _is_deeper(data, max_depth)
+    ):
         raise _too_deep(max_depth)
     return data
 

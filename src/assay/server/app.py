@@ -16,7 +16,7 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import health, jobs, served, uploads
+from assay.server import health, jobs, otlp, served, uploads
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -69,7 +69,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once)
     app.state.context = Context(settings, storage, access, allowances, metrics, lanes)
-    for router in (health.router, uploads.router, jobs.router, served.openai_router):
+    for router in (health.router, uploads.router, jobs.router, otlp.router, served.openai_router):
         app.include_router(router)
     app.include_router(served.served_router(), prefix=served.PREFIX, tags=["served"])
 
@@ -93,7 +93,8 @@ def context_of(app: FastAPI) -> Context:
 async def _refuse(request: Request, error: Exception) -> Response:
     """What is raised outside of any door: an unknown path, a method that is not allowed."""
     problem, path = problem_of(error, request), request.url.path
-    return served.refuse_unserved(problem, path) or problem_reply(problem, path)
+    others = otlp.refuse_signal(problem, path) or served.refuse_unserved(problem, path)
+    return others or problem_reply(problem, path)
 
 
 # The application as a process.

@@ -29,6 +29,7 @@ from assay.server.problems import SlowStoreError
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
+from assay.store.traces import TraceLimits
 from assay.types.submission import Submission
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class ServerSettings:
         poll_seconds: How often waiting jobs and progress are looked for.
         heartbeat_seconds: How often a quiet stream of events says that it is alive.
         store_seconds: How long a request waits for the database.
+        traces: How much is kept of what tracers send.
         limits: What callers may use up who say nothing, and how long ending may take.
         login_failures: Wrong one-time links or keys in a minute, from one address, after which the
             next wrong ones are told to wait.
@@ -87,6 +89,7 @@ class ServerSettings:
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
     store_seconds: float = 30.0
+    traces: TraceLimits = field(default_factory=TraceLimits)
     limits: Limits = field(default_factory=Limits)
     login_failures: int = 20
 

@@ -55,7 +55,7 @@ def needs(
     return {ROLE: role, _PROJECT: project, REPEATABLE: repeatable, **extra}
 
 
-_QUICK_BYTES = 64 << 10
+QUICK_BYTES = 64 << 10
 """Bodies that are read at once; others are read in a thread, so that nobody waits for them."""
 
 
@@ -68,7 +68,7 @@ class _StrictRequest(Request):
             return
         settings = context(self).settings
         read = partial(parse, body, max_depth=settings.max_depth, max_values=settings.max_values)
-        self._json = read() if len(body) <= _QUICK_BYTES else await asyncio.to_thread(read)
+        self._json = read() if len(body) <= QUICK_BYTES else await asyncio.to_thread(read)
         if (model := _model_in(annotation)) is not None:
             check_size(self._json, model)
 
@@ -140,10 +140,10 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
             ],
         )
     if role != "admin":  # who sets limits is never kept out by one
-        await _spend(request, project)
+        await spend(request, project)
 
 
-async def _spend(request: Request, project: str) -> None:
+async def spend(request: Request, project: str) -> None:
     """Count a request of a project that there is; the gate tells what is left.
 
     Raises:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from assay.server.context import ServerSettings
+    from assay.store.traces import Received
 
 T = TypeVar("T")
 
@@ -266,6 +267,9 @@ class Metrics:
             buckets=_SECONDS,
             registry=own,
         )
+        self._spans = Counter(
+            "assay_spans", "Spans that were sent, by outcome.", ("outcome",), registry=own
+        )
         self._jobs = Counter("assay_jobs", "Jobs by how they ended.", ("status",), registry=own)
         self._queue = Gauge("assay_jobs_waiting", "Jobs that wait or run.", registry=own)
         self._named: set[str] = set()
@@ -273,6 +277,7 @@ class Metrics:
         self._project_requests = self._counted("requests", "Requests by status.", "status")
         self._project_grades = self._counted("grades", "Graded items by outcome.", "outcome")
         self._project_seconds = self._counted("grading_seconds", "Time that grading took.")
+        self._project_spans = self._counted("spans", "Spans by outcome.", "outcome")
         self._project_jobs = self._counted("jobs", "Jobs by how they ended.", "status")
         self._project_queue = Gauge(
             "assay_project_jobs_waiting",
@@ -312,6 +317,13 @@ class Metrics:
             self._project_grades.labels(label, item.outcome).inc()
         self._grading.labels(kind).observe(seconds)
         self._project_seconds.labels(label).inc(seconds)
+
+    def spans(self, received: Received, project: str) -> None:
+        """Count the spans of a request."""
+        for outcome in ("stored", "repeated", "rewritten", "refused"):
+            if number := getattr(received, outcome):
+                self._spans.labels(outcome).inc(number)
+                self._project_spans.labels(self._project(project), outcome).inc(number)
 
     def job(self, status: str, project: str) -> None:
         """Count a job that ended."""

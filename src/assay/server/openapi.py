@@ -28,6 +28,7 @@ from assay.service.graders import (
 )
 from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation, Page, as_json
 from assay.service.site import CellDetail, MadeKey
+from assay.service.traces import DeletedTraces, TraceDetail
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.datasets import DatasetRecord, DatasetRow
@@ -36,6 +37,7 @@ from assay.store.kept import Freed
 from assay.store.projects import KeyRecord, ProjectRecord
 from assay.store.records import CellRecord, RunRecord
 from assay.store.scores import ScoreRecord
+from assay.store.traces import TraceRecord
 from assay.types import codec
 from assay.version import __version__
 
@@ -381,7 +383,23 @@ _CELL = CellRecord(
     file="evals/kit/case.yaml",
 )
 
+_TRACE = TraceRecord(
+    seq=3,
+    project="default",
+    id="5b8efff798038103d269b633813fc60c",
+    name="invoke_agent fixer",
+    whole=True,
+    gen_ai=True,
+    spans=7,
+    size=14_212,
+    created_at=_TIME,
+    updated_at=_TIME,
+)
+
 _ALL: tuple[object, ...] = (
+    _TRACE,
+    TraceDetail(_TRACE, {"id": _TRACE.id, "answer": "Fixed."}),
+    DeletedTraces(2),
     _VERSION,
     _GRADER,
     _CALIBRATION,

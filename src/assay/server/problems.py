@@ -57,9 +57,33 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def problem_reply(problem: ProblemError, path: str) -> Response:
-    """The reply that tells a problem."""
+    """The reply that tells a problem: to exporters of traces in their form, wherever it arose."""
+    if path.endswith(TRACES):
+        return otlp_refusal(problem)
     body = problem_body(problem, path)
     return reply(body, problem.status, problem.headers, media_type=MEDIA_TYPE)
+
+
+TRACES = "/v1/traces"
+"""How the addresses end to which OTLP/HTTP sends traces."""
+PROTOBUF = "application/x-protobuf"
+
+_LONGEST = 1_000
+# Codes of gRPC's Status: unauthenticated, permission denied, not found, exhausted, …
+_INVALID, _INTERNAL = 3, 13
+_CODES = {401: 16, 403: 7, 404: 5, 429: 8, 500: _INTERNAL, 503: 14}
+
+
+def otlp_refusal(problem: ProblemError, *, is_protobuf: bool = False) -> Response:
+    """A refusal as OTLP says it: a Status, in the encoding of the request."""
+    # What can be mended is 400 to an exporter, whatever is wrong with it.
+    status = 400 if problem.status == 422 else problem.status
+    code, message = _CODES.get(status, _INVALID), problem.message[:_LONGEST]
+    if not is_protobuf:
+        return reply({"code": code, "message": message}, status, problem.headers)
+    from assay.agents.transcripts.otlp_protobuf import encode
+
+    return Response(encode((1, code), (2, message)), status, dict(problem.headers), PROTOBUF)
 
 
 def problem_of(error: Exception, request: Request) -> ProblemError:

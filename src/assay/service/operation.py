@@ -70,6 +70,7 @@ _NOTED = frozenset(
     {
         *("key", "id", "run", "name", "role", "project", "locked", "force", "grader", "dataset"),
         *("version", "before", "keep_files", "requests_per_minute", "gradings_at_once"),
+        *("traces", "spans", "rewritten", "unfinished", "clear"),
     }
 )
 """Parameters that the log of changes tells: names and numbers, never content."""

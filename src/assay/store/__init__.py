@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.store.runs import Store, new_run_id
     from assay.store.scores import ScoreRecord, Scores, ScoreSource
     from assay.store.snapshots import Dropped, Snapshot, SnapshotLimits, take_snapshot
+    from assay.store.traces import TraceLimits, TraceRecord, Traces
 
 __all__ = [
     "ApiKeys",
@@ -54,6 +55,9 @@ __all__ = [
     "Snapshot",
     "SnapshotLimits",
     "Store",
+    "TraceLimits",
+    "TraceRecord",
+    "Traces",
     "delete_run",
     "export_run",
     "import_run",
@@ -91,6 +95,9 @@ _HOMES = {
     "Snapshot": ".snapshots",
     "SnapshotLimits": ".snapshots",
     "Store": ".runs",
+    "TraceLimits": ".traces",
+    "TraceRecord": ".traces",
+    "Traces": ".traces",
     "delete_run": ".kept",
     "export_run": ".exported",
     "import_run": ".exported",

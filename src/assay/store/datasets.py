@@ -109,10 +109,7 @@ class Datasets:
         """
         import tempfile
 
-        valid_key(key)
-        Projects(self._database).get(project)
-        if self._database.rows(_SEQ, project, key):
-            raise _taken(project, key)
+        self.check_free(project, key)
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
             number, size, digest = _spool(rows, cast("IO[bytes]", spool))
             record = DatasetRecord(
@@ -127,6 +124,13 @@ class Datasets:
             with self._database.writing():
                 self._insert(record, cast("IO[bytes]", spool))
         return record
+
+    def check_free(self, project: str, key: str) -> None:
+        """Refuse a key that a new dataset cannot have; see `create`."""
+        valid_key(key)
+        Projects(self._database).get(project)
+        if self._database.rows(_SEQ, project, key):
+            raise _taken(project, key)
 
     def get(self, project: str, key: str) -> DatasetRecord:
         """One dataset.

@@ -436,6 +436,7 @@ TranscriptFormat: TypeAlias = Literal[
     "codex",
     "codex-session",
     "opencode",
+    "gemini-cli",
     "openai-chat",
     "openai-responses",
     "anthropic",
@@ -448,7 +449,7 @@ TranscriptFormat: TypeAlias = Literal[
 """What is known to be a transcript."""
 
 TraceFormat: TypeAlias = Literal[
-    "claude-code", "codex", "opencode", "openai-chat", "atif", "auto", "gateway"
+    "claude-code", "codex", "opencode", "gemini-cli", "openai-chat", "atif", "auto", "gateway"
 ]
 """What a harness may print instead of its answer; ``auto`` is recognised by content. Of
 ``gateway`` nothing is read: what passed there tells it all, also the answer."""

@@ -16,7 +16,7 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import read_json
-from assay.types.run import Job, Prompt, Run
+from assay.types.run import Job, OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 
 
 class Session(Protocol):
-    """A task that has begun: it has a prompt, perhaps a workspace, and can be graded once."""
+    """A task that has begun: it has a prompt, perhaps a workspace, and can be graded once.
+
+    One that takes actions is `Stepping` as well, one that offers tools `Offering` (`types.run`).
+    """
 
     @property
     def prompt(self) -> Prompt:
@@ -146,6 +149,43 @@ class Runner(Protocol):
         ...
 
 
+class Guest(Protocol):
+    """A task that works in a workspace which somebody else lays out and takes apart."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the agent is asked; known when it has begun."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, OfferedTool]:
+        """What it offers the agent, by name."""
+        ...
+
+    async def begin(self, workspace: Workspace) -> None:
+        """Begin. What it does to the workspace, the agent finds there."""
+        ...
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        """Grade what the agent left; the submission's workspace is the grading tree."""
+        ...
+
+
+class Workshop(Protocol):
+    """Whoever can lay out a workspace, and build the grading tree of it; `assay.eval` is."""
+
+    def __call__(
+        self, case: Case, guest: Guest, cache: str, home: str | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        """Lay out what a case says, for a guest, and keep what is left in ``home``."""
+        ...
+
+
+def find_workshop() -> Workshop:
+    """The workshop, found as the runner is."""
+    return cast("Workshop", importlib.import_module("assay.eval.case_session").guest_session)
+
+
 def find_runner() -> Runner:
     """The runner, which stands above this room and is therefore found by name."""
     return cast("Runner", importlib.import_module("assay.eval").run_tasks)
@@ -163,6 +203,10 @@ class Task:
         slug: Unique name in a task set; by default the id, with a digest of ``args`` if any.
         pass_threshold: Reward needed to pass, in [0, 1].
         metadata: Anything that belongs to the task.
+        verifier: A task whose grade replaces this one's; see `verified_by`.
+
+    Raises:
+        InputError: For a verifier that has one itself.
     """
 
     id: str
@@ -172,10 +216,24 @@ class Task:
     slug: str = ""
     pass_threshold: float = 1.0
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    verifier: Task | None = None
 
     def __post_init__(self) -> None:
         if not self.slug:
             object.__setattr__(self, "slug", _default_slug(self.id, self.args))
+        if self.verifier is not None and self.verifier.verifier is not None:
+            raise InputError(
+                f"the verifier of {self.slug!r} has a verifier itself", hint="one is enough"
+            )
+
+    def verified_by(self, verifier: Task) -> Task:
+        """This task with another, of any environment, whose grade replaces its own.
+
+        No agent works on the verifier. Its answer is what came of this task, as JSON: the grade's
+        frame (``score``, ``done``, ``content``, ``info``, ``isError``, ``subscores``) and the
+        agent's ``answer``. What could not be graded here is not verified.
+        """
+        return replace(self, verifier=verifier)
 
     async def run(
         self,
@@ -208,13 +266,16 @@ class Task:
 
     def to_dict(self) -> dict[str, Json]:
         """The row as plain JSON; the work itself is found again by ``env`` and ``id``."""
-        return {
+        row: dict[str, Json] = {
             "env": self.env,
             "id": self.id,
             "args": dict(self.args),
             "slug": self.slug,
             "metadata": dict(self.metadata),
         }
+        if self.verifier is not None:
+            row["verifier"] = self.verifier.to_dict()
+        return row
 
 
 def _default_slug(task_id: str, args: Mapping[str, Json]) -> str:
@@ -328,7 +389,8 @@ class Taskset:
 
     def to_file(self, file: str) -> None:
         """Write the rows to ``.json`` or ``.jsonl``, for `from_file` with the environment."""
-        foreign = next((task for task in self if not task.env), None)
+        rest = (task.verifier for task in self if task.verifier is not None)
+        foreign = next((task for task in (*self, *rest) if not task.env), None)
         if foreign is not None:
             raise InputError(f"{foreign.slug!r} is not a template's task, so it has no row form")
         rows = [task.to_dict() for task in self]
@@ -440,7 +502,7 @@ def _task_of_row(
 ) -> Task:
     if not isinstance(row, dict):
         raise InputError("a row must be a JSON object", location=where)
-    known = {"env", "id", "args", "slug", "metadata"}
+    known = {"env", "id", "args", "slug", "metadata", "verifier"}
     if unknown := sorted(set(row) - known):
         hint = nearest(unknown[0], sorted(known))
         raise InputError(f"unknown field {unknown[0]!r}", location=where, hint=hint)
@@ -462,9 +524,12 @@ def _task_of_row(
         task = provider.task(template, **args)
     except InputError as error:
         raise InputError(error.message, location=where, hint=error.hint) from error
-    metadata = row.get("metadata")
+    metadata, verifier = row.get("metadata"), row.get("verifier")
     return replace(
         task,
+        verifier=None
+        if verifier is None
+        else _task_of_row(verifier, replace(where, field="verifier"), providers, path),
         slug=str(row.get("slug") or task.slug),
         metadata=cast("Mapping[str, Json]", metadata) if isinstance(metadata, dict) else {},
     )

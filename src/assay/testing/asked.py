@@ -24,8 +24,9 @@ from assay.models.messages import Usage
 from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 
-WireForm: TypeAlias = Literal["openai", "anthropic", "responses"]
-"""OpenAI's chat completions, Anthropic's messages, or OpenAI's responses."""
+WireForm: TypeAlias = Literal["openai", "anthropic", "responses", "google"]
+"""OpenAI's chat completions, Anthropic's messages, OpenAI's responses, or Google's
+generateContent."""
 
 PLACE = "\ufffc"
 """Stands in `Asked.outline` on a line of its own for each fence."""
@@ -365,7 +366,7 @@ def _written(asked: Asked, text: str, ending: Ending, *, is_call: bool) -> dict[
 
 def error_body(protocol: WireForm, error: ProtocolError) -> dict[str, Json]:
     """Write an error, as this provider would."""
-    return codec_of("anthropic" if protocol == "anthropic" else "chat").write_error(error)
+    return codec_of("chat" if protocol in ("openai", "responses") else protocol).write_error(error)
 
 
 def models_body(model: str) -> dict[str, Json]:

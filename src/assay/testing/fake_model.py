@@ -1,7 +1,8 @@
-"""`FakeModel`: an agent's model on this machine, in all three protocols, whole and streamed."""
+"""`FakeModel`: an agent's model on this machine, in all four protocols, whole and streamed."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import inspect
 import json
@@ -22,7 +23,7 @@ from assay.models.conversation import (
     Turn,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Protocol, ProtocolError, codec_of
+from assay.models.protocols import Protocol, ProtocolError, addressed, codec_at, codec_of
 from assay.models.protocols.fields import decode_body
 from assay.scoring.json_safe import Json, plain
 from assay.testing.asked import Asked, Said, WireForm, tokens_of, without_keys
@@ -52,6 +53,7 @@ _CODECS: dict[WireForm, Protocol] = {
     "openai": "chat",
     "anthropic": "anthropic",
     "responses": "responses",
+    "google": "google",
 }
 _EVENTS = "text/event-stream"
 _TOKEN = 4
@@ -79,7 +81,7 @@ def says(*parts: str | Part) -> Turn:
 
 
 class FakeModel(FakeServer):
-    """A model for agents that does as it is told: three protocols, streamed and not, with tools.
+    """A model for agents that does as it is told: four protocols, streamed and not, with tools.
 
     It listens on this machine, on a thread of its own::
 
@@ -136,6 +138,11 @@ class FakeModel(FakeServer):
         self._keep = keep
         self._held: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
 
+    def environment(self) -> dict[str, str]:
+        """Variables that make other programs ask it: providers' base URLs, and keys to go by."""
+        google = {"GOOGLE_GEMINI_BASE_URL": self.root_url, "GEMINI_API_KEY": "fake-key"}
+        return {**super().environment(), **google}
+
     @property
     def conversations(self) -> tuple[Conversation, ...]:
         """What it was asked, oldest first; only the newest are kept."""
@@ -143,10 +150,14 @@ class FakeModel(FakeServer):
         return tuple(one for one in asked if one is not None)
 
     def _protocol_at(self, path: str) -> WireForm | None:
-        return _PATHS.get(path)
+        if path.startswith(("/v1/models/", "/v1beta/models/")) and codec_at(path) is not None:
+            return "google"
+        return _PATHS.get(path.replace("/v1beta/openai/", "/v1/"))
 
     def _read(self, protocol: WireForm, request: HttpRequest) -> Asked:
         body = decode_body(request.body)
+        if isinstance(body, dict):
+            body = addressed(request.path, body)
         asked = self._whole(codec_of(_CODECS[protocol]).read_request(body))
         named = asked.choice not in ("auto", "none", "required")
         return Asked(
@@ -316,6 +327,7 @@ _REPLIES: dict[WireForm, str] = {
     "openai": "chatcmpl-",
     "anthropic": "msg_",
     "responses": "resp_",
+    "google": "",
 }
 
 
@@ -332,7 +344,9 @@ def _named(part: Part, number: int, at: int) -> Part:
     if isinstance(part, Call) and not part.id:
         return replace(part, id=f"call_{number}_{at}")
     if isinstance(part, Thought) and not part.sealed:
-        return replace(part, sealed=f"sealed_{number}_{at}")
+        # Google's own client takes nothing but base64.
+        sealed = base64.b64encode(f"sealed {number} {at}".encode()).decode()
+        return replace(part, sealed=sealed)
     return part
 
 

@@ -73,7 +73,7 @@ class FakeServer(ABC):
 
     @property
     def root_url(self) -> str:
-        """``http://127.0.0.1:PORT``: what Anthropic's client calls its base URL.
+        """``http://127.0.0.1:PORT``: what Anthropic's and Google's clients call their base URL.
 
         Raises:
             InputError: If it was never started, so that there is no port.

@@ -27,7 +27,17 @@ from assay.scoring.json_safe import Json, json_safe
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Path", "Problem", "ShapeError", "field_docs", "from_json", "read", "schema", "to_json"]
+__all__ = [
+    "Path",
+    "Problem",
+    "ShapeError",
+    "field_docs",
+    "from_json",
+    "json_level",
+    "read",
+    "schema",
+    "to_json",
+]
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -95,7 +105,17 @@ def to_json(value: object) -> Json:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in cast("Sequence[object]", value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _dataclass_to_json(value)
+        return {name: to_json(item) for name, item in _written(value).items()}
+    return json_safe(value)
+
+
+def json_level(value: object) -> Json:
+    """One level of `to_json`: the ``default`` of a JSON encoder, which goes on below by itself."""
+    if hasattr(type(value), "__dataclass_fields__"):
+        return cast("Json", _written(cast("DataclassInstance", value)))
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, Json]", value)
+        return {str(key): item for key, item in entries.items()}
     return json_safe(value)
 
 
@@ -265,28 +285,26 @@ def _shape(kind: type) -> _Shape:
     )
 
 
-def _dataclass_to_json(value: DataclassInstance) -> Json:
+def _written(value: DataclassInstance) -> dict[str, object]:
+    """What is written of an object: its tag, and the fields that do not hold their default."""
     tag, fields = _writing(type(value))
-    written: dict[str, Json] = {} if tag is None else {"type": tag}
-    for name, default, factory in fields:
+    written: dict[str, object] = {} if tag is None else {"type": tag}
+    for name, usual in fields:
         item = cast("object", getattr(value, name))
-        usual = factory() if factory is not None else default
-        if item is not usual and (item != usual or type(item) is not type(usual)):
-            written[name] = to_json(item)
+        if item is usual:
+            continue
+        if usual is dataclasses.MISSING or item != usual or type(item) is not type(usual):
+            written[name] = item
     return written
 
 
 @lru_cache(maxsize=256)
-def _writing(
-    kind: type[DataclassInstance],
-) -> tuple[str | None, tuple[tuple[str, object, Callable[[], object] | None], ...]]:
-    """A class's tag, and what is written of it: each field with its default or default factory.
-
-    A field without a default is always written: nothing equals ``MISSING``.
-    """
+def _writing(kind: type[DataclassInstance]) -> tuple[str | None, tuple[tuple[str, object], ...]]:
+    """A class's tag, and what is written of it: each field with its default, or ``MISSING``."""
     tag = getattr(kind, "TAG", None)
+    missing = dataclasses.MISSING
     fields = tuple(
-        (f.name, f.default, None if f.default_factory is dataclasses.MISSING else f.default_factory)
+        (f.name, f.default if f.default_factory is missing else f.default_factory())
         for f in dataclasses.fields(kind)
         if f.init
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, Self, TypeAlias, cast, runtime_checkable
@@ -15,12 +15,22 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 from assay.types.codec import from_json, to_json
 from assay.types.submission import Workspace
-from assay.types.trace import ActionStep, Step, Trace
+from assay.types.trace import (
+    ActionStep,
+    Step,
+    ToolCall,
+    ToolResult,
+    ToolStep,
+    Trace,
+    tool_kind,
+)
 
 __all__ = [
     "Job",
     "ModelAccess",
     "Observation",
+    "OfferedTool",
+    "Offering",
     "Prompt",
     "PromptMessage",
     "Rewarded",
@@ -130,6 +140,43 @@ class Stepping(Protocol):
         ...
 
 
+class OfferedTool(Protocol):
+    """A tool that a task offers its agent."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it does."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        """JSON schema of its arguments, an object."""
+        ...
+
+    async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call it.
+
+        Raises:
+            TaskEndedError: If the task is over.
+            AssayError: If what it needs of us failed.
+        """
+        ...
+
+
+class Offering(Protocol):
+    """A task that has begun, and offers tools."""
+
+    @property
+    def tools(self) -> Mapping[str, OfferedTool]:
+        """Them, by name."""
+        ...
+
+
 class RunClient(Protocol):
     """A connection to where tasks run, by which runs are driven by hand, one after the other."""
 
@@ -159,9 +206,13 @@ class Run:
         grade: The structured grade, set when the run ends.
         workspace: The directory to work in, for tasks that have one.
         gateway: How the agent reaches its model, while it works; None where no model is given.
+        told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
+        tools: What the task offers the agent to call, while it works, by name; see `call`.
         client: What starts and grades a run that is driven by hand.
         args: What its task is called with, likewise.
+        answered: Steps of the trace that the task itself answered: actions, calls of its tools. No
+            agent that runs in a sandbox writes any of them.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -182,9 +233,14 @@ class Run:
     grade: Grade = field(default_factory=Grade.ungraded)
     workspace: Workspace | None = None
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
+    told: Callable[[Step], None] | None = field(default=None, repr=False, compare=False)
     stepping: Stepping | None = field(default=None, repr=False, compare=False)
+    tools: Mapping[str, OfferedTool] = field(
+        default_factory=dict[str, OfferedTool], repr=False, compare=False
+    )
     client: RunClient | None = field(default=None, repr=False, compare=False)
     args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    answered: list[Step] = field(default_factory=list[Step], repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -245,7 +301,10 @@ class Run:
 
     def record(self, step: Step) -> Step:
         """Append a step to the trace."""
-        return self.trace.record(step)
+        recorded = self.trace.record(step)
+        if self.told is not None:
+            self.told(recorded)
+        return recorded
 
     @property
     def max_steps(self) -> int:
@@ -273,9 +332,9 @@ class Run:
             raise
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ActionStep(action=str(action), error=reason, started_at=started))
+            self._keep(ActionStep(action=str(action), error=reason, started_at=started))
             raise
-        self.record(
+        self._keep(
             ActionStep(
                 action=str(action),
                 observation=seen.content,
@@ -287,6 +346,33 @@ class Run:
         )
         self.trace.content = action
         return seen
+
+    async def call(self, name: str, arguments: Mapping[str, Json] | None = None) -> ToolResult:
+        """Call one of the task's `tools`; the call goes into the trace.
+
+        Returns:
+            What it gave. Arguments that it does not take, and what it raises, are such a result,
+            with ``is_error``.
+
+        Raises:
+            TaskEndedError: If there is no such tool, or the task is over.
+            AssayError: If what it needs of the environment failed.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            there_are = ", ".join(self.tools) or "none"
+            raise TaskEndedError(f"the task offers no tool {name!r}; there are: {there_are}")
+        given = dict(arguments or {})
+        made = ToolCall(name=name, arguments=given, kind=tool_kind(name))
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            result = await tool(given)
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            self._keep(ToolStep(call=made, error=reason, started_at=started))
+            raise
+        self._keep(ToolStep(call=made, result=result, started_at=started))
+        return result
 
     async def __aenter__(self) -> Self:
         if self.client is None:
@@ -308,9 +394,21 @@ class Run:
         self.grade = Grade.ungraded(reason_of(error))
         await client.cancel(self)
 
+    def _keep(self, step: Step) -> None:
+        self.answered.append(self.record(step))
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
-        plain = replace(self, grade=Grade.ungraded(), gateway=None, stepping=None, client=None)
+        plain = replace(
+            self,
+            grade=Grade.ungraded(),
+            gateway=None,
+            told=None,
+            stepping=None,
+            tools={},
+            client=None,
+            answered=[],
+        )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
 

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PATH_VARIABLE", "PRESETS", "Installed", "Preset", "preset", "started"]
 
-PRESETS = ("codex", "mini-swe-agent", "opencode", "opencode-acp", "claude-code", "aider")
+PRESETS = (
+    "codex",
+    "mini-swe-agent",
+    "opencode",
+    "opencode-acp",
+    "gemini-cli",
+    "gemini-cli-acp",
+    "claude-code",
+    "aider",
+)
 """Their names."""
 
 

@@ -37,6 +37,7 @@ PRESET = Preset(
     name="aider",
     program="aider",
     install="uv tool install aider-chat",
+    setup="pip install aider-chat",
     licence="Apache-2.0",
     protocol="chat",
     tells="nothing",

@@ -37,5 +37,9 @@ PRESET = Preset(
     tells="exit statuses of commands, changed files",
     arguments=("exec", *_OPTIONS, "--", "{prompt}"),
     resume=("exec", "resume", "--last", *_OPTIONS, "--", "{prompt}"),
+    native=(
+        "@openai/codex-*/vendor/*/bin/codex",
+        "@openai/codex/node_modules/@openai/codex-*/vendor/*/bin/codex",
+    ),
     trace="codex",
 )

@@ -35,6 +35,9 @@ class Preset:
         arguments: Those of its program, filled in as `HarnessSpec.argv` is.
         around: A shell's script in the sandbox that runs it as ``"$@"``.
         resume: Those that continue its work with a further message; none where it cannot.
+        native: Patterns of the program that a script of its package starts, below the directory of
+            packages: an image may not have what runs the script.
+        setup: The command that installs it in a container image, where that is another.
         env: Variables it is started with.
         acp: Whether it speaks the Agent Client Protocol.
         trace: What it prints.
@@ -49,6 +52,8 @@ class Preset:
     arguments: tuple[str, ...]
     around: str = ""
     resume: tuple[str, ...] = ()
+    native: tuple[str, ...] = ()
+    setup: str = ""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     acp: bool = False
     trace: TraceFormat = "gateway"
@@ -70,14 +75,31 @@ class Preset:
             )
         return Installed(preset=self, program=found)
 
+    def for_image(self, near: str = "") -> Iterator[Installed]:
+        """Ways that may start it in a container image, the best first: whether one does is unknown.
+
+        Args:
+            near: A directory of the project.
+        """
+        yield Installed(preset=self, program=self.program)  # what the image has of that name
+        here = next(_found(self.program, near), None)
+        if here is None:
+            return
+        home = _home(Path(here))
+        if home is not None:
+            for file in (file for pattern in self.native for file in sorted(home.glob(pattern))):
+                if os.uname().machine in str(file.relative_to(home)):
+                    yield Installed(preset=self, program=str(file))
+        yield Installed(preset=self, program=here)
+
 
 @frozen(kw_only=True)
 class Installed:
-    """A preset's program on this machine.
+    """A preset's program on this machine, or in an image.
 
     Attributes:
         preset: The preset.
-        program: Its program.
+        program: Its program; a bare name is one of an image's own.
     """
 
     preset: Preset
@@ -107,6 +129,8 @@ def started(program: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     shown, and a package is shown whole, with those that it was installed with.
     """
     file = Path(program)
+    if file.name == program:
+        return (program,), ()
     home = _home(file)
     shown = file if home is not None and file.is_relative_to(home) else file.resolve()
     interpreter = _interpreter(shown)

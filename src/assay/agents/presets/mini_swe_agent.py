@@ -8,6 +8,7 @@ PRESET = Preset(
     name="mini-swe-agent",
     program="mini",
     install="uv tool install mini-swe-agent --with mcp",
+    setup="pip install mini-swe-agent mcp",
     licence="MIT",
     protocol="chat",
     tells="nothing: what it says of itself it writes to a file, where its commands can write, too",

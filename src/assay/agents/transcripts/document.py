@@ -11,6 +11,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = [
+    "MOST_BYTES",
     "MOST_LINE",
     "Notes",
     "amount",
@@ -24,6 +25,8 @@ __all__ = [
     "texts_of",
 ]
 
+MOST_BYTES = 64 << 20
+"""Characters that a transcript may have."""
 MOST_LINE = 16 << 20
 """Characters of one line; a longer one is not read."""
 

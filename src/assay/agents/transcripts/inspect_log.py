@@ -38,6 +38,7 @@ __all__ = [
     "Sample",
     "is_archive",
     "is_log",
+    "is_recording",
     "is_sample",
     "samples_of_archive",
     "samples_of_log",
@@ -87,6 +88,11 @@ def is_sample(value: Json) -> bool:
     """Whether a value can only be a sample."""
     sample = mapping(value)
     return {"id", "epoch", "input", "messages"} <= sample.keys()
+
+
+def is_recording(value: Json) -> bool:
+    """Whether a value can only be a log or a sample of one."""
+    return is_log(value) or is_sample(value)
 
 
 def samples_of_log(value: Json) -> Iterator[Sample]:

@@ -25,8 +25,8 @@ from assay.agents.transcripts.document import (
     texts_of,
 )
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
+from assay.agents.transcripts.telling import NEW_MESSAGES
 from assay.agents.transcripts.transcript import Transcript, arguments_of
-from assay.agents.transcripts.writing import NEW_MESSAGES
 from assay.frozen import frozen
 from assay.models.conversation import Call, Part, Reply, Result, Speaker, Stop, Text, Thought, Turn
 from assay.models.messages import Usage
@@ -34,7 +34,16 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
 
-__all__ = ["FORMAT", "Span", "is_spans", "read", "spans_of"]
+__all__ = [
+    "FORMAT",
+    "Span",
+    "is_spans",
+    "otlp_entries",
+    "otlp_span",
+    "read",
+    "spans_of",
+    "tells",
+]
 
 FORMAT = "otel"
 
@@ -100,15 +109,26 @@ def spans_of(value: Json) -> Iterator[Span]:
     entry = mapping(value)
     if "context" in entry:
         yield _sdk_span(entry)
-        return
-    for resource in map(mapping, listing(entry.get("resourceSpans"))):
+    else:
+        yield from map(otlp_span, otlp_entries(entry))
+
+
+def otlp_entries(value: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """The spans that a request of OTLP holds, as it writes them."""
+    for resource in map(mapping, listing(value.get("resourceSpans"))):
         scopes = listing(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans")))
         for scope in map(mapping, scopes):
-            for span in map(mapping, listing(scope.get("spans"))):
-                yield _otlp_span(span)
+            yield from map(mapping, listing(scope.get("spans")))
 
 
-def _otlp_span(span: Mapping[str, Json]) -> Span:
+def tells(span: Span) -> bool:
+    """Whether a span says anything in the conventions for generative AI."""
+    names = (*span.attributes, *(name for name, _ in span.events))
+    return any(name.startswith("gen_ai.") for name in names)
+
+
+def otlp_span(span: Mapping[str, Json]) -> Span:
+    """A span as OTLP writes it."""
     events = [mapping(event) for event in listing(span.get("events"))]
     status = mapping(span.get("status"))
     failed = status.get("code") in (2, "STATUS_CODE_ERROR")

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import partial
+from functools import cache
+from importlib import import_module
 from itertools import chain, islice
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from assay.agents.transcripts import (
-    atif,
-    claude_code,
-    codex,
-    codex_session,
-    inspect_log,
-    openai_agents,
-    openai_chat,
-    opencode,
-    otel,
-    provider,
-)
-from assay.agents.transcripts.document import Notes, mapping, parse, text_of
+from assay.agents.transcripts.document import MOST_BYTES, Notes, clean, mapping, parse, text_of
 from assay.agents.transcripts.transcript import Transcript
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat, TranscriptFormat
+
+if TYPE_CHECKING:
+    from assay.agents.transcripts.inspect_log import Sample
+    from assay.agents.transcripts.otel import Span
 
 __all__ = [
     "MOST_BYTES",
@@ -33,29 +26,31 @@ __all__ = [
     "Transcript",
     "detect",
     "of_sample",
+    "of_spans",
     "read_recordings",
+    "read_requests",
     "read_transcript",
 ]
 
-MOST_BYTES = 64 << 20
-"""Characters that a transcript may have."""
-
 _QUOTED = 60
 _LOOKED_AT = 1_000
-_IS_OF: Mapping[TranscriptFormat, Callable[[Json], bool]] = {
-    "exchanges": provider.is_exchange,
-    "claude-code": claude_code.is_event,
-    "codex": codex.is_event,
-    "codex-session": codex_session.is_line,
-    "opencode": opencode.is_event,
-    "openai-agents": openai_agents.is_span,
-    "otel": otel.is_spans,
-    "inspect": lambda value: inspect_log.is_log(value) or inspect_log.is_sample(value),
-    "atif": atif.is_trajectory,
-    "openai-responses": provider.is_responses,
-    "anthropic": provider.is_anthropic,
-    "openai-chat": openai_chat.is_message,
+_IS_OF: Mapping[TranscriptFormat, tuple[str, str]] = {
+    "exchanges": ("provider", "is_exchange"),
+    "claude-code": ("claude_code", "is_event"),
+    "codex": ("codex", "is_event"),
+    "codex-session": ("codex_session", "is_line"),
+    "opencode": ("opencode", "is_event"),
+    "gemini-cli": ("gemini_cli", "is_event"),
+    "openai-agents": ("openai_agents", "is_span"),
+    "otel": ("otel", "is_spans"),
+    "inspect": ("inspect_log", "is_recording"),
+    "atif": ("atif", "is_trajectory"),
+    "openai-responses": ("provider", "is_responses"),
+    "anthropic": ("provider", "is_anthropic"),
+    "openai-chat": ("openai_chat", "is_message"),
 }
+"""Formats in the order in which they are asked for, each with its module and what tells it: a
+module is loaded when it is first asked, as what an agent prints is nearly always of one format."""
 _LIKE_CHAT: tuple[TranscriptFormat, ...] = ("openai-responses", "anthropic")
 """Formats in which what is said by plain text looks like a chat's."""
 
@@ -113,10 +108,11 @@ def read_recordings(text: str, expected: TraceFormat = "auto") -> Iterator[Recor
     notes = Notes()
     document, values = parse(text, notes)
     first = list(islice(values, _LOOKED_AT))
-    found = _format_of(first)
+    found: TranscriptFormat | None = None
     if expected in _IS_OF:
         named = cast("TranscriptFormat", expected)
-        found = named if any(_IS_OF[named](value) for value in first) else found
+        found = named if any(map(_tells(named), first)) else None
+    found = found or _format_of(first)
     if found is None:
         if document is not None:
             whole = "one JSON document, of no known format"
@@ -134,46 +130,68 @@ def read_recordings(text: str, expected: TraceFormat = "auto") -> Iterator[Recor
     yield from _read(found, chain(first, values), notes)
 
 
-_READERS: Mapping[str, Callable[[Iterable[Json], Notes], Transcript]] = {
-    "claude-code": claude_code.read,
-    "codex": codex.read,
-    "codex-session": codex_session.read,
-    "opencode": opencode.read,
-    "openai-responses": partial(provider.read, found="openai-responses"),
-    "anthropic": partial(provider.read, found="anthropic"),
-    "exchanges": partial(provider.read, found="exchanges"),
-}
+@cache
+def _tells(name: TranscriptFormat) -> Callable[[Json], bool]:
+    """What tells whether a value can only be of a format."""
+    module, tells = _IS_OF[name]
+    found: object = getattr(import_module(f"assay.agents.transcripts.{module}"), tells)
+    return cast("Callable[[Json], bool]", found)
 
 
 def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iterator[Recording]:
-    if found in _READERS:
-        yield _recording(_READERS[found](values, notes))
-    elif found == "inspect":
+    if found == "inspect":
+        from assay.agents.transcripts import inspect_log
+
         for value in values:
             for sample in inspect_log.samples_of_log(value):
                 yield of_sample(sample)
     elif found == "otel":
         yield from _read_spans(values, notes)
     elif found == "openai-agents":
+        from assay.agents.transcripts import openai_agents
+
         for name, group in _groups(values, openai_agents.group_of).items():
             yield _recording(openai_agents.read(group, notes.copy()), name)
     elif found == "atif":
+        from assay.agents.transcripts import atif
+
         for value in [value for value in values if atif.is_trajectory(value)]:
             yield _recording(atif.read(value, notes.copy()), _name_of(value))
-    else:
+    elif found == "openai-chat":
         yield from _read_chats(values, notes)
+    else:
+        yield _recording(_one_run(found, values, notes))
+
+
+def _one_run(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Transcript:
+    """Read a format whose files hold one run."""
+    module = import_module(f"assay.agents.transcripts.{_IS_OF[found][0]}")
+    read = cast("Callable[..., Transcript]", module.read)
+    if found in ("exchanges", "openai-responses", "anthropic"):
+        return read(values, notes, found=found)
+    return read(values, notes)
 
 
 def _read_spans(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
+    from assay.agents.transcripts import otel
+
     spans = [span for value in values for span in otel.spans_of(value)]
-    groups: dict[str, list[otel.Span]] = {}
+    groups: dict[str, list[Span]] = {}
     for span in spans:
         groups.setdefault(span.trace, []).append(span)
     for name, group in groups.items():
         yield _recording(otel.read(group, notes.copy()), name)
 
 
+def read_requests(requests: Iterable[Json]) -> Iterator[Recording]:
+    """Read every run that requests of OTLP bring, as they say it in JSON."""
+    notes = Notes()
+    return _read_spans((clean(request, notes) for request in requests), notes)
+
+
 def _read_chats(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
+    from assay.agents.transcripts import openai_chat
+
     loose: list[Json] = []
     for value in list(values):
         if "messages" in mapping(value):
@@ -199,6 +217,13 @@ def _name_of(value: Json) -> str:
     return ""
 
 
+def of_spans(spans: Iterable[Mapping[str, Json]], name: str, notes: Notes) -> Recording:
+    """The spans of one trace, as OTLP's JSON writes them."""
+    from assay.agents.transcripts.otel import otlp_span, read
+
+    return _recording(read(map(otlp_span, spans), notes), name)
+
+
 def _recording(transcript: Transcript, name: str = "") -> Recording:
     asked = (
         text_of(mapping(message).get("content"))
@@ -210,7 +235,7 @@ def _recording(transcript: Transcript, name: str = "") -> Recording:
     return Recording(id=name, transcript=transcript, question=question)
 
 
-def of_sample(sample: inspect_log.Sample) -> Recording:
+def of_sample(sample: Sample) -> Recording:
     """A sample of Inspect's."""
     target = sample.target
     return Recording(
@@ -225,9 +250,9 @@ def of_sample(sample: inspect_log.Sample) -> Recording:
 def _format_of(values: Iterable[Json]) -> TranscriptFormat | None:
     chat: TranscriptFormat | None = None
     for value in values:
-        for name, is_of in _IS_OF.items():
-            if chat is None and name == "openai-chat" and is_of(value):
+        for name in _IS_OF:
+            if chat is None and name == "openai-chat" and _tells(name)(value):
                 chat = name
-            elif (chat is None or name in _LIKE_CHAT) and is_of(value):
+            elif (chat is None or name in _LIKE_CHAT) and _tells(name)(value):
                 return name
     return chat

@@ -6,8 +6,8 @@ A file is taken for recordings by what it holds: a row says ``answer`` or ``mess
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 
 from assay.agents.transcripts import inspect_log
@@ -17,18 +17,22 @@ from assay.agents.transcripts.reading import (
     Recording,
     detect,
     of_sample,
+    of_spans,
     read_recordings,
+    read_requests,
 )
 from assay.errors import InputError, Location
 from assay.graders.usage import missing_part
 from assay.scoring.json_safe import Json
 from assay.tasks.packed import unpacked
 
-__all__ = ["holds_recordings", "recorded_rows"]
+__all__ = ["holds_recordings", "recorded_rows", "row_of_spans"]
 
 _LOOKED_AT = 1 << 20
 _FIRST = 20
 _MOST_FILES = 100_000
+_BEGINNINGS = (b"\n", b"\0")
+"""What requests in protobuf begin with, with or without a length before them; texts hardly ever."""
 
 
 def holds_recordings(path: str) -> bool:
@@ -39,7 +43,7 @@ def holds_recordings(path: str) -> bool:
     try:
         with place.open("rb") as handle:
             head = handle.read(4)
-        if inspect_log.is_archive(head):
+        if inspect_log.is_archive(head) or _is_protobuf(place):
             return True
         text = _text(place, _LOOKED_AT)
         if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
@@ -90,6 +94,26 @@ def recorded_rows(path: str) -> Iterator[dict[str, Json] | InputError]:
             yield InputError(f"cannot read {file}: {error.strerror}")
 
 
+def row_of_spans(
+    spans: Iterable[Mapping[str, Json]], name: str, missing: str = ""
+) -> dict[str, Json]:
+    """The row of one trace that came as spans of OTLP, as if they stood in a file.
+
+    Args:
+        spans: Its spans, as OTLP writes them in JSON.
+        name: Its id.
+        missing: Why a part of it is missing; empty where all of it is there. What was said last
+            is not known then, and so no answer.
+    """
+    notes = Notes()
+    if missing:
+        notes.lack(missing)
+    recording = of_spans(spans, name, notes)
+    if missing:
+        recording.transcript.trace.content = None
+    return _row(recording, "")
+
+
 def _files(root: Path) -> list[Path]:
     """The files of a directory, by name; none that is hidden, and no link out of it."""
     found = [
@@ -113,14 +137,40 @@ def _recordings(file: Path) -> Iterator[Recording | InputError]:
         for sample in inspect_log.samples_of_archive(str(file)):
             yield sample if isinstance(sample, InputError) else of_sample(sample)
         return
-    text = _text(file, MOST_BYTES + 1)
-    yield from read_recordings(text)
+    data = _data(file, MOST_BYTES + 1)
+    requests = _requests(data)
+    if requests is not None:
+        yield from read_requests(requests)
+        return
+    yield from read_recordings(data.decode("utf-8-sig", "replace"))
+
+
+def _data(file: Path, most: int) -> bytes:
+    with file.open("rb") as handle:
+        source, _ = unpacked(handle, handle.peek(4)[:4], str(file))
+        return source.read(most)
 
 
 def _text(file: Path, most: int) -> str:
-    with file.open("rb") as handle:
-        source, _ = unpacked(handle, handle.peek(4)[:4], str(file))
-        return source.read(most).decode("utf-8-sig", "replace")
+    return _data(file, most).decode("utf-8-sig", "replace")
+
+
+def _is_protobuf(file: Path) -> bool:
+    return _data(file, 1) in _BEGINNINGS and _requests(_data(file, MOST_BYTES)) is not None
+
+
+def _requests(data: bytes) -> Iterator[Json] | None:
+    """The requests of OTLP that protobuf holds; None for what is none."""
+    if data[:1] not in _BEGINNINGS:
+        return None
+    from assay.agents.transcripts.otlp_protobuf import requests_in
+
+    requests = requests_in(data)
+    try:
+        first = next(requests, None)
+    except InputError:
+        return None
+    return None if first is None else chain([first], requests)
 
 
 def _row(recording: Recording, file: str) -> dict[str, Json]:

@@ -7,7 +7,8 @@ a call. Usage counts on calls of models alone: turns, agents and workflows say i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -117,11 +118,11 @@ class Spans:
             said[span.parent] = (*turns, span.reply.turn)
             exchanges.append(Exchange(turns=turns, reply=span.reply, at=span.at, error=span.error))
         trace = steps_of(exchanges, self.notes)
-        waiting = tools[:MOST_REQUESTS]
+        waiting = _Waiting(tools[:MOST_REQUESTS])
         if len(tools) > MOST_REQUESTS:
             self.notes.lack(f"only the first {MOST_REQUESTS} calls of tools were read")
         steps = [_answered(step, waiting) for step in _settled(trace.steps, waiting)]
-        steps = _placed(steps, waiting, models)[:MOST_STEPS]
+        steps = _placed(steps, waiting.left(), models)[:MOST_STEPS]
         if self.error:
             steps.append(Step(source="system", error=self.error[:2000]))
         counts = [(one.reply.usage.input_tokens, one.reply.usage.output_tokens) for one in models]
@@ -143,14 +144,58 @@ class Spans:
         )
 
 
-def _settled(steps: Sequence[AnyStep], waiting: list[ToolSpan]) -> Iterator[AnyStep]:
+class _Waiting:
+    """Spans of tools for whose calls steps are looked for, in the order in which they began.
+
+    They are found by what a call says: a conversation of thousands of calls has as many spans.
+    """
+
+    def __init__(self, spans: Sequence[ToolSpan]) -> None:
+        self._left = dict(enumerate(spans))
+        self._places: dict[Hashable, deque[int]] = {}
+        for number, span in self._left.items():
+            call = span.call
+            if call.id:
+                self._places.setdefault(call.id, deque()).append(number)
+            said = (call.name, _comparable(call.arguments), bool(call.id))
+            self._places.setdefault(said, deque()).append(number)
+
+    def take(self, call: ToolCall) -> ToolSpan | None:
+        """The span of a call, which is not waited for any more: by its id, else by what it says."""
+        found = self._first(call.id) if call.id else None
+        if found is None:
+            arguments = {_comparable({}), _comparable(call.arguments)}
+            has_id = (False,) if call.id else (False, True)
+            said = ((call.name, each, has) for each in arguments for has in has_id)
+            found = min((n for n in map(self._first, said) if n is not None), default=None)
+        return None if found is None else self._left.pop(found)
+
+    def left(self) -> list[ToolSpan]:
+        """Those that no step was found for."""
+        return [*self._left.values()]
+
+    def _first(self, said: Hashable) -> int | None:
+        places = self._places.get(said, deque())
+        while places and places[0] not in self._left:
+            places.popleft()
+        return places[0] if places else None
+
+
+def _comparable(value: Json | Mapping[str, Json]) -> Hashable:
+    """What is equal for equal values, and can be looked up."""
+    if isinstance(value, Mapping):
+        return frozenset((key, _comparable(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
+    return value
+
+
+def _settled(steps: Sequence[AnyStep], waiting: _Waiting) -> Iterator[AnyStep]:
     """Steps, and no longer waited for: the spans of calls whose result the conversation tells."""
     for step in steps:
         if isinstance(step, ToolStep) and step.result is not None:
-            span = _span_of(step.call, waiting)
+            span = waiting.take(step.call)
             failed = span is not None and span.result is not None and span.result.is_error
-            if span is not None:
-                waiting.remove(span)
             result = replace(step.result, is_error=step.result.is_error or failed)
             yield replace(step, result=result)
         elif isinstance(step, SubagentStep):
@@ -160,30 +205,18 @@ def _settled(steps: Sequence[AnyStep], waiting: list[ToolSpan]) -> Iterator[AnyS
             yield step
 
 
-def _answered(step: AnyStep, waiting: list[ToolSpan]) -> AnyStep:
+def _answered(step: AnyStep, waiting: _Waiting) -> AnyStep:
     """A call whose result only its span tells."""
     if isinstance(step, SubagentStep):
         inner = [_answered(one, waiting) for one in step.subagent.steps]
         return replace(step, subagent=replace(step.subagent, steps=inner))
     if not isinstance(step, ToolStep) or step.result is not None:
         return step
-    span = _span_of(step.call, waiting)
+    span = waiting.take(step.call)
     if span is None:
         return step
-    waiting.remove(span)
     result = span.result and replace(span.result, id=step.call.id)
     return replace(step, result=result, ended_at=span.at or None)
-
-
-def _span_of(call: ToolCall, waiting: Sequence[ToolSpan]) -> ToolSpan | None:
-    for span in waiting:
-        if span.call.id and span.call.id == call.id:
-            return span
-    for span in waiting:
-        same = span.call.name == call.name and not (span.call.id and call.id)
-        if same and (span.call.arguments == call.arguments or not span.call.arguments):
-            return span
-    return None
 
 
 def _placed(

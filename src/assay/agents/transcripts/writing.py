@@ -1,15 +1,12 @@
-"""Traces in the formats of others: ATIF, chat messages for training, spans of OpenTelemetry.
+"""Traces in the formats of others: ATIF and chat messages for training.
 
 What a format has no place for is listed in ``docs/traces.md``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from itertools import count
+from collections.abc import Iterator
 from typing import cast
 
 from assay.agents.transcripts.document import texts_of
@@ -27,13 +24,27 @@ from assay.types.trace import (
     Trace,
     as_turns,
 )
-from assay.version import __version__
 
-__all__ = ["NEW_MESSAGES", "Told", "as_atif", "as_chat", "as_otel"]
+__all__ = ["Told", "ToldScore", "as_atif", "as_chat", "said_by"]
 
 _VERSION = "ATIF-v1.7"
-NEW_MESSAGES = "assay.messages_are_new"
-"""Says on a span that its input is only what is new since the reply before."""
+
+
+@frozen
+class ToldScore:
+    """What one grader gave, or all of them.
+
+    Attributes:
+        name: The grader's.
+        value: None where there is no score.
+        reason: Why.
+        label: ``pass`` or ``fail``; without a score ``skipped`` or ``error``.
+    """
+
+    name: str
+    value: float | None
+    reason: str = ""
+    label: str = ""
 
 
 @frozen(kw_only=True)
@@ -44,22 +55,26 @@ class Told:
         id: The cell's name in its run.
         run: The run.
         trace: It.
+        trace_id: By which it is found elsewhere; "" where it was never a run's.
         prompt: What was asked; "" where the trace shows it, or nobody knows.
         agent: What did the work.
         model: The model.
         reward: What it was worth; None where that could not be said.
-        scores: What each grader gave: name, value (None for none) and reason.
+        label: Whether that passed, as in `ToldScore`.
+        scores: What each grader gave.
         began: When the work was stored, for steps without times.
     """
 
     id: str
     run: str
     trace: Trace
+    trace_id: str = ""
     prompt: str = ""
     agent: str = ""
     model: str = ""
     reward: float | None = None
-    scores: tuple[tuple[str, float | None, str], ...] = ()
+    label: str = ""
+    scores: tuple[ToldScore, ...] = ()
     began: str = ""
 
 
@@ -80,7 +95,7 @@ def as_atif(told: Told) -> dict[str, Json]:
         final["total_completion_tokens"] = sum(n or 0 for n in outputs)
     document["final_metrics"] = {key: one for key, one in final.items() if one is not None}
     listed: list[Json] = [
-        {"name": name, "value": value, "reason": why} for name, value, why in told.scores
+        {"name": one.name, "value": one.value, "reason": one.reason} for one in told.scores
     ]
     document["extra"] = {"run": told.run, "reward": told.reward, "scores": listed}
     if told.prompt and not any(step.source == "user" for step in told.trace.steps):
@@ -219,7 +234,7 @@ def _messages(step: AnyStep) -> Iterator[dict[str, Json]]:
         return
     if isinstance(step, ToolStep):
         if step.result is not None:
-            said = _said(step.result)
+            said = said_by(step.result)
             yield {"role": "tool", "tool_call_id": step.call.id, "content": said}
         return
     if not isinstance(step, AgentStep):
@@ -250,203 +265,7 @@ def _messages(step: AnyStep) -> Iterator[dict[str, Json]]:
     yield written
 
 
-def _said(result: ToolResult) -> str:
+def said_by(result: ToolResult) -> str:
+    """What a tool answered, as text."""
     content = result.content
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-
-
-# ---- OpenTelemetry -----------------------------------------------------------------------------
-
-
-def as_otel(told: Told) -> dict[str, Json]:
-    """Spans as OTLP writes JSON: one around all, one for each turn of the model and each call.
-
-    What the graders gave are events of the outermost (``gen_ai.evaluation.result``). The input of a
-    turn is only what is new since the one before, or the spans would grow as the square of them.
-    """
-    trace_id = hashlib.sha256(f"{told.run}\0{told.id}".encode()).hexdigest()[:32]
-    numbers = count(1)
-    clock = _Clock(told.began)
-    root = f"{next(numbers):016x}"
-    start = clock.now
-    waiting: list[Json] = []
-    if told.prompt and not any(step.source == "user" for step in told.trace.steps):
-        waiting.append(_message("user", {"type": "text", "content": told.prompt}))
-    spans = list(_spans(told.trace, root, clock, numbers, waiting))
-    about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
-    about["gen_ai.agent.name"] = told.agent or "agent"
-    if told.trace.content is not None:
-        said = _message("assistant", {"type": "text", "content": told.trace.content})
-        about["gen_ai.output.messages"] = json.dumps([said])
-    outermost = _span(root, "", f"invoke_agent {told.agent}".strip(), (start, clock.now), about)
-    events: list[Json] = [
-        {
-            "name": "gen_ai.evaluation.result",
-            "timeUnixNano": str(clock.now),
-            "attributes": _attributes(
-                {
-                    "gen_ai.evaluation.name": name,
-                    "gen_ai.evaluation.score.value": value,
-                    "gen_ai.evaluation.explanation": why or None,
-                }
-            ),
-        }
-        for name, value, why in (("reward", told.reward, ""), *told.scores)
-    ]
-    outermost["events"] = events
-    if told.trace.status == "error":
-        outermost["status"] = {"code": 2, "message": (told.trace.error or "it failed")[:2000]}
-    listed: list[Json] = [{**span, "traceId": trace_id} for span in (outermost, *spans)]
-    resource: Json = {"attributes": _attributes({"service.name": "assay", "assay.run": told.run})}
-    scope: Json = {"name": "assay", "version": __version__}
-    return {
-        "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": listed}]}]
-    }
-
-
-class _Clock:
-    """Times in nanoseconds; steps whose time is unknown follow each other at once."""
-
-    def __init__(self, began: str) -> None:
-        self.now = self._of(began) or 1
-
-    def _of(self, when: str | None) -> int:
-        try:
-            return int(datetime.fromisoformat(when).timestamp() * 1e9) if when else 0
-        except (ValueError, OverflowError, OSError):
-            return 0
-
-    def span(self, step: Step) -> tuple[int, int]:
-        """When a step began and ended, later than all before."""
-        end = max(self._of(step.ended_at), self.now + 2_000)
-        start = min(max(self._of(step.started_at), self.now + 1_000), end)
-        self.now = end
-        return start, end
-
-
-def _spans(
-    trace: Trace, parent: str, clock: _Clock, numbers: Iterator[int], waiting: list[Json]
-) -> Iterator[dict[str, Json]]:
-    for step in as_turns(trace.steps):
-        if isinstance(step, SubagentStep):
-            own, start = f"{next(numbers):016x}", clock.now
-            inner = list(_spans(step.subagent, own, clock, numbers, []))
-            name = step.name or "subagent"
-            tags = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
-            yield _span(own, parent, f"invoke_agent {name}", (start, clock.now), tags, step=step)
-            yield from inner
-        elif isinstance(step, ToolStep):
-            times = clock.span(step)
-            waiting += _response(step)
-            own = f"{next(numbers):016x}"
-            about = _tool_attributes(step)
-            yield _span(own, parent, f"execute_tool {step.call.name}", times, about, step=step)
-        elif isinstance(step, AgentStep):
-            times = clock.span(step)
-            about = _turn_attributes(step, waiting)
-            waiting.clear()
-            own = f"{next(numbers):016x}"
-            yield _span(own, parent, f"chat {step.model or ''}".strip(), times, about, step=step)
-        else:
-            for message in step.messages:
-                said = message if isinstance(message, dict) else {}
-                text = texts_of(said.get("content")) or ""
-                role = step.source if step.source in ("user", "system") else "system"
-                waiting.append(_message(role, {"type": "text", "content": text}))
-
-
-def _span(
-    own: str,
-    parent: str,
-    name: str,
-    times: tuple[int, int],
-    about: Mapping[str, Json],
-    *,
-    step: Step | None = None,
-) -> dict[str, Json]:
-    start, end = times
-    tags: dict[str, Json] = dict(about)
-    if step is not None:
-        tags |= {"assay.schema": "assay.step/1", "assay.step.type": step.TAG}
-        tags |= {"assay.step.id": step.step_id}
-    failed = step is not None and (
-        bool(step.error) or (isinstance(step, ToolStep) and _failed(step))
-    )
-    span: dict[str, Json] = {"spanId": own, "name": name, "kind": 1 if step is None else 3}
-    span |= {"startTimeUnixNano": str(start), "endTimeUnixNano": str(end)}
-    span["attributes"] = _attributes(tags)
-    if parent:
-        span["parentSpanId"] = parent
-    if failed:
-        span["status"] = {"code": 2, "message": ((step and step.error) or "it failed")[:2000]}
-    return span
-
-
-def _failed(step: ToolStep) -> bool:
-    return step.result is not None and step.result.is_error
-
-
-def _tool_attributes(step: ToolStep) -> dict[str, Json]:
-    result = None if step.result is None else _said(step.result)
-    return {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": step.call.name,
-        "gen_ai.tool.call.id": step.call.id or None,
-        "gen_ai.tool.call.arguments": json.dumps(dict(step.call.arguments)),
-        "gen_ai.tool.call.result": result,
-    }
-
-
-def _response(step: ToolStep) -> list[Json]:
-    if step.result is None:
-        return []
-    part: dict[str, Json] = {"type": "tool_call_response", "id": step.call.id}
-    part |= {"response": _said(step.result)}
-    if step.result.is_error:
-        part["is_error"] = True
-    return [_message("tool", part)]
-
-
-def _turn_attributes(step: AgentStep, waiting: Sequence[Json]) -> dict[str, Json]:
-    parts: list[dict[str, Json]] = []
-    if step.reasoning:
-        parts.append({"type": "reasoning", "content": step.reasoning})
-    if step.content:
-        parts.append({"type": "text", "content": step.content})
-    for one in step.tool_calls:
-        call: dict[str, Json] = {"type": "tool_call", "id": one.id, "name": one.name}
-        parts.append({**call, "arguments": dict(one.arguments)})
-    usage = step.usage
-    reason: Json = [step.finish_reason] if step.finish_reason else None
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": step.model,
-        "gen_ai.response.model": step.model,
-        "gen_ai.response.finish_reasons": reason,
-        "gen_ai.usage.input_tokens": None if usage is None else usage.prompt_tokens,
-        "gen_ai.usage.output_tokens": None if usage is None else usage.completion_tokens,
-        "gen_ai.usage.cache_read.input_tokens": None if usage is None else usage.cached_tokens,
-        "gen_ai.input.messages": json.dumps([*waiting]),
-        "gen_ai.output.messages": json.dumps([_message("assistant", *parts)]),
-        NEW_MESSAGES: True,
-    }
-
-
-def _message(role: str, *parts: dict[str, Json]) -> dict[str, Json]:
-    return {"role": role, "parts": list[Json](parts)}
-
-
-def _attributes(given: Mapping[str, Json]) -> list[Json]:
-    return [{"key": key, "value": _value(one)} for key, one in given.items() if one is not None]
-
-
-def _value(value: Json) -> Json:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
-    return {"stringValue": value if isinstance(value, str) else json.dumps(value)}

@@ -183,6 +183,7 @@ class ChannelClient:
         session = await RemoteSession.begin(self._channel, run.task_id, run.args)
         self._current = session
         run.prompt, run.stepping, run.runtime = session.prompt, session, self.url
+        run.tools = session.tools
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
         call = TaskCall(phase="setup", name=run.task_id, arguments=run.args)
         run.record(Step(source="task", task_call=call))
@@ -197,7 +198,8 @@ class ChannelClient:
         Raises:
             ChannelError: If it cannot be; the run then has no reward.
         """
-        session, self._current, run.stepping = self._current, None, None
+        session, self._current = self._current, None
+        run.stepping, run.tools = None, {}
         if session is None:
             raise InputError("the run was not begun")
         try:
@@ -214,6 +216,7 @@ class ChannelClient:
     async def cancel(self, run: Run) -> None:
         """End a run's task without a grade; ``async with run`` does where the work raises."""
         self._current = run.stepping = None
+        run.tools = {}
         with suppress(ChannelError):
             await self._channel.call("tasks.cancel", {})
 

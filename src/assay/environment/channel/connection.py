@@ -39,6 +39,7 @@ _METHODS = [
     "tasks.list",
     "tasks.start",
     "tasks.step",
+    "tasks.call",
     "tasks.grade",
     "tasks.cancel",
     "bye",
@@ -127,7 +128,8 @@ class Connection:
         front = self._front
         long = {
             "tasks.start": front.start_task,
-            "tasks.step": front.step_task,
+            "tasks.step": front.move,
+            "tasks.call": front.move,
             "tasks.grade": front.grade_task,
         }
         if call := long.get(method):

@@ -26,7 +26,7 @@ from assay.environment.channel.frames import (
     Request,
     Wire,
 )
-from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, ServedSession
+from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, Move, ServedSession
 from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
@@ -186,31 +186,32 @@ class Front:
         attempt = self._ledger.start(session, task, args, key, time.monotonic())
         return self._run(attempt, self._start(session, attempt))
 
-    def step_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
-        """Act in the task of a session; an action that is sent again is the same one.
+    def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+        """Act in the task of a session, or call a tool of it; sent again it is done once.
 
         Raises:
-            ChannelError: If there is none, or it takes no action now.
+            ChannelError: If there is no task, or it takes nothing now.
         """
-        attempt, action = session.begun(), request.text("action", needed=True)
-        number = request.params.get("number")
-        done = attempt.steps[-1] if attempt.steps else None
-        if number is not None and number == len(attempt.steps) and done and done[0] == action:
-            return self._later_value(done[1])
+        attempt, method = session.begun(), request.method.removeprefix("tasks.")
+        said: dict[str, Json] = {"action": request.text("action", needed=method == "step")}
+        if method == "call":
+            name, arguments = request.text("name", needed=True), request.mapping("arguments")
+            said = {"name": name, "arguments": arguments}
+        number, moves = request.params.get("number"), attempt.moves
+        if moves and number == len(moves) and (moves[-1].method, moves[-1].said) == (method, said):
+            return self._later_value(moves[-1].result)
         self._require_idle(attempt)
         if attempt.answer is not None:
             raise ChannelError("already graded", code=INVALID_REQUEST, kind="TaskEndedError")
         if attempt.fault is not None:
             raise attempt.fault
-        if number is not None and number != len(attempt.steps) + 1:
+        if number is not None and number != len(moves) + 1:
+            raise ChannelError(f"the next move is number {len(moves) + 1}", code=INVALID_PARAMS)
+        if len(moves) >= self.limits.moves:
             raise ChannelError(
-                f"the next action is number {len(attempt.steps) + 1}", code=INVALID_PARAMS
+                f"a task takes {self.limits.moves:,} moves here", code=BUSY, kind="TaskEndedError"
             )
-        if len(attempt.steps) >= self.limits.steps:
-            raise ChannelError(
-                f"a task takes {self.limits.steps:,} actions here", code=BUSY, kind="TaskEndedError"
-            )
-        return self._run(attempt, self._step(session, attempt, action))
+        return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
         """Grade the task of a session, once: what is asked again gets the grade that there is.
@@ -270,18 +271,19 @@ class Front:
             raise
         return cast("dict[str, Json]", attempt.prompt)
 
-    async def _step(self, session: ServedSession, attempt: Attempt, action: str) -> dict[str, Json]:
-        async def step(worker: Worker) -> Json:
-            params: dict[str, Json] = {"task": attempt.number, "action": action}
-            return await worker.ask("step", params, self.limits.start)
+    async def _move(
+        self, session: ServedSession, attempt: Attempt, method: str, said: dict[str, Json]
+    ) -> dict[str, Json]:
+        async def do(worker: Worker) -> Json:
+            return await worker.ask(method, {"task": attempt.number, **said}, self.limits.start)
 
         try:
-            seen = cast("dict[str, Json]", await self._doing(attempt, step))
-        except AssayError as error:
-            if type_of(error) == "TaskEndedError":
+            seen = cast("dict[str, Json]", await self._doing(attempt, do))
+        except Exception as error:
+            if isinstance(error, AssayError) and type_of(error) == "TaskEndedError":
                 raise
             raise self._fail(session, attempt, error) from error  # whoever goes on has no grade
-        attempt.steps.append((action, seen))
+        attempt.moves.append(Move(method, said, seen))
         return seen
 
     async def _grade(
@@ -395,7 +397,7 @@ class Front:
             "peer": session.peer,
             "task": attempt.task if attempt else None,
             "start": session.starts,
-            "actions": len(attempt.steps) if attempt else 0,
+            "moves": len(attempt.moves) if attempt else 0,
             "ended": ending,
             "reward": grade.get("score"),
             "is_error": grade.get("isError") is True or error is not None,
@@ -446,9 +448,9 @@ async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
         attempt.prompt = prompt
     elif prompt != attempt.prompt:
         raise _lost(attempt, "asked something else")
-    for action, seen in attempt.steps:
-        again: dict[str, Json] = {"task": attempt.number, "action": action}
-        if await worker.ask("step", again, seconds) != seen:
+    for move in attempt.moves:
+        again = {"task": attempt.number, **move.said}
+        if await worker.ask(move.method, again, seconds) != move.result:
             raise _lost(attempt, "showed something else after the same actions")
 
 

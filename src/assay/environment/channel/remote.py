@@ -5,6 +5,7 @@ Whatever goes wrong is an error; nothing here makes a number of it.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,11 +20,12 @@ from assay.scoring.results import EvaluationResult, finite_number
 from assay.tasks.task import Session
 from assay.types.run import Observation, Prompt
 from assay.types.submission import Submission, Workspace
+from assay.types.trace import ToolResult
 
 if TYPE_CHECKING:
     from assay.tasks.mcp_servers import McpServer
 
-__all__ = ["RemoteSession", "RemoteWork", "grade_of"]
+__all__ = ["RemoteSession", "RemoteTool", "RemoteWork", "grade_of"]
 
 
 @frozen
@@ -67,13 +69,18 @@ class RemoteWork:
 class RemoteSession:
     """A task that has begun elsewhere."""
 
-    def __init__(self, channel: Channel, prompt: Prompt, max_steps: int) -> None:
-        self.prompt = prompt
-        self.max_steps = max_steps
+    def __init__(self, channel: Channel, begun: Mapping[str, Json], template: str) -> None:
+        most = begun.get("max_steps")
+        self.prompt = _prompt_of(begun, template)
+        self.max_steps = most if isinstance(most, int) else 1
         self.workspace: Workspace | None = None
         self.notes: dict[str, Json] = {}
         self._channel = channel
-        self._actions = 0
+        self._moves = 0
+        self._moving = asyncio.Lock()
+        listed = begun.get("tools")
+        tools = [RemoteTool.of(row, self) for row in (listed if isinstance(listed, list) else [])]
+        self.tools = {tool.name: tool for tool in tools}
 
     @classmethod
     async def begin(
@@ -94,8 +101,7 @@ class RemoteSession:
             if error.kind == "SkippedError":
                 raise SkippedError(error.message, hint=error.hint) from error
             raise
-        most = said.get("max_steps")
-        return cls(channel, _prompt_of(said, template), most if isinstance(most, int) else 1)
+        return cls(channel, said, template)
 
     async def step(self, action: str) -> Observation:
         """Act there, and see what comes of it.
@@ -106,15 +112,24 @@ class RemoteSession:
         """
         if not self._channel.is_native:
             raise TaskEndedError("the task takes no actions", hint="its server knows none")
-        params: dict[str, Json] = {"action": action, "number": self._actions + 1}
-        try:
-            seen = await self._channel.call("tasks.step", params)
-        except ChannelError as error:
-            if error.kind == "TaskEndedError":
-                raise TaskEndedError(error.message, hint=error.hint) from error
-            raise
-        self._actions += 1
-        return _observation_of(seen)
+        return _observation_of(await self.move("tasks.step", {"action": action}))
+
+    async def move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
+        """Act, or call a tool; one after the other.
+
+        Raises:
+            TaskEndedError: If the task takes no more of it.
+            ChannelError: If it fails.
+        """
+        async with self._moving:
+            try:
+                seen = await self._channel.call(method, {**said, "number": self._moves + 1})
+            except ChannelError as error:
+                if error.kind == "TaskEndedError":
+                    raise TaskEndedError(error.message, hint=error.hint) from error
+                raise
+            self._moves += 1
+            return seen
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Have the answer graded there.
@@ -124,6 +139,50 @@ class RemoteSession:
         """
         frame = await self._channel.call("tasks.grade", {"answer": submission.answer})
         return grade_of(frame).result
+
+
+@frozen
+class RemoteTool:
+    """A tool that the task offers its agent, called where the task is.
+
+    Attributes:
+        name: What it is called.
+        description: What it does.
+        schema: JSON schema of its arguments.
+        session: Whose tool it is.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Json]
+    session: RemoteSession
+
+    @classmethod
+    def of(cls, row: Json, session: RemoteSession) -> RemoteTool:
+        """Read what ``tasks.start`` says of a tool.
+
+        Raises:
+            ChannelError: For one without a name.
+        """
+        said = row if isinstance(row, dict) else {}
+        name, schema = said.get("name"), said.get("schema")
+        if not isinstance(name, str) or not name:
+            raise ChannelError("tasks.start: a tool has no name")
+        described = str(said.get("description") or "")
+        return cls(name, described, schema if isinstance(schema, dict) else {}, session)
+
+    async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call it.
+
+        Raises:
+            TaskEndedError: If the task is over.
+            ChannelError: If it fails, or what came is no result.
+        """
+        said: dict[str, Json] = {"name": self.name, "arguments": dict(arguments)}
+        found = await self.session.move("tasks.call", said)
+        if "content" not in found or not isinstance(found.get("is_error"), bool):
+            raise ChannelError(f"what {self.name!r} gave is no result")
+        return ToolResult(content=found["content"], is_error=found["is_error"] is True)
 
 
 def _prompt_of(frame: Mapping[str, Json], template: str) -> Prompt:

@@ -18,7 +18,7 @@ from assay.errors import ChannelError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
-__all__ = ["Attempt", "Ending", "Ledger", "Limits", "ServedSession"]
+__all__ = ["Attempt", "Ending", "Ledger", "Limits", "Move", "ServedSession"]
 
 Ending = Literal["graded", "error", "cancelled", "replaced", "abandoned", "never started"]
 """How an attempt ended."""
@@ -32,7 +32,7 @@ class Limits:
         sessions: Sessions at once, parked ones too.
         strangers: Connections that have not said hello yet; beyond that the oldest is closed.
         starts: Tasks that one session may start, one after the other.
-        steps: Actions in one task.
+        moves: Actions and calls of tools in one task.
         hello: For a connection to say hello.
         frame: For a frame, from its first byte to its last, and for a reply to be read.
         idle: For a connection to say anything; its session is then parked.
@@ -46,7 +46,7 @@ class Limits:
     sessions: int = 1024
     strangers: int = 1024
     starts: int = 64
-    steps: int = 10_000
+    moves: int = 10_000
     hello: float = 10.0
     frame: float = 60.0
     idle: float = 900.0
@@ -55,6 +55,21 @@ class Limits:
     start: float = 600.0
     grading: float = 1800.0
     held_bytes: int = 512 << 20
+
+
+@frozen
+class Move:
+    """Something that an agent did in a task.
+
+    Attributes:
+        method: What workers call it: ``step`` for an action, ``call`` for a call of a tool.
+        said: The action; or the tool's name and its arguments.
+        result: What came of it.
+    """
+
+    method: str
+    said: dict[str, Json]
+    result: dict[str, Json]
 
 
 @dataclass(slots=True)
@@ -68,7 +83,7 @@ class Attempt:
         key: What the client calls this start, so that sending it again is no second one.
         started: When, on the server's clock.
         prompt: What the template said first; None until it did.
-        steps: The actions so far, and what came of each.
+        moves: What the agent did so far, and what came of each.
         answer: Digest of the answer that is graded; None before.
         grade: The grade, once there is one.
         fault: Why there will be none.
@@ -81,9 +96,7 @@ class Attempt:
     key: str
     started: float
     prompt: Json = None
-    steps: list[tuple[str, dict[str, Json]]] = field(
-        default_factory=list[tuple[str, dict[str, Json]]]
-    )
+    moves: list[Move] = field(default_factory=list[Move])
     answer: str | None = None
     grade: dict[str, Json] | None = None
     fault: ChannelError | None = None

@@ -43,7 +43,7 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Work
-from assay.types.run import Stepping
+from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
 __all__ = ["MOST_INSIDE", "environment_in", "main"]
@@ -149,8 +149,18 @@ class _Begun:
 
 def _opening(session: Session) -> dict[str, Json]:
     said: dict[str, Json] = {"prompt": session.prompt}
-    if isinstance(session, Stepping) and session.max_steps > 1:
-        said["max_steps"] = session.max_steps
+    if (stepping := _stepping(session)) and stepping.max_steps > 1:
+        said["max_steps"] = stepping.max_steps
+    if tools := _tools(session):
+        said["tools"] = [
+            {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
+            for tool in tools.values()
+        ]
+    if session.workspace is not None:
+        raise TemplateError(
+            "the task works in a workspace, which no channel reaches",
+            hint="run it where its environment is: runtime='local'",
+        )
     return said
 
 
@@ -168,6 +178,10 @@ def _fail(future: asyncio.Future[T], error: BaseException) -> None:
 async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
     if what == "step":
         return await _step(session, str(params["action"]))
+    if what == "call":
+        return await _call(
+            session, str(params["name"]), cast("dict[str, Json]", params["arguments"])
+        )
     answer = params.get("answer")
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
@@ -180,9 +194,10 @@ async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
 
 
 async def _step(session: Session, action: str) -> Json:
-    if not isinstance(session, Stepping):
+    stepping = _stepping(session)
+    if stepping is None:
         raise TaskEndedError("the task takes no actions")
-    seen = await session.step(action)
+    seen = await stepping.step(action)
     shown: dict[str, Json] = {
         "observation": seen.content,
         "done": seen.done,
@@ -190,6 +205,23 @@ async def _step(session: Session, action: str) -> Json:
         "info": dict(seen.info),
     }
     return _sendable(shown, "an observation")
+
+
+async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json:
+    tool = _tools(session).get(name)
+    if tool is None:
+        raise TaskEndedError(f"the task offers no tool {name!r}")
+    result = await tool(arguments)
+    found: dict[str, Json] = {"content": result.content, "is_error": result.is_error}
+    return _sendable(found, f"what {name!r} gave")
+
+
+def _tools(session: Session) -> Mapping[str, OfferedTool]:
+    return cast("Offering", session).tools if hasattr(session, "tools") else {}
+
+
+def _stepping(session: Session) -> Stepping | None:
+    return cast("Stepping", session) if hasattr(session, "step") else None
 
 
 def _fitting(grade: dict[str, Json]) -> Json:

@@ -1,4 +1,4 @@
-"""The three protocols in which agents speak with models, each in a file of its own.
+"""The four protocols in which agents speak with models, each in a file of its own.
 
 Each is read and written from both sides: a request by who serves it and by who sends it on, a reply
 likewise, whole and streamed. `codec_of` finds one by its name, `codec_at` by the path of a request.
@@ -6,6 +6,13 @@ likewise, whole and streamed. `codec_of` finds one by its name, `codec_at` by th
 
 from __future__ import annotations
 
-from assay.models.protocols.codec import Codec, Protocol, ProtocolError, codec_at, codec_of
+from assay.models.protocols.codec import (
+    Codec,
+    Protocol,
+    ProtocolError,
+    addressed,
+    codec_at,
+    codec_of,
+)
 
-__all__ = ["Codec", "Protocol", "ProtocolError", "codec_at", "codec_of"]
+__all__ = ["Codec", "Protocol", "ProtocolError", "addressed", "codec_at", "codec_of"]

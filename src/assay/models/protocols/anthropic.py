@@ -445,12 +445,16 @@ def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
         content.append({"type": "text", "text": reply.refusal, "citations": None})
     usage = reply.usage
     cached = usage.cached_tokens or 0
+    stored, hour = usage.stored_tokens or 0, usage.stored_hour_tokens or 0
     counted: dict[str, Json] = {
-        "input_tokens": max(0, (usage.input_tokens or 0) - cached),
-        "cache_creation_input_tokens": 0,
+        "input_tokens": max(0, (usage.input_tokens or 0) - cached - stored - hour),
+        "cache_creation_input_tokens": stored + hour,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output_tokens or 0,
     }
+    if hour:
+        by_time: Json = {"ephemeral_5m_input_tokens": stored, "ephemeral_1h_input_tokens": hour}
+        counted["cache_creation"] = by_time
     if usage.reasoning_tokens is not None:
         counted["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
     return {

@@ -78,8 +78,9 @@ def _block_events(index: int, block: dict[str, Json], pieces: int) -> Iterator[b
     yield _event("content_block_stop", index=index)
 
 
-def read_stream() -> AnthropicStream:
+def read_stream(*, wants_usage: bool = True) -> AnthropicStream:
     """A reader of one streamed reply."""
+    del wants_usage  # which is always told
     return AnthropicStream()
 
 
@@ -113,6 +114,11 @@ class AnthropicStream(EventStream):
                 self._usage = (self._usage or {}) | totals
         elif kind == "message_stop":
             self._is_ended = True
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the reply is whole."""
+        return self._is_ended
 
     def body(self) -> dict[str, Json] | None:
         """The reply as if it had come whole; None if it has not come to its end."""

@@ -101,9 +101,12 @@ def _reply_calls(message: Mapping[str, Json]) -> list[Call]:
 
 
 def _tokens(reply: Mapping[str, Json], choice: Mapping[str, Json]) -> Tokens | None:
+    prompt = reply.get("prompt_token_ids") or choice.get("prompt_token_ids")
+    if not (prompt or choice.get("logprobs") or choice.get("token_ids")):
+        return None
     each = [mapping(one) for one in items(mapping(choice.get("logprobs")).get("content"))]
     found = Tokens(
-        prompt_ids=_ids(reply.get("prompt_token_ids") or choice.get("prompt_token_ids")),
+        prompt_ids=_ids(prompt),
         output_ids=_ids(choice.get("token_ids")),
         logprobs=logprobs_of(each),
     )

@@ -113,16 +113,17 @@ def _share_out(choice: Mapping[str, Json], carriers: list[dict[str, Json]]) -> N
             carrier["token_ids"] = part
 
 
-def read_stream() -> ChatStream:
+def read_stream(*, wants_usage: bool = True) -> ChatStream:
     """A reader of one streamed reply."""
-    return ChatStream()
+    return ChatStream(wants_usage=wants_usage)
 
 
 class ChatStream(EventStream):
     """A streamed reply in the course of being read; see `Stream`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wants_usage: bool) -> None:
         super().__init__()
+        self._wants_usage = wants_usage
         self._fields: dict[str, Json] = {}
         self._usage: Json = None
         self._choices: dict[int, _Choice] = {}
@@ -141,12 +142,26 @@ class ChatStream(EventStream):
         """Take in the word that ends the stream."""
         self._is_done = True
 
+    def is_wanted(self, data: Mapping[str, Json]) -> bool:
+        """Whether who asked wants to see a chunk: not the one of tokens, if they did not say so."""
+        return self._wants_usage or bool(data.get("choices")) or not data.get("usage")
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether what comes now tells how the reply ended, or its tokens."""
+        finished = (choice.is_finished for choice in self._choices.values())
+        return self._is_done or (bool(self._choices) and all(finished))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can come."""
+        return self._is_done
+
     def body(self) -> dict[str, Json] | None:
         """The reply as if it had come whole; None if it has not come to its end."""
         if self.is_broken or self.error() or not self._choices:
             return None
-        is_finished = all(choice.is_finished for choice in self._choices.values())
-        return self.partial() if self._is_done or is_finished else None
+        return self.partial() if self.is_ending else None
 
     def partial(self) -> dict[str, Json]:
         """The reply as far as it came, as if it had come whole."""

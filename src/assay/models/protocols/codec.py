@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import typing
 from collections.abc import Iterator, Mapping
@@ -10,16 +11,17 @@ from typing import Literal, TypeAlias, cast
 from assay.models.conversation import Conversation, Reply
 from assay.scoring.json_safe import Json
 
-__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "codec_at", "codec_of"]
+__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "addressed", "codec_at", "codec_of"]
 
-Protocol: TypeAlias = Literal["chat", "responses", "anthropic"]
-"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages."""
+Protocol: TypeAlias = Literal["chat", "responses", "anthropic", "google"]
+"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages, Google's generateContent."""
 
 _MODULES: Mapping[str, str] = {
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "anthropic",
 }
+_WHOLE, _STREAMED = "generateContent", "streamGenerateContent"
 
 
 class ProtocolError(Exception):
@@ -43,8 +45,28 @@ class ProtocolError(Exception):
 class Stream(typing.Protocol):
     """A streamed reply in the course of being read."""
 
-    def feed(self, received: bytes) -> None:
-        """Take in bytes, which may end anywhere."""
+    is_broken: bool
+    """Whether something came that is no event."""
+
+    open_bytes: int
+    """How much came of an event that is not whole."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can come."""
+        ...
+
+    def feed(self, received: bytes) -> bytes:
+        """Take in bytes, which may end anywhere.
+
+        Returns:
+            The events that became whole, as they came: without errors, without remarks, and without
+            those by which the reply ends.
+        """
+        ...
+
+    def ending(self) -> bytes:
+        """The events by which the reply ends, as far as they came."""
         ...
 
     def body(self) -> dict[str, Json] | None:
@@ -68,7 +90,8 @@ class Codec(typing.Protocol):
 
     NAME: Protocol
     PATH: str
-    """Path of requests below an endpoint's base URL, such as ``/chat/completions``."""
+    """Path of requests below an endpoint's base URL, such as ``/chat/completions``; ``{model}``
+    stands in it for the model's name."""
 
     def read_request(self, body: Json) -> Conversation:
         """Read a request.
@@ -102,8 +125,12 @@ class Codec(typing.Protocol):
         """
         ...
 
-    def read_stream(self) -> Stream:
-        """A reader of one streamed reply."""
+    def read_stream(self, *, wants_usage: bool = True) -> Stream:
+        """A reader of one streamed reply.
+
+        Args:
+            wants_usage: As of `write_stream`.
+        """
         ...
 
     def write_error(self, error: ProtocolError) -> dict[str, Json]:
@@ -115,6 +142,7 @@ class Codec(typing.Protocol):
         ...
 
 
+@functools.cache
 def codec_of(protocol: Protocol) -> Codec:
     """The codec of a protocol, loaded when it is first asked for."""
     return cast("Codec", importlib.import_module(f"assay.models.protocols.{protocol}"))
@@ -125,4 +153,17 @@ def codec_at(path: str) -> Codec | None:
     for ending, name in _MODULES.items():
         if path.rstrip("/").endswith(ending):
             return codec_of(cast("Protocol", name))
-    return None
+    model, method = _of_googles(path)
+    return codec_of("google") if model and method in (_WHOLE, _STREAMED) else None
+
+
+def addressed(path: str, body: dict[str, Json]) -> dict[str, Json]:
+    """The body of a request with what only its path says: Google names the model there."""
+    model, method = _of_googles(path)
+    return {**body, "model": model, "stream": method == _STREAMED} if model else body
+
+
+def _of_googles(path: str) -> tuple[str, str]:
+    """The model that a path of Google's names, and what is asked of it; empty for any other."""
+    model, colon, method = path.partition("/models/")[2].rpartition(":")
+    return (model, method) if colon else ("", "")

@@ -47,18 +47,23 @@ class EventStream(ABC):
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
+        self._lines: list[bytes] = []
         self._data: list[str] = []
+        self._whole: list[bytes] = []
+        self._ending: list[bytes] = []
         self._error: Json = None
         self.is_broken = False
+        self.open_bytes = 0
 
-    def feed(self, received: bytes) -> None:
-        """Take in bytes, which may end anywhere."""
+    def feed(self, received: bytes) -> bytes:
+        """Take in bytes, which may end anywhere; give the events that are whole now."""
+        self.open_bytes += len(received)
         if b"\n" not in received and b"\r" not in received:
             if self._held and self._held[-1].endswith(b"\r"):
                 received = self._held.pop() + received
             else:
                 self._held.append(received)
-                return
+                return b""
         whole = b"".join((*self._held, received))
         # The "\n" that belongs to it may be still to come.
         late = b"\r" if whole.endswith(b"\r") else b""
@@ -66,10 +71,30 @@ class EventStream(ABC):
         self._held = [rest + late] if rest or late else []
         for line in lines:
             self._line(line)
+        whole, self._whole = b"".join(self._whole), []
+        return whole
+
+    def ending(self) -> bytes:
+        """The events that tell that the reply is whole, which `feed` does not give."""
+        return b"".join(self._ending)
 
     def error(self) -> Json:
         """The error that the server sent instead of the rest; None for none."""
         return self._error
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether what comes now tells how the reply ended."""
+        return self.body() is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can come."""
+        return self.is_ending
+
+    @abstractmethod
+    def body(self) -> dict[str, Json] | None:
+        """The reply as if it had come whole; None if it has not come to its end."""
 
     @abstractmethod
     def partial(self) -> dict[str, Json]:
@@ -82,37 +107,48 @@ class EventStream(ABC):
     def finish(self) -> None:  # noqa: B027 - most streams end by an event
         """Take in the word that ends some streams."""
 
+    def is_wanted(self, data: Mapping[str, Json]) -> bool:
+        """Whether who asked for the reply wants to see an event."""
+        del data
+        return True
+
     def fail(self, error: Json) -> None:
         """Note the first error."""
         self._error = self._error or error
 
     def _line(self, line: bytes) -> None:
         if not line:
-            if self._data:
-                self._event("\n".join(self._data))
-            self._data = []
+            if self._data and not self.is_over and self._event("\n".join(self._data)):
+                known = self._ending if self.is_ending else self._whole
+                known.append(b"\n".join((*self._lines, b"", b"")))
+            self._data, self._lines, self.open_bytes = [], [], 0
             return
         field, _, value = line.partition(b":")
+        if not field:
+            return  # a remark
+        self._lines.append(line)
         if field == b"data":
             try:
                 self._data.append(value.removeprefix(b" ").decode())
             except UnicodeDecodeError:
                 self.is_broken = True
 
-    def _event(self, data: str) -> None:
+    def _event(self, data: str) -> bool:
+        """Take in the data of an event; whether it may be shown."""
         if data.strip() == "[DONE]":
             self.finish()
-            return
+            return not self.is_broken
         try:
             decoded = decode_json(data, max_depth=MOST_DEPTH)
         except NotJsonError:
             decoded = None
         if not isinstance(decoded, dict):
             self.is_broken = True
-            return
+            return False
         if told := said_error(decoded):
             self.fail(told)
         self.take(decoded)
+        return not self.is_broken and not self._error and self.is_wanted(decoded)
 
 
 class Pieces:

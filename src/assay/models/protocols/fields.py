@@ -91,16 +91,18 @@ def text_at(value: Json, where: str) -> str:
 
 def text_in(parent: Mapping[str, Json], name: str, where: str = "") -> str:
     """The text of a field that has to be there."""
+    value = parent.get(name)
+    if isinstance(value, str):
+        return value
     place = f"{where}.{name}" if where else name
-    if parent.get(name) is None:
+    if value is None:
         raise missing(place)
-    return text_at(parent[name], place)
+    return text_at(value, place)
 
 
 def optional_text(parent: Mapping[str, Json], name: str, where: str = "") -> str | None:
     """The text of a field, None where it is not given."""
-    value = parent.get(name)
-    return None if value is None else text_at(value, f"{where}.{name}" if where else name)
+    return None if parent.get(name) is None else text_in(parent, name, where)
 
 
 def optional_object(parent: Mapping[str, Json], name: str, where: str = "") -> dict[str, Json]:

@@ -116,8 +116,9 @@ def _thought_events(
     yield from _content_events(item, where, pieces)
 
 
-def read_stream() -> ResponsesStream:
+def read_stream(*, wants_usage: bool = True) -> ResponsesStream:
     """A reader of one streamed reply."""
+    del wants_usage  # which is always told
     return ResponsesStream()
 
 
@@ -149,6 +150,11 @@ class ResponsesStream(EventStream):
         elif "output_index" in data:
             item = self._items.setdefault(_number(data, "output_index"), _Item({}))
             item.take(kind, data)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the reply is whole."""
+        return self._is_ended
 
     def body(self) -> dict[str, Json] | None:
         """The reply as if it had come whole; None if it has not come to its end."""

@@ -1,0 +1,209 @@
+"""Functions of an environment that its agents call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import mcp
+import pytest
+
+from assay.agents import ModelAgent
+from assay.environment import Environment, Template
+from assay.environment.tools import mcp_server
+from assay.errors import InputError, SandboxError, TaskEndedError
+from assay.models import ModelClient, ModelSettings, using
+from assay.testing import FakeModel, calls
+from assay.types import Run, ToolCall, ToolResult, ToolStep
+from assay.types.run import OfferedTool
+
+Steps = AsyncGenerator[Any, Any]
+
+
+def shop() -> tuple[Environment, Template[[]]]:
+    env = Environment("shop")
+    cart = env.state(list[str])
+
+    @env.tool
+    def add(item: str, pieces: int = 1) -> str:
+        """Put pieces of an item into the cart."""
+        if item == "elephant":
+            raise LookupError("no elephants")
+        if item == "exit":
+            raise SystemExit(2)
+        cart().extend([item] * pieces)
+        return f"{len(cart())} in the cart"
+
+    @env.tool
+    async def look() -> list[str]:
+        return cart()
+
+    @env.tool
+    async def broken() -> None:
+        raise SandboxError("no sandbox")
+
+    @env.template()
+    async def buy() -> Steps:
+        yield "Buy two lamps."
+        yield float(cart() == ["lamp", "lamp"])
+
+    return env, buy
+
+
+def _told(run: Run) -> list[tuple[str, object, bool]]:
+    steps = [step for step in run.trace.steps if isinstance(step, ToolStep)]
+    return [(s.call.name, s.result and s.result.content, bool(s.result and s.result.is_error))
+            for s in steps]  # fmt: skip
+
+
+async def test_calls_change_the_state_of_their_session_and_are_in_the_trace() -> None:
+    _, buy = shop()
+    together = asyncio.Barrier(2)
+
+    async def agent(run: Run) -> None:
+        await run.call("add", {"item": "lamp"})
+        await together.wait()
+        assert (await run.call("add", {"item": "lamp"})).content == "2 in the cart"
+        assert (await run.call("look")).content == ["lamp", "lamp"]
+
+    job = await buy().run(agent, group=2)
+    assert [run.reward for run in job] == [1.0, 1.0]
+    assert _told(job.runs[0]) == [
+        ("add", "1 in the cart", False),
+        ("add", "2 in the cart", False),
+        ("look", ["lamp", "lamp"], False),
+    ]
+    assert Run.from_dict(job.runs[0].to_dict()).trace == job.runs[0].trace
+    assert not job.runs[0].tools
+
+
+async def test_what_a_tool_raises_is_told_and_what_we_cannot_do_is_an_error() -> None:
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        wrong: list[tuple[str, Mapping[str, Any], str]] = [
+            ("add", {"item": "elephant"}, "LookupError: no elephants"),
+            ("add", {"item": "exit"}, "SystemExit: 2"),
+            ("add", {"item": 3}, "item: Input should be a valid string"),
+            ("add", {}, "item: Missing required argument"),
+            ("add", {"item": "lamp", "colour": "red"}, "colour: Unexpected keyword argument"),
+        ]
+        for name, given, why in wrong:
+            result = await run.call(name, given)
+            assert result.is_error
+            assert why in str(result.content)
+        with pytest.raises(TaskEndedError, match="no tool 'sell'; there are: add, look, broken"):
+            await run.call("sell")
+        await run.call("broken")
+
+    (run,) = (await buy().run(agent)).runs
+    assert run.reward is None
+    assert "no sandbox" in str(run.trace.error)
+    assert [error for *_, error in _told(run)] == [True] * 5 + [False]
+
+
+async def test_nobody_calls_a_tool_once_the_task_is_graded() -> None:
+    env, kept = Environment(), list[OfferedTool]()
+    cart = env.state(list[str])
+
+    @env.tool
+    async def add() -> None:
+        cart().append("lamp")
+
+    @env.template()
+    async def buy() -> Steps:
+        yield "p"
+        with pytest.raises(TaskEndedError, match="the task is over, and 'add' cannot be called"):
+            await kept[0]({})
+        yield float(not cart())
+
+    async def agent(run: Run) -> None:
+        kept.append(run.tools["add"])
+
+    assert (await buy().run(agent)).reward == 1.0
+
+
+async def test_calls_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+    import openai
+
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        assert run.gateway is not None
+        url, token = run.gateway.openai_url, run.gateway.token
+        forged = ToolCall(name="add", arguments={"item": "elephant"})
+        run.record(ToolStep(call=forged, result=ToolResult(content="1 in the cart")))
+        async with openai.AsyncOpenAI(base_url=url, api_key=token) as client:
+            said: list[Any] = [{"role": "user", "content": run.prompt_text}]
+            reply = await client.chat.completions.create(model="any", messages=said)
+            message = reply.choices[0].message
+            assert message.tool_calls is not None
+            (call,) = message.tool_calls
+            result = await run.call("add", {"item": "lamp"})
+            told = {"role": "tool", "tool_call_id": call.id, "content": str(result.content)}
+            said += [message.model_dump(exclude_none=True), told]
+            await client.chat.completions.create(model="any", messages=said)
+        await run.call("look")
+
+    script = [calls("add", item="lamp"), "Done."]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await buy().run(agent, model=fake.model)).runs
+    assert _told(run) == [("add", "1 in the cart", False), ("look", ["lamp"], False)]
+
+
+async def test_a_model_is_offered_them() -> None:
+    _, buy = shop()
+    script = [calls("add", item="lamp", pieces=2), calls("look"), "Done."]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await buy().run(ModelAgent(), model=fake.model)).runs
+    assert run.reward == 1.0
+    offered = {tool.name: tool for tool in fake.conversations[0].tools}
+    assert list(offered) == ["add", "look", "broken"]
+    assert offered["add"].description == "Put pieces of an item into the cart."
+    assert _told(run) == [("add", "2 in the cart", False), ("look", '["lamp", "lamp"]', False)]
+
+
+async def test_others_reach_them_as_an_mcp_server() -> None:
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        async with mcp.Client(mcp_server(run)) as client:
+            listed = (await client.list_tools()).tools
+            assert [tool.name for tool in listed] == ["add", "look", "broken"]
+            assert listed[0].input_schema["required"] == ["item"]
+            result = await client.call_tool("add", {"item": "lamp", "pieces": 2})
+            assert not result.is_error
+            for name in ("add", "broken", "sell"):
+                assert (await client.call_tool(name, {})).is_error
+
+    (run,) = (await buy().run(agent)).runs
+    assert run.reward == 1.0
+    assert [name for name, *_ in _told(run)] == ["add", "add", "broken"]
+
+
+def test_what_cannot_be_a_tool_is_refused() -> None:
+    env, _ = shop()
+    assert [tool["name"] for tool in _tools(env)] == ["add", "look", "broken"]
+
+    def add() -> None: ...
+    def strange() -> None: ...
+    def many(*items: str) -> None: ...
+
+    with pytest.raises(InputError, match="'shop' already has a tool 'add'"):
+        env.tool(add)
+    with pytest.raises(InputError, match="cannot be called 'put in'"):
+        env.tool(name="put in")(strange)
+    assert env.tool(name="put_in", description="Puts in.")(strange) is strange
+    assert _tools(env)[-1] == {
+        "name": "put_in",
+        "description": "Puts in.",
+        "schema": {"additionalProperties": False, "properties": {}, "type": "object"},
+    }
+    with pytest.raises(InputError, match="'many' has parameters"):
+        env.tool(many)
+
+
+def _tools(env: Environment) -> list[dict[str, Any]]:
+    found: Any = env.manifest()["tools"]
+    return found
