@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Generator
@@ -13,9 +14,12 @@ from typing import cast
 
 import pytest
 
+import assay
+from assay.errors import ChannelError
 from assay.scoring.json_safe import Json
+from assay.types import Run
 from tests.channels import ENV, ServedProcess, serve_process, write_env
-from tests.children import Children
+from tests.children import Children, until
 from tests.command_line import COMMAND
 
 pytestmark = pytest.mark.slow
@@ -263,7 +267,7 @@ _NOT_GRADED = "[grading] hud.clients.client.HudProtocolError: hud rpc error "
         ("large", "Large?", 0.75, None),
         ("fails", "Fail.", None, "the judge is down"),
         ("raises", "Raise.", None, f"{_NOT_GRADED}-32000: boom"),
-        ("exits", "Exit.", None, f"{_NOT_GRADED}-32000: the grader tried to end its process: Sys"),
+        ("exits", "Exit.", None, f"{_NOT_GRADED}-32000: tried to end the process"),
         ("elsewhere", "", None, f"{_NOT_BEGUN}-32000: not on this machine"),
         ("gone", "", None, f"{_NOT_BEGUN}-32602: unknown task: 'gone'"),
         ("misspelt", "", None, f"{_NOT_BEGUN}-32602: template 'add': got an unexpected"),
@@ -349,3 +353,303 @@ def test_the_heartbeat_of_huds_sdk_keeps_its_session(report: dict[str, Json]) ->
 
 def test_huds_sdk_starts_an_environment_for_itself(report: dict[str, Json]) -> None:
     assert report["placed"] == [1.0, True]
+
+
+# It serves what is run here.
+
+_THEIRS = """
+import asyncio
+import os
+from pathlib import Path
+
+from hud.environment import Environment
+from hud.graders import EvaluationResult, SubScore, combine, exact_match
+from mcp.types import PromptMessage, TextContent
+
+env = Environment("theirs", version="3.2.1")
+
+
+@env.template(description="Add two numbers.")
+async def add(a: int = 1, b: int = 2):
+    answer = yield f"What is {a} + {b}?"
+    value = exact_match(answer, str(a + b))
+    yield await combine(
+        SubScore(name="value", value=value, weight=1.0, info={"seen": answer}),
+        SubScore(name="verbose", value=1.0, weight=-0.25),
+    )
+
+
+@env.template(returns=int)
+async def count(word: str):
+    said = TextContent(type="text", text=f"How many letters has {word}?")
+    answer = yield [PromptMessage(role="user", content=said), "Say it in digits."]
+    yield 1.0 if answer.content == len(word) else 0.0
+
+
+@env.template()
+async def wrong():
+    yield "Wrong."
+    yield 0.0
+
+
+@env.template()
+async def below():
+    yield "Below."
+    yield -3.0
+
+
+@env.template()
+async def loose():
+    yield None
+    yield {"score": 0.5, "why": "half", "subscores": [{"name": "half", "value": 0.5}]}
+
+
+@env.template()
+async def fails():
+    yield "Fail."
+    yield EvaluationResult(reward=1.0, isError=True, content="the judge is down")
+
+
+@env.template()
+async def raises():
+    yield "Raise."
+    raise ValueError("boom")
+
+
+@env.template()
+async def nan():
+    yield "NaN."
+    yield float("nan")
+
+
+@env.template()
+async def text():
+    yield "Text."
+    yield "1.0"
+
+
+@env.template()
+async def true():
+    yield "True."
+    yield {"score": True}
+
+
+@env.template()
+async def muddled():
+    yield "Muddled."
+    yield {"score": 1.0, "isError": 0}
+
+
+@env.template()
+async def huge():
+    yield "Huge."
+    yield EvaluationResult(reward=1.0, content="x" * (17 << 20))
+
+
+@env.template()
+async def vast():
+    yield "x" * (17 << 20)
+    yield 1.0
+
+
+@env.template()
+async def odd():
+    yield 5
+    yield 1.0
+
+
+@env.template()
+async def before():
+    raise RuntimeError("no database")
+    yield
+
+
+@env.template()
+async def silent():
+    if False:
+        yield
+
+
+@env.template()
+async def ends():
+    yield "End."
+
+
+@env.template()
+async def held(gate: str):
+    yield "Wait."
+    Path(gate + ".begun").touch()
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        Path(gate + ".cancelled").touch()
+        raise
+    yield 1.0
+
+
+@env.template()
+async def slow():
+    yield "Slow."
+    await asyncio.sleep(0.2)
+    yield 1.0
+
+
+@env.template()
+async def dies():
+    yield "Die."
+    os._exit(9)
+"""
+
+
+def _serve(children: Children, hud: Path, folder: Path) -> str:
+    """Serve it as its makers do, and say where."""
+    (folder / "theirs.py").write_text(_THEIRS, "utf-8")
+    with (folder / "hud.log").open("w") as log:
+        words = [str(hud), "-m", "hud.environment.server", "theirs.py"]
+        process = children.start(words, cwd=folder, env=_environment(folder), stderr=log)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("HUD_SERVE_PORT="), (folder / "hud.log").read_text()
+    return f"tcp://127.0.0.1:{line.strip().removeprefix('HUD_SERVE_PORT=')}"
+
+
+@pytest.fixture(scope="module")
+def theirs(hud: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with Children() as children:
+        yield _serve(children, hud, tmp_path_factory.mktemp("theirs"))
+
+
+async def _agent(run: Run) -> None:
+    run.trace.content = {"add": "3", "count": "5"}.get(run.task_id, "no")
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt", "reward"),
+    [
+        ("add", "What is 1 + 2?", 0.75),
+        ("count", "How many letters has hello?\n\nSay it in digits.", 1.0),
+        ("wrong", "Wrong.", 0.0),
+        ("below", "Below.", -3.0),
+        ("loose", "", 0.5),
+        # Its server makes this frame of a template without a reward; no client can tell.
+        ("ends", "End.", 0.0),
+    ],
+)
+async def test_a_task_that_hud_serves_is_graded_like_any_other(
+    theirs: str, template: str, prompt: str, reward: float
+) -> None:
+    async with assay.connect(theirs) as client:
+        args = {"word": "hello"} if template == "count" else {}
+        job = await client.task(template, **args).run(_agent, group=3)
+    assert (job.reward, job.coverage) == (reward, (3, 3))
+    for run in job.runs:
+        assert (run.prompt_text, run.reward, run.runtime) == (prompt, reward, theirs)
+        assert (run.trace.status, run.trace.error) == ("completed", None)
+        assert Run.from_dict(run.to_dict()).reward == reward
+
+
+@pytest.mark.parametrize(
+    ("template", "phase", "message"),
+    [
+        ("fails", "", "the judge is down"),
+        ("raises", "[grading] ", "boom"),
+        ("nan", "[grading] ", "non-finite score"),
+        ("text", "[grading] ", "task graded with str"),
+        ("true", "[grading] ", "what came is no grade: the reward is a bool"),
+        ("muddled", "[grading] ", "a grade's 'isError' is int"),
+        ("huge", "[grading] ", "limit is 16777216 bytes"),
+        ("vast", "[starting task] ", "limit is 16777216 bytes"),
+        ("odd", "[starting task] ", "neither text nor chat messages"),
+        ("before", "[starting task] ", "no database"),
+        ("silent", "[starting task] ", "it did not say why"),
+    ],
+)
+async def test_what_fails_where_hud_serves_is_an_error_and_no_reward(
+    theirs: str, template: str, phase: str, message: str
+) -> None:
+    async with assay.connect(theirs) as client:
+        job = await client.task(template).run(_agent, group=2)
+    assert (job.reward, job.coverage) == (None, (0, 2))
+    for run in job.runs:
+        assert (run.reward, run.grade.is_error) == (None, True)
+        said = str(run.grade.content)
+        assert said.startswith(phase)
+        assert message in said
+
+
+async def test_what_hud_serves_is_listed_with_its_schemas(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        assert (client.manifest.name, client.manifest.version) == ("theirs", "3.2.1")
+        rows = {row.id: row for row in client.tasks}
+    assert rows["add"].description == "Add two numbers."
+    assert rows["count"].returns == {"type": "integer"}
+    assert rows["count"].args["required"] == ["word"]
+
+
+async def test_the_subscores_of_hud_are_kept(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        run = (await client.task("add").run(_agent)).runs[0]
+    assert [(node.name, node.value, node.weight) for node in run.grade.subscores] == [
+        ("value", 1.0, 1.0),
+        ("verbose", 1.0, -0.25),
+    ]
+    assert run.grade.subscores[0].metadata == {"seen": "3"}
+
+
+async def test_sessions_with_hud_do_not_wait_for_each_other(theirs: str) -> None:
+    """Their own client takes them one after the other: a lock in front of a live environment."""
+    began = asyncio.get_running_loop().time()
+    async with assay.connect(theirs) as client:
+        job = await client.task("slow").run(_agent, group=16)
+    assert job.reward == 1.0
+    assert asyncio.get_running_loop().time() - began < 16 * 0.2
+
+
+async def test_an_agent_that_raises_gets_no_reward_of_hud(theirs: str) -> None:
+    """HUD's own client would have had it graded."""
+
+    async def crashing(run: Run) -> None:
+        run.trace.content = "3"
+        raise RuntimeError("out of tokens")
+
+    async with assay.connect(theirs) as client:
+        run = (await client.task("add").run(crashing)).runs[0]
+    assert (run.reward, run.trace.status) == (None, "error")
+    assert "out of tokens" in str(run.trace.error)
+
+
+async def test_a_run_out_of_time_is_cancelled_where_hud_serves_it(
+    theirs: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with assay.connect(theirs) as client:
+        running = asyncio.create_task(client.task("held", gate=str(gate)).run(_agent))
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        running.cancel()
+        await asyncio.wait({running})
+    await asyncio.to_thread(until, Path(f"{gate}.cancelled").exists)
+
+
+async def test_a_run_by_hand_where_hud_serves_it(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        async with client.run("add", a=2) as run:
+            run.trace.content = "4"
+        assert run.reward == 0.75
+        with pytest.raises(ChannelError, match="boom"):
+            async with client.run("raises"):
+                pass
+        async with client.run("wrong") as run:  # the session goes on
+            run.trace.content = "no"
+        assert run.reward == 0.0
+
+
+async def test_where_huds_server_dies_there_is_no_reward(
+    hud: Path, children: Children, tmp_path: Path
+) -> None:
+    url = _serve(children, hud, tmp_path)
+    async with assay.connect(url, patience=0.2) as client:
+        task = client.task("dies")
+        for _ in range(2):  # in grading, and then before it begins
+            run = (await task.run(_agent)).runs[0]
+            assert (run.reward, run.grade.is_error) == (None, True)
+            assert "cannot reach" in str(run.grade.content)
