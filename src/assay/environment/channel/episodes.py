@@ -342,7 +342,7 @@ def _require_only(given: Mapping[str, Json], known: tuple[str, ...], what: str) 
     if unknown := [name for name in given if name not in taken]:
         hint = nearest(unknown[0], [*known])
         if what == "reset":
-            hint = hint or "a task's arguments go into args={…}"
+            hint += "; what a task takes goes into args"
         raise _invalid(f"{what} takes no {unknown[0][:80]!r}", hint)
 
 
