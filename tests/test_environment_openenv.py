@@ -418,6 +418,8 @@ async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: Serve
         call: dict[str, Json] = {"name": "double", "arguments": {"number": 4}}
         async with peer(_http(served), f"?session_id={key}") as client:
             await client.seen("reset", {"task": "add"})
+            async with peer(_http(served), f"?session_id={key}") as second:
+                assert (await second.read())["data"]["message"] == "the session has a WebSocket"
             assert (await rpc("tools/call", **call, session_id=key))["result"]["data"] == 8
             for wrong in ({}, {"session_id": "0" * 32}):
                 assert "error" in await rpc("tools/call", **call, **cast("Any", wrong))

@@ -244,9 +244,10 @@ class OpenEnvDoor:
                 return success(number, {"session_id": self._keep(peer)})
             if own is None and request.method == "openenv/session/close":
                 key = request.text("session_id", needed=True)
-                _, episodes = self._found(key)
+                client, episodes = self._found(key)
                 del self._kept[key]
                 episodes.end()
+                client.wire.close()
                 return success(number, {"session_id": key, "closed": True})
             raise ChannelError(f"method not found: {request.method[:80]}", code=METHOD_NOT_FOUND)
         except AssayError as error:
@@ -307,6 +308,8 @@ class OpenEnvDoor:
         try:
             if key:
                 kept, episodes = self._found(key)
+                if not isinstance(kept.wire, _Nothing):
+                    raise ChannelError("the session has a WebSocket", code=INVALID_REQUEST)
                 self._resume(kept)
                 kept.wire = wire
                 client = kept

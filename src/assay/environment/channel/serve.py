@@ -29,8 +29,6 @@ _CHUNK = 1 << 16
 _BACKLOG = 1024
 _PING_SECONDS = 30.0
 _MOST_HEAD = 16 << 10
-_HTTP = (b"G", b"P")
-"""How GET and POST begin."""
 
 
 @frozen(kw_only=True)
@@ -155,6 +153,7 @@ class _Doors:
         self._front = front
         self._open: set[asyncio.Task[None]] = set()
         self._openenv = OpenEnvDoor(front) if openenv else None
+        self._methods = (b"G", b"P") if openenv else (b"G",)
         self._web = web.Server(
             self._http,
             access_log=None,
@@ -162,10 +161,14 @@ class _Doors:
         )
 
     def protocol_for(self, first: bytes) -> asyncio.Protocol:
-        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with a method."""
-        if first.startswith(_HTTP):
+        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with GET or POST."""
+        if self.is_http(first):
             return cast("asyncio.Protocol", self._web())
         return asyncio.StreamReaderProtocol(asyncio.StreamReader(_CHUNK), self._lines)
+
+    def is_http(self, first: bytes) -> bool:
+        """Whether it is a request that somebody here answers."""
+        return first.startswith(self._methods)
 
     async def close(self) -> None:
         """Break off what is left."""
@@ -198,7 +201,10 @@ class _Doors:
         if self._front.needs_token and not is_trusted:
             return _refusal(401, "this server wants a token")
         peer = _peer(request.transport and request.transport.get_extra_info("peername"))
-        if self._openenv is not None and request.path != "/":
+        # A proxy may serve the channel's own WebSocket under any other path.
+        if self._openenv is not None and (
+            request.path == "/ws" or "Upgrade" not in request.headers
+        ):
             return await self._openenv.answer(request, peer)
         return await self._websocket(request, peer)
 
@@ -252,7 +258,7 @@ class _Sniffing(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._said += data
-        if self._said.startswith(_HTTP) and b"\r\n\r\n" not in self._said:
+        if self._doors.is_http(self._said) and b"\r\n\r\n" not in self._said:
             if len(self._said) > _MOST_HEAD:
                 self.abort()
             return
