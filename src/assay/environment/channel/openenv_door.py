@@ -304,17 +304,8 @@ class OpenEnvDoor:
         One more is waited for meanwhile: so it is seen that the client hangs up, and its pings are
         answered.
         """
-        client = _Client(peer, wire)
         try:
-            if key:
-                kept, episodes = self._found(key)
-                if not isinstance(kept.wire, _Nothing):
-                    raise ChannelError("the session has a WebSocket", code=INVALID_REQUEST)
-                self._resume(kept)
-                kept.wire = wire
-                client = kept
-            else:
-                episodes = Episodes(self._front, client)
+            client, episodes = self._entered(wire, key, peer)
         except AssayError as error:
             await wire.send(encode(_failed(error, is_session=True)))
             return
@@ -344,6 +335,18 @@ class OpenEnvDoor:
                 self._park(client)
             else:
                 episodes.end()
+
+    def _entered(self, wire: WebSocketWire, key: str, peer: str) -> tuple[_Client, Episodes]:
+        """Who has connected: somebody new, or who knows what was begun in single calls."""
+        if not key:
+            new = _Client(peer, wire)
+            return new, Episodes(self._front, new)
+        client, episodes = self._found(key)
+        if not isinstance(client.wire, _Nothing):
+            raise ChannelError("the session has a WebSocket", code=INVALID_REQUEST)
+        self._resume(client)
+        client.wire = wire
+        return client, episodes
 
     async def _take(self, wire: WebSocketWire, episodes: Episodes, data: str | bytes) -> bool:
         """Answer one message; whether the client stays."""
