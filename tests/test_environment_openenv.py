@@ -26,6 +26,7 @@ from tests.children import Children, until
 
 _ENV = '''
 import asyncio
+import os
 from pathlib import Path
 
 from assay import Environment, EvaluationResult
@@ -85,6 +86,16 @@ async def breaks():
 async def elsewhere():
     raise SkippedError("not on this machine")
     yield
+
+
+@env.template()
+async def dies(unless: str):
+    """End the process while grading, unless a file is there; then make it."""
+    answer = yield "Die."
+    if not Path(unless).exists():
+        Path(unless).touch()
+        os._exit(9)
+    yield 0.5
 
 
 @env.template()
@@ -406,6 +417,48 @@ async def test_who_hangs_up_while_it_is_graded_has_no_grade(
     gate.touch()
 
 
+async def test_each_episode_is_graded_once_while_workers_die(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    before = len(served.audited())
+
+    async def episode(number: int) -> object:
+        async with peer(_http(served)) as client:
+            if number < 2:  # it takes the worker of all others with it
+                await client.seen(
+                    "reset", {"task": "dies", "args": {"unless": f"{tmp_path}/{number}"}}
+                )
+                return (await client.seen("step", {"answer": "x"}))["reward"]
+            await client.seen("reset", {"task": "guess", "args": {"secret": number}})
+            await client.seen("step", {"action": "-1"})
+            if number == 2:
+                return None
+            return (await client.seen("step", {"action": number}))["reward"]
+
+    rewards = await asyncio.gather(*(episode(number) for number in range(16)))
+    assert rewards == [0.5, 0.5, None, *[1.0] * 13]
+    await asyncio.to_thread(until, lambda: len(served.audited()) == before + 16)
+    endings = [line["ended"] for line in served.audited()[before:]]
+    assert (endings.count("graded"), endings.count("cancelled")) == (15, 1)
+
+
+async def test_a_ping_is_answered_while_it_is_graded(served: ServedProcess, tmp_path: Path) -> None:
+    gate, marks = tmp_path / "gate", tmp_path / "marks"
+    async with (
+        aiohttp.ClientSession(_http(served)) as session,
+        session.ws_connect("/ws", autoping=False) as socket,
+    ):
+        client = Peer(socket)
+        args: Json = {"gate": str(gate), "marks": str(marks)}
+        await client.seen("reset", {"task": "held", "args": args})
+        await socket.send_str('{"type": "step", "data": {"answer": "x"}}')
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        await socket.ping()
+        assert (await socket.receive(30)).type is aiohttp.WSMsgType.PONG
+        gate.touch()
+        assert (await client.read())["data"]["reward"] == 1.0
+
+
 async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: ServedProcess) -> None:
     async with aiohttp.ClientSession(_http(served)) as session:
 
@@ -530,6 +583,15 @@ async def _server(
         await socket.close()
         return socket
 
+    async with _serving(talk, schema) as url:
+        yield url, heard
+
+
+@asynccontextmanager
+async def _serving(
+    talk: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    schema: Mapping[str, Json] | None = None,
+) -> AsyncGenerator[str]:
     async def describe(_: web.Request) -> web.Response:
         return web.json_response({"action": dict(schema or {})})
 
@@ -537,11 +599,9 @@ async def _server(
     app.add_routes([web.get("/ws", talk), web.get("/schema", describe)])
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = cast("Any", runner.addresses)[0][1]
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        yield f"http://127.0.0.1:{port}", heard
+        yield f"http://127.0.0.1:{cast('Any', runner.addresses)[0][1]}"
     finally:
         await runner.cleanup()
 
@@ -627,6 +687,32 @@ async def test_an_action_that_is_none_is_told_to_the_agent() -> None:
     assert run.reward == 1.0
     sent = [said["data"] for said in heard if said["type"] == "step"]
     assert sent == [{"x": 1}, {"number": 1}]
+
+
+async def test_a_ping_is_answered_while_the_agent_thinks() -> None:
+    answered = asyncio.Event()
+
+    async def talk(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(autoping=False)
+        await socket.prepare(request)
+        await socket.receive()
+        await socket.send_json(_seen())
+        await socket.ping()
+        if (await socket.receive()).type is web.WSMsgType.PONG:
+            answered.set()
+        await socket.receive()
+        await socket.send_json(_seen(1, done=True))
+        await socket.receive()
+        return socket
+
+    async def agent(run: Run) -> None:
+        async with asyncio.timeout(30):
+            await answered.wait()
+        await run.step("{}")
+
+    async with _serving(talk) as url:
+        (run,) = (await openenv.environment(url).task("episode").run(agent)).runs
+    assert run.reward == 1.0
 
 
 async def test_texts_are_made_as_they_are_said_to_be() -> None:
