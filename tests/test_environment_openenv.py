@@ -171,7 +171,9 @@ async def test_an_episode_is_a_prompt_an_answer_and_one_reward(served: ServedPro
                 "done": False,
             },
         }
-        first = await client.seen("reset", {"task": "add", "args": {"a": 3}, "episode_id": "e"})
+        first = await client.seen(
+            "reset", {"task": "add", "args": {"a": 3}, "episode_id": "e", "seed": 1}
+        )
         assert first["observation"]["content"] == "What is 3 + 2?"
         assert (first["reward"], first["done"]) == (None, False)
         last = await client.seen("step", {"answer": "5", "metadata": {}})
@@ -487,7 +489,7 @@ async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: Serve
 
 async def test_a_token_and_a_number_of_sessions(tmp_path: Path) -> None:
     audit: list[dict[str, Json]] = []
-    limits = Limits(sessions=1)
+    limits = Limits(sessions=1, moves=1)
     file = str(write_env(tmp_path, _ENV))
     async with serve(
         file, workers=1, token="s" * 16, limits=limits, audit=audit.append, openenv=True
@@ -504,13 +506,19 @@ async def test_a_token_and_a_number_of_sessions(tmp_path: Path) -> None:
             await first.seen("reset", {"task": "add"})
             async with peer(url, **known) as second:
                 assert (await second.read())["data"]["code"] == "CAPACITY_REACHED"
+            await first.seen("reset", {"task": "guess"})
+            await first.seen("step", {"action": "1"})
+            code, message = await first.error("step", {"action": "7"})
+            assert (code, message) == ("EXECUTION_ERROR", "a task takes 1 moves here")
+            assert (await first.seen("step", {"answer": "7"}))["reward"] == 1.0
             for _ in range(3):  # each episode is a session, and none is left behind
                 await first.seen("reset", {"task": "add"})
             env = openenv.environment(url, token="wrong")
             (run,) = (await env.task("episode").run(_says("x"))).runs
             assert run.reward is None
             assert "the token is wrong" in str(run.trace.error)
-    assert [line["ended"] for line in audit] == ["cancelled"] * 3 + ["abandoned"]
+    ended = ["cancelled", "graded", "cancelled", "cancelled", "abandoned"]
+    assert [line["ended"] for line in audit] == ended
 
 
 async def test_without_the_option_nobody_answers(tmp_path: Path) -> None:
