@@ -684,7 +684,7 @@ async def test_an_action_that_is_none_is_told_to_the_agent() -> None:
     told: list[object] = []
 
     async def agent(run: Run) -> None:
-        texts = ("go", "[]", '{"x": 1}', '{"number": 1}')
+        texts = ("go", "[]", '{"x": 1}', 'I say\n```json\n{"number": 1}\n```')
         told.extend([(await run.step(text)).content for text in texts])
 
     steps: list[_Reply] = [{"type": "error", "data": cast("Any", refused)}, _seen(1, done=True)]

@@ -383,7 +383,9 @@ def _action_of(text: str, field: str | None) -> dict[str, Json]:
     """
     if field is not None:
         return {field: text}
-    try:
-        return decode(text)
-    except ChannelError:
-        raise ValueError("an action is a JSON object, and this is none") from None
+    from assay.text import parse_json
+
+    found = parse_json(text)
+    if found.error or not isinstance(found.value, dict):
+        raise ValueError("an action is a JSON object, and this is none")
+    return found.value
