@@ -14,12 +14,14 @@ import pytest
 from aiohttp import web
 
 from assay import EvaluationResult
+from assay.agents.model import ModelAgent
 from assay.environment import openenv
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import Limits
 from assay.environment.openenv import Episode
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.testing import FakeModel
 from assay.types import Run
 from tests.channels import ServedProcess, serve_process, write_env
 from tests.children import Children, until
@@ -31,7 +33,7 @@ from pathlib import Path
 
 from assay import Environment, EvaluationResult
 from assay.environment import Observation
-from assay.errors import SkippedError
+from assay.errors import SandboxError, SkippedError
 
 env = Environment("demo", version="1.2.3")
 
@@ -40,6 +42,11 @@ env = Environment("demo", version="1.2.3")
 def double(number: int) -> int:
     """Twice a number."""
     return 2 * number
+
+
+@env.tool
+def lose() -> str:
+    raise SandboxError("it is gone")
 
 
 @env.template()
@@ -259,7 +266,7 @@ async def test_what_could_not_be_graded_has_no_reward_rather_than_a_0(
 async def test_tools_are_actions_of_an_episode(served: ServedProcess) -> None:
     call = {"type": "call_tool", "tool_name": "double"}
     async with peer(_http(served)) as client:
-        (tool,) = (await client.seen("step", {"type": "list_tools"}))["observation"]["tools"]
+        tool, _ = (await client.seen("step", {"type": "list_tools"}))["observation"]["tools"]
         assert (tool["name"], tool["description"]) == ("double", "Twice a number.")
         assert tool["input_schema"]["required"] == ["number"]
         assert (await client.error("step", {**call, "arguments": {"number": 4}}))[0] == (
@@ -287,6 +294,11 @@ async def test_tools_are_actions_of_an_episode(served: ServedProcess) -> None:
         await client.seen("step", {"answer": "3"})
         code, message = await client.error("step", {**call, "arguments": {"number": 4}})
         assert (code, message) == ("EXECUTION_ERROR", "the episode is done (reset)")
+        await client.seen("reset", {"task": "add"})
+        seen = await client.seen("step", {**call, "tool_name": "lose"})  # our own fault
+        assert seen["observation"]["error"]["message"] == "it is gone"
+        assert (seen["reward"], seen["done"]) == (None, True)
+        assert (await client.error("step", {"answer": "3"}))[0] == "EXECUTION_ERROR"
 
 
 _INVALID = "VALIDATION_ERROR"
@@ -481,7 +493,7 @@ async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: Serve
             assert (await client.seen("step", {"answer": "3"}))["reward"] == 1.0
         assert (await rpc("openenv/session/close", session_id=key))["result"]["closed"] is True
         assert "error" in await rpc("openenv/session/close", session_id=key)
-        assert len((await rpc("tools/list"))["result"]["tools"]) == 1
+        assert len((await rpc("tools/list"))["result"]["tools"]) == 2
         assert (await rpc("resources/list"))["error"]["code"] == -32601
         async with peer(_http(served), f"?session_id={key}") as late:
             assert (await late.read())["data"]["code"] == "SESSION_ERROR"
@@ -695,6 +707,15 @@ async def test_an_action_that_is_none_is_told_to_the_agent() -> None:
     assert run.reward == 1.0
     sent = [said["data"] for said in heard if said["type"] == "step"]
     assert sent == [{"x": 1}, {"number": 1}]
+
+
+async def test_a_model_acts_in_it() -> None:
+    with FakeModel(['```json\n{"number": 3}\n```', 'Now: {"number": 7}']) as fake:
+        async with _server(_seen(-0.25), _seen(1, done=True)) as (url, heard):
+            task = openenv.environment(url).task("episode")
+            (run,) = (await task.run(ModelAgent(), model=fake.model)).runs
+    assert (run.reward, run.trace.stop_reason) == (0.75, "done")
+    assert [said["data"] for said in heard[1:3]] == [{"number": 3}, {"number": 7}]
 
 
 async def test_a_ping_is_answered_while_the_agent_thinks() -> None:

@@ -128,7 +128,9 @@ class Episodes:
             try:
                 found = await _result(self._front.move(session, Request(None, "call", params)))
             except ChannelError as error:
-                return self._failed(session, error, said)
+                seen = self._failed(session, error, said)
+                wrong: Json = {"error_type": "execution_error", "message": error.message}
+                return {**seen, "observation": {**said, "error": wrong, "metadata": {}}}
             self._steps += 1
             if found.get("is_error"):
                 content = found.get("content")
