@@ -229,12 +229,12 @@ async def test_a_body_of_which_nothing_changes_is_sent_as_it_came(
 
 
 _ENDS: dict[str, tuple[bytes, bool]] = {
-    "nothing more": (b"", False),
+    "nothing more": (b"", True),
     "an error": (b'event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n', True),
     "no JSON": (b"data: {\n\n", False),
     "a key twice": (b'data: {"a":1,"a":2}\n\n', False),
     "bad UTF-8": (b'data: {"a":"\xff"}\n\n', False),
-    "half an event": (b'data: {"choices"', False),
+    "half an event": (b'data: {"choices"', True),
     "too long an event": (b"data: " + b"x" * 3_000, False),
     "lines without end": (b"data: x\n" * 400, False),
     "remarks without end": (b": x\n\n" * 4_000, False),
@@ -420,3 +420,18 @@ async def test_attack_who_does_not_read_a_stream_holds_up_nobody(
         if not hangs_up:  # and it is not given what it left lying
             with pytest.raises(aiohttp.ClientError):
                 await response.read()
+
+
+async def test_attack_a_request_that_breaks_streams_alone_is_the_agents_own() -> None:
+    error = b'data: {"error":{"message":"the parser of tools broke","code":500}}\n\n'
+    broken: list[_Piece] = [_STREAM + b"\r\n", _events("chat")[0], error]
+    plain: list[_Piece] = [_BAD % (200, len(_WHOLE), _WHOLE)]
+    async with _upstream(broken, plain, broken, plain) as upstream:
+        async with upstream.gateway("chat") as gateway:
+            await _asked(gateway, "chat")
+            assert gateway.failure is not None
+            await gateway.find_out()
+
+        assert [one.get("stream", False) for one in upstream.asked] == [True, False, True, False]
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
