@@ -15,6 +15,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.gateway import Allowance, Gateway, read_journal
+from assay.gateway.journal import REDACTED
 from assay.models import ModelClient, ModelSettings
 from assay.models.conversation import Conversation, Reply, Turn
 from assay.models.messages import Usage
@@ -34,13 +35,15 @@ _ASKED: dict[Protocol, dict[str, Any]] = {
 _Piece = bytes | Callable[[], Awaitable[object]]
 
 
-def _events(protocol: Protocol, *, wants_usage: bool = True) -> list[bytes]:
+def _events(
+    protocol: Protocol, said: str = "one two three", *, pieces: int = 13, wants_usage: bool = True
+) -> list[bytes]:
     usage = Usage(input_tokens=3, output_tokens=3, cached_tokens=0)
-    reply = Reply(turn=Turn.of("assistant", "one two three"), usage=usage, id="r", model="m")
+    reply = Reply(turn=Turn.of("assistant", said), usage=usage, id="r", model="m")
     asked = Conversation(model="m", turns=())
     codec = codec_of(protocol)
     body = codec.write_reply(reply, asked)
-    return list(codec.write_stream(body, pieces=13, wants_usage=wants_usage))
+    return list(codec.write_stream(body, pieces=pieces, wants_usage=wants_usage))
 
 
 @dataclass
@@ -381,6 +384,30 @@ async def test_what_an_agent_has_of_a_reply_outlives_a_kill(
     step = found.trace.steps[-1]
     assert isinstance(step, AgentStep)
     assert (step.content, step.finish_reason) == ("one tw", "broken off")
+
+
+@pytest.mark.parametrize("pieces", [1, 13])
+async def test_attack_a_model_is_made_to_say_the_token_until_a_kill(
+    pieces: int, tmp_path: Path
+) -> None:
+    journal = tmp_path / "wire.jsonl"
+    goes_on, never = asyncio.Event(), asyncio.Event()
+    replies: list[_Piece] = [_STREAM + b"\r\n", never.wait]
+    async with _upstream(replies) as upstream, upstream.gateway("chat", journal=journal) as gateway:
+        said = _events("chat", f"It is {gateway.token}.", pieces=pieces)
+        replies[1:] = [*said[:-3], goes_on.wait]
+        async with _asking(gateway, "chat") as response:
+            seen = b""
+            while seen != b"".join(said[:-3]):
+                seen += await response.content.readany()
+            found, kept = read_journal(journal), journal.read_text()
+        goes_on.set()
+        never.set()
+
+    assert gateway.token not in kept
+    step = found.trace.steps[-1]
+    assert isinstance(step, AgentStep)
+    assert step.content == f"It is {REDACTED}."
 
 
 async def test_a_whole_reply_is_kept_once(tmp_path: Path) -> None:
