@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import stat
 import sys
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 Each session of a client runs in one of the workers, processes that load the file. Connect with
-assay.connect(URL), with --runtime URL, or with HUD's own client. Ctrl-C ends it.
+assay.connect(URL), with runtime=URL, or with HUD's own client; with --openenv, OpenEnv's, too.
+Ctrl-C ends it.
 
 exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
@@ -67,6 +69,11 @@ def add(parser: ArgumentParser) -> None:
         help="say HUD_SERVE_PORT=N instead, which HUD's SDK waits for",
     )
     add(
+        "--openenv",
+        action="store_true",
+        help="serve OpenEnv's clients, too, at http:// on the same port",
+    )
+    add(
         "--with-parent",
         action="store_true",
         help="end when standard input ends, as it does with the process that holds it",
@@ -107,6 +114,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         token=token,
         limits=limits,
         audit=audit_to(given.log) if given.log else None,
+        openenv=given.openenv,
     ) as served:
         print(_announced(given, served), flush=True)
         await ended.wait()
@@ -120,10 +128,9 @@ async def _watch_input(ended: asyncio.Event) -> None:
             ended.set()
             return False
 
-    try:
-        await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
-    except (OSError, ValueError):
-        raise InputError("--with-parent wants a pipe as standard input") from None
+    if not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+        raise InputError("--with-parent wants a pipe as standard input")
+    await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
 
 
 def _announced(given: Namespace, served: Served) -> str:
@@ -138,11 +145,13 @@ def _announced(given: Namespace, served: Served) -> str:
             "websocket": served.websocket,
             "port": served.port,
             "templates": names,
+            **({"openenv": served.openenv} if given.openenv else {}),
         }
         return json.dumps(said)
+    and_openenv = f", and for OpenEnv at {served.openenv}" if given.openenv else ""
     return (
         f"templates: {', '.join(names) or 'none'}\n"
-        f"serving {served.manifest['name']} at {served.url} and {served.websocket}"
+        f"serving {served.manifest['name']} at {served.url} and {served.websocket}{and_openenv}"
         " (Ctrl-C ends it)"
     )
 
@@ -168,7 +177,7 @@ def _parts(given: str) -> tuple[str, str]:
 def _token(variable: str) -> str:
     if not variable:
         return ""
-    token = os.environ.get(variable, "")
+    token = os.environ.pop(variable, "")  # what graders run has no use for it
     if len(token) < 16:
         raise InputError(
             f"the token in {variable} has {len(token)} characters"
