@@ -175,6 +175,8 @@ def test_an_images_settings_hold_for_commands(engine: Podman, base: Path, tmp_pa
         ("nobody-here", PASSWD),
         ("evil", "evil:x:4294967295:0::/:/bin/sh\n"),
         ("evil", "evil:x:-1:0::/:/bin/sh\n"),
+        ("evil", "evil:x:²:0::/:/bin/sh\n"),
+        ("evil", f"evil:x:{'9' * 5_000}:0::/:/bin/sh\n"),
         ("evil", "evil:x:0\nevil:x:0 --bind / /:0::/:/bin/sh\n"),
     ],
 )

@@ -163,7 +163,8 @@ def plan_regrade(
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
     if not tasks:
-        is_told = _kept_row(store, run, kept[0]).submission.trace is not None
+        # Any may be the first: they come by their ids, which whoever sent a trace may have chosen.
+        is_told = any(_kept_row(store, run, cell).submission.trace is not None for cell in kept)
         require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
     for cell in kept if only else ():
         specs = _graders_of(tasks[cell.case]) if tasks else given
