@@ -326,7 +326,8 @@ def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: Fa
 def test_an_agent_that_never_asked_its_model_is_an_error_and_no_0(
     tmp_path: Path, fake: FakeModel
 ) -> None:
-    tools = program(tmp_path / "tools" / "mini", "#!/bin/sh\necho no module named litellm >&2\n")
+    text = "#!/bin/sh\necho no module for $OPENAI_API_KEY named litellm >&2\n"
+    tools = program(tmp_path / "tools" / "mini", text)
     write_case(tmp_path, _CASE.format(harness="mini-swe-agent", model=fake.model, more=""))
     env = {"ASSAY_HARNESS_PATH": str(tools.parent)}
 
@@ -334,7 +335,10 @@ def test_an_agent_that_never_asked_its_model_is_an_error_and_no_0(
 
     assert done.returncode == 3
     said = " ".join(done.stdout.split())
-    assert "harness 'mini-swe-agent' never asked its model: no module named litellm" in said
+    assert (
+        "harness 'mini-swe-agent' never asked its model: no module for (the gateway's token)"
+        in said
+    )
 
 
 _AIDER = """#!%s

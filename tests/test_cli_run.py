@@ -397,7 +397,7 @@ def test_files_that_are_no_cases_are_told_by_what_they_are(tmp_path: Path) -> No
     assert done.returncode == 2
     assert "assay grade rows.jsonl --graders GRADERS.yaml" in done.stderr
     done = assay("run", "env.py", cwd=tmp_path)
-    assert "is Python, and cases are YAML" in done.stderr
+    assert (done.returncode, "env.py defines no tasks" in done.stderr) == (2, True)
     for name, what in (("rows.jsonl", "is a file of rows"), ("env.py", "is Python")):
         done = assay("validate", name, cwd=tmp_path)
         assert (done.returncode, what in done.stderr) == (2, True), done.stderr

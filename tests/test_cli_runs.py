@@ -16,7 +16,8 @@ import pytest
 
 from assay.cli.options import require_yes
 from assay.errors import ConflictError, InputError
-from assay.eval.matrix import MatrixRequest, launch
+from assay.eval.matrix import launch
+from assay.eval.planning import MatrixRequest
 from assay.eval.regrade import plan_regrade
 from assay.store.kept import at_work, delete_run
 from assay.store.records import CellRecord, RunRecord

@@ -23,7 +23,7 @@ from assay.types.trace import (
     Trace,
     Usage,
 )
-from tests.command_line import assay, cells
+from tests.command_line import assay, cells, write_case
 
 CALL = ToolCall(name="bash", arguments={"command": "ls"}, id="c", kind="execute")
 SAMPLE = TokenSample(prompt_token_ids=(1, 2), output_token_ids=(3,), output_logprobs=(-0.5,))
@@ -152,3 +152,41 @@ def test_options_of_one_export_are_refused_for_the_other(
     assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path)
     done = assay("runs", "export", "latest", *more, cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (2, True)
+
+
+def test_attack_names_in_a_trace_act_on_no_terminal_and_no_page(tmp_path: Path) -> None:
+    """A tool's, an argument's and a model's name are the agent's words, as its answer is."""
+    evil = "\x1b[2J\x07\u202e\r\x9b31m<script>alert(1)</script>"
+    case = write_case(
+        tmp_path,
+        """
+        id: named
+        task: {prompt: Say hello.}
+        matrix: {harnesses: [replay], models: [evil]}
+        graders: [{type: contains, substring: hello}]
+        """,
+    )
+    call = ToolCall(name=evil, arguments={evil: evil}, id="1", raw_name=evil)
+    trace = Trace(
+        steps=[
+            AgentStep(content=evil, model=evil, tool_calls=(call,)),
+            ToolStep(call=call, result=ToolResult(content=evil)),
+        ],
+        content=f"{evil} hello",
+        status="completed",
+        extra={evil: evil},
+        trace_id=evil,
+    )
+    (case / "recordings/evil").mkdir(parents=True)
+    (case / "recordings/evil/trace.json").write_text(json.dumps(trace.to_dict()))
+
+    shown = [assay("run", "evals", "--label", evil, cwd=tmp_path)]
+    assert shown[0].returncode == 0, shown[0].stderr
+    opened = ("report", "latest", "--case", "named", "--html", "page.html", "--junit", "j.xml")
+    shown += [assay(*words, cwd=tmp_path) for words in (opened, ("runs",), ("report", evil))]
+    pages = [(tmp_path / name).read_text() for name in ("page.html", "j.xml")]
+
+    assert "<script>alert" in shown[1].stdout, "it is told, in plain characters"
+    for text in [*pages, *(done.stdout + done.stderr for done in shown)]:
+        assert not set("\x1b\x07\u202e\r\x9b") & set(text)
+    assert not any("<script>alert" in page for page in pages)

@@ -17,8 +17,9 @@ import pytest
 
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
+from tests.children import Children
 from tests.client_modes import running
-from tests.command_line import assay
+from tests.command_line import COMMAND, assay
 
 _ROOT = Path(__file__).parent.parent
 _PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
@@ -112,6 +113,8 @@ class _Reader:
                 return self._serve(port, answers[1] if answers else None)
             case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
                 return self._serve_all(port)
+            case ["assay", "env", "serve", file, "--port", port, *options, "&"]:
+                return self._serve_env(file, port, options)
             case ["python", file]:
                 env = {**os.environ, **self.env}
                 command = [sys.executable, file]
@@ -131,6 +134,18 @@ class _Reader:
         self.servers.enter_context(fake)
         self._chosen[f"127.0.0.1:{port}"] = fake.root_url.removeprefix("http://")
         return f"serving fake-judge at {fake.base_url} (Ctrl-C ends it)"
+
+    def _serve_env(self, file: str, port: str, options: list[str]) -> str:
+        children = self.servers.enter_context(Children())
+        env = {**os.environ, **self.env}
+        command = [*COMMAND, "env", "serve", file, *options]
+        served = children.start(command, cwd=self.home, env=env)
+        assert served.stdout is not None
+        said = served.stdout.readline() + served.stdout.readline()
+        found = re.search(r"tcp://(\S+)", said)
+        assert found, said
+        self._chosen[f"127.0.0.1:{port}"] = found[1]
+        return said
 
     def _serve_all(self, port: str) -> str:
         server = self.servers.enter_context(running(str(self.home / ".assay")))

@@ -29,6 +29,7 @@ from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.tasks.case import Case, load_case
+from assay.tasks.task import case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from tests.test_eval_selftest import write
@@ -54,7 +55,7 @@ _SOUND = """
 def attack(
     root: Path, cheats: Sequence[Cheat], *, max_reward: float | None = None
 ) -> tuple[Findings, dict[str, Attempt]]:
-    plan = plan_attack([load_case(str(root))], cheats, max_reward=max_reward)
+    plan = plan_attack([case_task(load_case(str(root)))], cheats, max_reward=max_reward)
     rows: list[CellRecord] = []
     totals: list[int] = []
 

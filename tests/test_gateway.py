@@ -436,8 +436,9 @@ async def test_attack_there_is_nothing_else_to_be_had(path: str) -> None:
     ],
 )
 async def test_a_failure_is_told_apart(fault: str, status: int, is_ours: bool) -> None:  # noqa: FBT001
-    with FakeModel(["yes"], faults=[fault]) as fake:
+    with FakeModel(lambda _: "yes", faults=[Fault(fault, at=1)]) as fake:
         async with _gateway(fake) as gateway, _client(gateway) as client:
+            assert await _say(client) == "yes"
             with pytest.raises(openai.APIStatusError) as caught:
                 await _say(client)
             assert caught.value.status_code == status
@@ -446,6 +447,53 @@ async def test_a_failure_is_told_apart(fault: str, status: int, is_ours: bool) -
 
             assert await _say(client) == "yes"
             assert gateway.failure is None  # it went on
+
+
+@pytest.mark.parametrize("fault", ["400", "html", "truncated"])
+async def test_a_model_that_never_answers_is_nobodys_zero(fault: str) -> None:
+    """As of a wrong address or name: every cell of such a run was graded, and got a 0."""
+    with FakeModel(lambda _: "yes", faults=[Fault(fault, times=2)]) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as client:
+            for _ in range(2):
+                with pytest.raises(openai.APIStatusError):
+                    await _say(client)
+                assert isinstance(gateway.failure, ModelError)
+            assert await _say(client) == "yes"
+            assert gateway.failure is None  # it went on
+
+
+_CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X: " + b"a" * 8_000 + b"\r\n"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"a" * 8_000),
+        (_CHUNKED, b"10000\r\n" + b" " * 0x10000 + b"\r\n"),
+    ],
+    ids=["headers", "a header", "a body"],
+)
+async def test_attack_a_model_server_that_says_something_without_end(
+    first: bytes, again: bytes
+) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(first)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(again)
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(say, "127.0.0.1", 0)
+    model = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1#any"
+    gateway = Gateway(model, client=ModelClient(_QUICK))
+    async with server, gateway, aiohttp.ClientSession() as session:
+        assert await _send(gateway, session) == 503
+    assert isinstance(gateway.failure, ModelError)
 
 
 async def test_a_dead_model_is_nobodys_zero() -> None:
@@ -525,13 +573,14 @@ async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
         assert (fake.count, gateway.failure is None) == (1, False)
 
 
-async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade() -> None:
+@pytest.mark.parametrize("how", ["500", "400"])
+async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade(how: str) -> None:
     run = Run()
-    with FakeModel(_breaks) as fake:
+    with FakeModel(lambda asked: _breaks(asked, how)) as fake:
         async with witnessed(run, _gateway(fake)):
             assert isinstance(run.gateway, Gateway)
             async with _client(run.gateway) as agent:
-                with pytest.raises(openai.InternalServerError):
+                with pytest.raises(openai.APIStatusError):
                     await _say(agent, "break")
 
     assert "its last request makes the model's server fail" in str(run.trace.extra)

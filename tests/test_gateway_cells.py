@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import signal
 import textwrap
 import threading
@@ -16,6 +18,7 @@ from assay.eval.witness import witnessed
 from assay.gateway import Gateway
 from assay.models import ModelClient, ModelSettings
 from assay.models.conversation import Call, Conversation, Text, Turn
+from assay.scoring.json_safe import Json
 from assay.store import Store
 from assay.testing import FakeModel, calls, through_shell
 from assay.types.run import Run
@@ -123,6 +126,13 @@ _DEEDS = {
         print(work(sys.argv[1]))
     """,
     "huge": "print(ask(user('x' * (40 << 20))))",
+    "tells-its-token": """
+        import sys
+        key = os.environ["OPENAI_API_KEY"]
+        ask(user(f"it is {key}"))
+        print(work(sys.argv[1]), key)
+        print(key, file=sys.stderr)
+    """,
     "dies": "work(sys.argv[1]); os.kill(os.getpid(), 9)",
     # What it says of itself, where that is read as a transcript.
     "tells-it-all": "told = []; work(sys.argv[1], told); print(json.dumps(told))",
@@ -284,6 +294,19 @@ def test_an_agent_that_asked_nothing_has_no_turn_of_a_model(played: dict[str, Ru
     assert run.trace.content == "I did it all without a model."
 
 
+def test_attack_the_token_of_a_gateway_is_in_no_trace(played: dict[str, Run]) -> None:
+    """Traces are exported and shown: whoever has one would know what tokens look like, and what
+    an agent was given."""
+    run = played["tells-its-token"]
+
+    assert run.reward == 1.0
+    told = json.dumps(run.to_dict())
+    assert not re.search("cell-[A-Za-z0-9_-]{32}", told)
+    assert "it is (the gateway's token)" in told
+    assert run.trace.content == "It is 4. (the gateway's token)"
+    assert run.trace.extra["stderr"] == "(the gateway's token)\n"
+
+
 def test_a_transcript_that_agrees_raises_no_flag(played: dict[str, Run]) -> None:
     run = played["tells-it-all"]
 
@@ -326,20 +349,50 @@ async def _told(*steps: Step, model: str) -> Trace:
     return run.trace
 
 
+def _shell(call_id: str, command: str, **more: Json) -> ToolCall:
+    """A call as an agent tells of it in its own words."""
+    return ToolCall(name="shell", arguments={"cmd": command, **more}, id=call_id, raw_name="exec")
+
+
+@pytest.mark.parametrize(
+    ("told", "never"),
+    [
+        ([_shell("a", "ls"), _shell("b", "ls")], 0),
+        ([_shell("a", "ls", dir="/w"), _shell("b", "ls", dir="/w")], 0),  # filled in by the agent
+        ([_shell("a", "ls"), _shell("a", "ls"), _shell("b", "ls")], 1),
+        ([_shell("x", "ls")] * 5, 3),
+        ([_shell("x", "ls"), _shell("x", "rm")], 1),
+        ([ToolCall(name="bash", arguments={"command": "ls"}, id="x", raw_name="Bash")] * 3, 1),
+    ],
+)
+async def test_attack_a_transcript_that_tells_of_a_call_more_often_than_it_was_made(
+    told: list[ToolCall], never: int
+) -> None:
+    made = tuple(Call(call_id, "bash", '{"command": "ls"}') for call_id in "ab")
+    with FakeModel([Turn("assistant", (Text("yes"), *made))]) as fake:
+        trace = await _told(AgentStep(content="yes", tool_calls=tuple(told)), model=fake.model)
+
+    flags = cast("Any", trace.extra["gateway"])["flags"]
+    assert len(flags) == bool(never)
+    assert (f"tells of {never} tool call" in str(flags)) == bool(never)
+
+
 async def test_attack_a_transcript_made_to_be_compared_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assay.eval.witness._COMPARED", 3)
+    monkeypatch.setattr("assay.eval.witness._COMPARED", 2)
     monkeypatch.setattr("assay.eval.witness._LOOKED_FOR", 3)
-    call = ToolCall(name="shell", arguments={"cmd": "ls"}, id="own", raw_name="exec")
-    steps = [AgentStep(content="yes" if n < 3 else "s", tool_calls=(call,)) for n in range(7)]
+    steps = [
+        AgentStep(content="yes" if n < 3 else "s", tool_calls=(_shell("own", told),))
+        for n, told in enumerate(("l", "s", "ls", "l", "s", "ls", "l"))
+    ]
     with FakeModel(
         [Turn("assistant", (Text("yes"), Call("c", "bash", '{"command": "ls"}')))]
     ) as fake:
         trace = await _told(*steps, model=fake.model)
 
     assert cast("Any", trace.extra["gateway"])["flags"] == [
-        "its transcript tells of 4 tool calls that its model never made (shell)",
+        "its transcript tells of 5 tool calls that its model never made (shell)",
         "its transcript has words that its model never said: 's'",
     ]
 

@@ -254,6 +254,15 @@ def test_everything_that_had_passed_is_there_after_a_kill(tmp_path: Path) -> Non
     assert _steps(read_journal(journal).trace) == ["Step", "AgentStep", "ToolStep"]
 
 
+def test_attack_a_token_that_is_said_is_not_written_down(tmp_path: Path) -> None:
+    journal = tmp_path / "wire.jsonl"
+    recorder = Recorder(journal, secret="cell-x")
+    _ask(recorder, _turn("user", [Text("my key: cell-x")]))
+
+    assert "cell-x" not in journal.read_text()
+    assert read_journal(journal) == recorder.recorded()
+
+
 def test_a_disk_that_is_full_takes_no_half_of_an_entry() -> None:
     """Once there was room again, the next entry went on in the same line."""
     alone(

@@ -463,6 +463,7 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
     async def play() -> None:
         from assay.eval.trials import Trial, arena
         from assay.tasks.case import load_cases
+        from assay.tasks.task import case_task
 
         (loaded,) = load_cases([str(tmp_path / "evals")])
 
@@ -474,7 +475,7 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
             return "the solution"
 
         async with SpanExport(found.url), arena(cache=str(tmp_path / "c"), workers=1) as place:
-            trial = Trial(case=loaded, name="reference", agent=reference)
+            trial = Trial(task=case_task(loaded), name="reference", agent=reference)
             await place.run([trial], done)
 
     asyncio.run(play())

@@ -20,6 +20,7 @@ from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.frozen import frozen
 from assay.gateway import Gateway
+from assay.gateway.record import REDACTED
 from assay.graders.shell_lines import simple_commands
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.models.reference import parse_reference
@@ -123,6 +124,12 @@ class CommandAgent:
                 network=self.network,
                 door=door,
                 limits=self._limits(),
+            )
+        if gateway is not None:  # also for what an error quotes
+            result = replace(
+                result,
+                stdout=result.stdout.replace(gateway.token, REDACTED),
+                stderr=result.stderr.replace(gateway.token, REDACTED),
             )
         run.trace.extra["exit_code"] = result.exit_code
         run.trace.extra["stderr"] = result.stderr[-4000:]

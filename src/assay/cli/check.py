@@ -13,7 +13,7 @@ from assay.cli.options import add_json, explain, file_warnings
 from assay.cli.run import isolation_notes
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses, require_recordings
-from assay.eval.matrix import require_case_parts
+from assay.eval.planning import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.reports.figures import count
 from assay.reports.plain import one_line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import shlex
 import shutil
@@ -145,7 +144,8 @@ async def run_examples(findings: Findings, tell: Tell) -> None:
 
 
 async def _repair(directory: Path, store: Store, tell: Tell) -> Part:
-    from assay.eval.matrix import MatrixRequest, launch
+    from assay.eval.matrix import launch
+    from assay.eval.planning import MatrixRequest
     from assay.tasks.case import load_cases
     from assay.tasks.packages import fetch_sdist
 
@@ -180,34 +180,15 @@ async def _answers(file: Path, store: Store) -> Answers:
 
 
 async def _environment(directory: Path, store: Store) -> Part:
-    from assay.eval.records import record_of, start_run
     from assay.graders.kinds import load_file
     from assay.tasks.task import Taskset
+    from assay.types.run import Job
 
-    file = directory / "tasks.py"
-    tasks = Taskset.from_file(str(file))
+    tasks = Taskset.from_file(str(directory / "tasks.py"))
     agent = cast("Agent", getattr(load_file(str(directory / "agent.py")), _AGENT))
-    job = await tasks.run(agent, max_concurrent=worker_count(None))
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    record = start_run(
-        store,
-        config={"kind": "tasks", "file": str(file)},
-        digests={file.name: digest},
-        planned=len(job),
-        label="demo-tasks",
-    )
-    for run in job:
-        cell = record_of(
-            run,
-            run_id=record.id,
-            case=run.slug,
-            threshold=tasks[run.slug].pass_threshold,
-            digest=digest[:16],
-            file=str(file),
-        )
-        store.add_cell(cell, run.to_dict())
-    store.finish_run(record.id)
-    return Part(_ENVIRONMENT, record.id, list(store.cells(record.id)))
+    job = Job(name="demo-tasks")
+    await tasks.run(agent, max_concurrent=worker_count(None), store=store.home, job=job)
+    return Part(_ENVIRONMENT, job.id, list(store.cells(job.id)))
 
 
 def _alternatives(expected: Json) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import stat
 import sys
 from typing import TYPE_CHECKING, cast
 
@@ -120,10 +121,9 @@ async def _watch_input(ended: asyncio.Event) -> None:
             ended.set()
             return False
 
-    try:
-        await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
-    except (OSError, ValueError):
-        raise InputError("--with-parent wants a pipe as standard input") from None
+    if not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+        raise InputError("--with-parent wants a pipe as standard input")
+    await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
 
 
 def _announced(given: Namespace, served: Served) -> str:

@@ -18,7 +18,8 @@ from assay.errors import AssayError, InputError
 __all__ = ["main", "parse"]
 
 _COMMANDS = {
-    "run": ("run", "run cases: every harness, model and trial, graded and stored"),
+    "run": ("run", "run cases and tasks: every harness, model and trial, graded and stored"),
+    "tasks": ("tasks", "list the templates and tasks of Python environments, and cases"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run, failing cells first, or a case of it, opened"),
     "workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),

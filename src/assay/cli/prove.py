@@ -23,19 +23,29 @@ from assay.cli.options import (
     state_home,
     worker_count,
 )
-from assay.errors import InputError, nearest
+from assay.errors import InputError
 from assay.eval.attack import AttackPlan, Findings, OnCell, plan_attack
 from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
 from assay.eval.selftest import SelfTestPlan, plan_selftest
+from assay.eval.work import load_tasks
 from assay.scoring.json_safe import Json
-from assay.tasks.case import Case, load_cases
+from assay.tasks.task import Task
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 T = TypeVar("T")
+
+
+def _add_tasks(parser: ArgumentParser, nargs: str) -> None:
+    add = parser.add_argument
+    files = "case files, directories of cases, Python files of environments, or their rows"
+    add("paths", nargs=nargs, metavar="PATH", help=files)
+    add("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    only = "only this case or task"
+    add("--case", "--task", action="append", default=[], metavar="ID", help=only)
 
 
 def add_selftest(parser: ArgumentParser) -> None:
@@ -48,8 +58,7 @@ def add_selftest(parser: ArgumentParser) -> None:
         "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
     )
     add = parser.add_argument
-    add("paths", nargs="+", metavar="PATH", help="case files, or directories of cases")
-    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    _add_tasks(parser, "+")
     add("--repeats", type=positive, metavar="N", help="how often the graders run; 3 by default")
     add_workers(parser)
     add_judging(parser)
@@ -67,8 +76,7 @@ def add_attack(parser: ArgumentParser) -> None:
         "  assay attack --list",
     )
     add = parser.add_argument
-    add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
-    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    _add_tasks(parser, "*")
     add("--cheat", action="append", default=[], metavar="ID", help="only this cheat or family")
     add("--max-reward", type=share, metavar="X", help="also fail where a cheat gets more")
     add("--list", action="store_true", help="show the library and play nothing")
@@ -81,6 +89,7 @@ def run_selftest(given: Namespace) -> int:
     """Prove the cases that options name; see `selftest_cases`."""
     return selftest_cases(
         given.paths,
+        env=given.env,
         cases=given.case,
         repeats=given.repeats,
         workers=given.workers,
@@ -92,6 +101,7 @@ def run_attack(given: Namespace) -> int:
     """Attack the cases that options name; see `attack_cases`."""
     return attack_cases(
         given.paths,
+        env=given.env,
         cases=given.case,
         cheats=given.cheat,
         max_reward=given.max_reward,
@@ -104,6 +114,7 @@ def run_attack(given: Namespace) -> int:
 def selftest_cases(
     paths: Sequence[str],
     *,
+    env: str = "",
     cases: Sequence[str],
     repeats: int | None,
     workers: int | None,
@@ -114,7 +125,7 @@ def selftest_cases(
     Returns:
         0 if all are proven, 1 if something failed, 3 if something could not be graded.
     """
-    plan = plan_selftest(_selected(paths, cases), repeats=repeats)
+    plan = plan_selftest(_selected(paths, env, cases), repeats=repeats)
     proof = _run(_prove(plan, worker_count(workers)))
     if proof is None:
         return INTERRUPTED
@@ -130,6 +141,7 @@ def selftest_cases(
 def attack_cases(
     paths: Sequence[str],
     *,
+    env: str = "",
     cases: Sequence[str],
     cheats: Sequence[str],
     max_reward: float | None,
@@ -152,7 +164,7 @@ def attack_cases(
         else:
             _print(lambda console: render_library(console, chosen))
         return 0
-    plan = plan_attack(_selected(paths, cases), chosen, max_reward=max_reward)
+    plan = plan_attack(_selected(paths, env, cases), chosen, max_reward=max_reward)
     findings = _run(_attack(plan, worker_count(workers)))
     if findings is None:
         return INTERRUPTED
@@ -165,15 +177,11 @@ def attack_cases(
     return findings.code
 
 
-def _selected(paths: Sequence[str], ids: Sequence[str]) -> list[Case]:
+def _selected(paths: Sequence[str], env: str, ids: Sequence[str]) -> list[Task]:
     if not paths:
         raise InputError("no case was named", hint="give a case file, or a directory of cases")
-    found = load_cases(list(paths))
-    known = [case.id for case in found]
-    for wanted in ids:
-        if wanted not in known:
-            raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
-    return [case for case in found if not ids or case.id in ids]
+    with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
+        return load_tasks(paths, env=env, only=ids)
 
 
 def _run(work: Coroutine[object, object, T]) -> T | None:

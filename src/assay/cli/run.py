@@ -1,11 +1,11 @@
-"""``assay run`` and ``assay regrade``: cases through the matrix, and kept results graded again."""
+"""``assay run`` and ``assay regrade``: tasks through the matrix, and kept results graded again."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,12 +28,14 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.errors import InputError
-from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
+from assay.eval.matrix import Launch, launch, resume
+from assay.eval.planning import MatrixRequest, unused_parts
 from assay.store.runs import Store
+from assay.tasks.case import Case
 
 if TYPE_CHECKING:
     from assay.eval.isolation import CaseLock, Settle
-    from assay.tasks.case import Case
+    from assay.eval.regrade import Regrade
 
 __all__ = ["add", "add_regrade", "isolation_notes", "run", "run_regrade"]
 
@@ -42,6 +44,8 @@ _EXAMPLES = """\
   assay run evals/
   assay run evals/ --harness replay --model fix --trials 3
   assay run evals/ --json > result.json
+  assay run env.py --model anthropic:claude-sonnet-5 --group 4
+  assay run rows.jsonl --env env.py --harness agent.py:solve
   assay run --resume latest"""
 _REGRADE = """\
   assay regrade latest
@@ -57,17 +61,32 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay run`` takes."""
     explain(parser, EXITS, _EXAMPLES)
     option = parser.add_argument
-    option("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
-    option("--case", action="append", default=[], metavar="ID", help="only this case")
-    for part in ("harness", "model"):
-        option(
-            f"--{part}",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help=f"only this {part}; one that no case lists replaces theirs",
-        )
-    option("--trials", type=positive, metavar="N", help="repeats of every cell")
+    option(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="case files, directories of cases, Python files of environments, or their rows",
+    )
+    option("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    option(
+        "--case", "--task", action="append", default=[], metavar="ID", help="only this case or task"
+    )
+    option(
+        "--harness",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this harness; one that no case lists replaces theirs; FILE.py:NAME is an agent "
+        "of your own",
+    )
+    option(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this model; one that no case lists replaces theirs",
+    )
+    option("--trials", "--group", type=positive, metavar="N", help="repeats of every cell")
     option(
         "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
     )
@@ -187,13 +206,14 @@ def run(given: Namespace) -> int:
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
     with exporting(given), Store.open(state_home()) as store:
-        ready = _launch(given, store, settling(workers=workers, locked=given.locked))
+        with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
+            ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         return _carry_out(ready, store, workers=workers, outputs=outputs)
 
 
 def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
     if given.resume is not None:
-        chosen = (given.paths, given.case, given.harness, given.model)
+        chosen = (given.paths, given.env, given.case, given.harness, given.model)
         if any(chosen) or given.trials is not None:
             raise InputError(
                 "--resume continues a run with its original options",
@@ -207,6 +227,7 @@ def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
         raise InputError("--regrade goes with --resume")
     request = MatrixRequest(
         paths=tuple(given.paths),
+        env=given.env,
         cases=tuple(given.case),
         harnesses=tuple(given.harness),
         models=tuple(given.model),
@@ -221,6 +242,11 @@ def _require_matrix(store: Store, reference: str) -> None:
     run = store.run(reference)
     if run.config.get("kind") == "matrix":
         return
+    if run.config.get("kind") == "job":
+        raise InputError(
+            f"run {run.id} was begun in Python, by task.run",
+            hint=f"it goes on there: await tasks.run(agent, store=..., resume={run.id!r})",
+        )
     others = (one.id for one in store.runs() if one.config.get("kind") == "matrix")
     newest = next(others, None)
     raise InputError(
@@ -249,7 +275,7 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
             work = ready.go(store, workers=workers, on_cell=shown.cell, on_begin=shown.begin)
-            asyncio.run(work)
+            asyncio.run(_and_close(work, ready))
     except KeyboardInterrupt:
         from assay.reports.figures import count
 
@@ -263,15 +289,26 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     return conclude(store, ready.run.id, outputs)
 
 
+async def _and_close(work: Coroutine[object, object, None], ready: Launch | Regrade) -> None:
+    try:
+        await work
+    finally:
+        await ready.close()
+
+
 def _note_unused(ready: Launch) -> None:
-    cases = {coordinate.case.id: coordinate.case for coordinate in ready.todo}
+    used: dict[str, set[str]] = {}
+    for coordinate in ready.todo:
+        used.setdefault(coordinate.task.slug, set()).add(coordinate.harness)
+    cases = {one.task.slug: one.task.work for one in ready.todo}
     for name, case in cases.items():
+        if not isinstance(case, Case):
+            continue
         tell_warnings(f"case {name!r}", file_warnings(case.graders))
-        harnesses = {one.harness for one in ready.todo if one.case.id == name}
-        if unused := unused_parts(case, harnesses, ready.harnesses[name]):
+        if unused := unused_parts(case, used[name], ready.harnesses[name]):
             said = ", ".join(unused)
             print(f"note: case {name!r}: none of these harnesses uses {said}", file=sys.stderr)
-    if echoed := {cell.model for cell in ready.todo if cell.harness == "echo"} - {"none"}:
+    if echoed := {cell.model for cell in ready.todo if cell.harness == "echo"} - {"none", ""}:
         from assay.models import family_of
 
         for model in sorted(filter(family_of, echoed)):
@@ -304,7 +341,8 @@ def run_regrade(given: Namespace) -> int:
     with Store.open(state_home()) as store:
         workers = worker_count(given.workers)
         settle = settling(workers=workers)
-        ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
+        with redirect_stdout(sys.stderr):
+            ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
         if ready.left_out:
             left_out = count(ready.left_out, "cell")
             print(f"note: {left_out} kept nothing to grade", file=sys.stderr)
@@ -315,7 +353,8 @@ def run_regrade(given: Namespace) -> int:
                 redirect_stdout(sys.stderr),
                 progress(page, len(ready.cells), note=cost_so_far) as shown,
             ):
-                asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
+                work = ready.go(store, workers=workers, on_cell=shown.cell)
+                asyncio.run(_and_close(work, ready))
         except KeyboardInterrupt:
             print(
                 "interrupted: what was graded is kept; assay regrade starts over", file=sys.stderr

@@ -146,6 +146,7 @@ class Environment:
                 start=self.start,
                 max_steps=max_steps,
                 mcp=self.mcp,
+                stop=self.stop,
                 workspace=workspace,
                 tools=self.tools,
             )

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 from assay.environment.session import TemplateSession
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json, json_safe, plain
-from assay.tasks.task import Session, Task, find_workshop
+from assay.tasks.task import Session, Task, Workshop, find_workshop
 from assay.types.typed import type_adapter
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Template(Generic[P]):
         start: Run once before the environment's first task begins.
         max_steps: Most actions that it takes; None for one that yields no observations.
         mcp: The environment's MCP servers, by name.
+        stop: Run when its environment's tasks are done.
         workspace: What declares the workspace of its sessions; None for none.
         tools: The environment's tools, by name.
     """
@@ -71,6 +72,7 @@ class Template(Generic[P]):
     start: Hook | None = None
     max_steps: int | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
+    stop: Hook | None = None
     workspace: SessionWorkspace | None = None
     tools: Mapping[str, FunctionTool] = field(default_factory=dict[str, "FunctionTool"])
 
@@ -183,10 +185,23 @@ class TemplateWork:
         return self.template.mcp
 
     @property
+    def file(self) -> str:
+        """The file that defines the template; empty where it is not known."""
+        try:
+            return inspect.getsourcefile(inspect.unwrap(self.template.function)) or ""
+        except TypeError:  # a callable of another kind
+            return ""
+
+    @property
     def network(self) -> bool:
         """Whether the agent's commands may use the network."""
         declared = self.template.workspace
         return declared is not None and declared.case.limits.network
+
+    async def stop(self) -> None:
+        """Run the environment's shutdown hooks, if it was started."""
+        if self.template.stop is not None:
+            await self.template.stop()
 
     def open(self, *, home: str | None = None) -> AbstractAsyncContextManager[Session]:
         """Begin the task: run the template up to its prompt.
@@ -195,10 +210,13 @@ class TemplateWork:
             home: The store's directory, to keep what the agent leaves in its workspace; by default
                 it goes with the session.
         """
-        return self._session(home)
+        return self.open_in(find_workshop(), home=home)
 
     @asynccontextmanager
-    async def _session(self, home: str | None) -> AsyncGenerator[Session]:
+    async def open_in(
+        self, workshop: Workshop, *, home: str | None = None
+    ) -> AsyncGenerator[Session]:
+        """Begin the task; its workspace, if it has one, is laid out by the workshop."""
         if self.template.start is not None:
             await self.template.start()
         session = TemplateSession(self.template, self.template.function(**self.arguments))
@@ -207,7 +225,6 @@ class TemplateWork:
                 await session.begin()
                 yield session
             else:
-                workshop = find_workshop()
                 async with workshop(declared.case, session, declared.cache, home) as hosted:
                     yield hosted
         finally:

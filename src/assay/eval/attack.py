@@ -10,15 +10,16 @@ from typing import Literal, TypeAlias
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
-from assay.eval.isolation import CaseLock
-from assay.eval.isolation_proof import decide
-from assay.eval.matrix import require_case_parts
+from assay.eval.isolation_proof import settle
+from assay.eval.planning import require_case_parts
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial
+from assay.eval.work import conditions_of, stop_environments
 from assay.scoring.json_safe import Json
 from assay.store.labels import HELD
 from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
+from assay.tasks.task import Task
 from assay.types.run import Run
 
 __all__ = ["AttackPlan", "Attempt", "CaseAttack", "Findings", "OnCell", "plan_attack"]
@@ -134,12 +135,12 @@ class AttackPlan:
     """An attack that is ready to go.
 
     Attributes:
-        cases: What is attacked.
+        tasks: What is attacked.
         cheats: What is played.
         max_reward: As for `Findings`.
     """
 
-    cases: Sequence[Case]
+    tasks: Sequence[Task]
     cheats: Sequence[Cheat]
     max_reward: float | None = None
 
@@ -161,43 +162,53 @@ class AttackPlan:
             on_begin: Called with each trial's key as it begins.
         """
         async with arena(cache=cache, workers=workers) as place:
-            settled = await decide([CaseLock(case, cache) for case in self.cases], place)
-            sieges = [await _Siege.lay(case, place, self.cheats) for case in settled]
-            trials = [trial for siege in sieges for trial in siege.trials()]
-            # Families of cheats differ in how long they take: mixed, the first stand for the rest.
-            random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
-            on_cell = begin(len(trials))
-            by_case = {siege.case.id: siege for siege in sieges}
+            try:
+                return await self._attack(place, begin, on_begin)
+            finally:
+                await stop_environments(self.tasks)
 
-            def done(trial: Trial, run: Run) -> None:
-                by_case[trial.case.id].runs[trial.name] = run
-                row = record_trial(trial, run)
-                on_cell(row if row.passed is None else replace(row, passed=not row.passed))
+    async def _attack(
+        self, place: Arena, begin: Begin, on_begin: Callable[[CellKey], None]
+    ) -> Findings:
+        settled = await settle(self.tasks, place)
+        sieges = [await _Siege.lay(task, place, self.cheats) for task in settled]
+        trials = [trial for siege in sieges for trial in siege.trials()]
+        # Families of cheats differ in how long they take: mixed, the first stand for the rest.
+        random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
+        on_cell = begin(len(trials))
+        by_case = {siege.task.slug: siege for siege in sieges}
 
-            await place.run(trials, done, on_begin)
-            return Findings(tuple(siege.outcome() for siege in sieges), self.max_reward)
+        def done(trial: Trial, run: Run) -> None:
+            by_case[trial.task.slug].runs[trial.name] = run
+            row = record_trial(trial, run)
+            on_cell(row if row.passed is None else replace(row, passed=not row.passed))
+
+        await place.run(trials, done, on_begin)
+        return Findings(tuple(siege.outcome() for siege in sieges), self.max_reward)
 
 
 def plan_attack(
-    cases: Sequence[Case], cheats: Sequence[Cheat], *, max_reward: float | None = None
+    tasks: Sequence[Task], cheats: Sequence[Cheat], *, max_reward: float | None = None
 ) -> AttackPlan:
-    """Check that the cases can be run.
+    """Check that the tasks can be run.
 
     Raises:
         InputError: For one that cannot, or a largest reward outside of [0, 1].
     """
     if max_reward is not None and not 0.0 <= max_reward <= 1.0:
         raise InputError(f"the largest reward must be in [0, 1], got {max_reward}")
-    for case in cases:
-        require_case_parts(case)
-    return AttackPlan(cases, cheats, max_reward)
+    for task in tasks:
+        if isinstance(task.work, Case):
+            require_case_parts(task.work)
+    return AttackPlan(tasks, cheats, max_reward)
 
 
 class _Siege:
-    """One case, the cheats that apply to it, and what came of them."""
+    """One task, the cheats that apply to it, and what came of them."""
 
-    def __init__(self, case: Case, scene: Scene | None, cheats: Sequence[Cheat]) -> None:
-        self.case = case
+    def __init__(self, task: Task, scene: Scene | None, cheats: Sequence[Cheat]) -> None:
+        self.task = task
+        self.case = conditions_of(task)
         self.trouble = ""
         self.skipped = False
         self.runs: dict[str, Run] = {}
@@ -208,11 +219,11 @@ class _Siege:
                 self._played.append((cheat, deeds))
 
     @classmethod
-    async def lay(cls, case: Case, place: Arena, cheats: Sequence[Cheat]) -> _Siege:
+    async def lay(cls, task: Task, place: Arena, cheats: Sequence[Cheat]) -> _Siege:
         try:
-            return cls(case, await place.scene(case), cheats)
+            return cls(task, await place.scene(task), cheats)
         except AssayError as error:  # the case cannot begin: reported with it, not instead of it
-            siege = cls(case, None, ())
+            siege = cls(task, None, ())
             siege.trouble = str(error)
             siege.skipped = isinstance(error, SkippedError)
             return siege
@@ -220,9 +231,9 @@ class _Siege:
     def trials(self) -> Iterator[Trial]:
         if self.trouble:
             return
-        yield Trial(case=self.case, name=_FLOOR, agent=ScriptedAgent(deeds=Deeds()))
+        yield Trial(task=self.task, name=_FLOOR, agent=ScriptedAgent(deeds=Deeds()))
         for cheat, deeds in self._played:
-            yield Trial(case=self.case, name=cheat.id, agent=ScriptedAgent(deeds=deeds))
+            yield Trial(task=self.task, name=cheat.id, agent=ScriptedAgent(deeds=deeds))
 
     def outcome(self) -> CaseAttack:
         """What all of it comes to."""

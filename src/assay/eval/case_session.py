@@ -94,22 +94,28 @@ async def case_session(
         home = home or str(scratch / "store")
         cache = cache or str(scratch / "cache")
         case = await _with_fixtures(await _settled(case, cache), scratch, cache)
-        directory = scratch / "workspace"
+        workspace = await _laid_out(case, scratch / "workspace", cache)
         source: KeptSource | None = None
-        is_empty = case.source is case.environment is case.setup is case.image is None
-        if is_empty:
-            directory.mkdir()
-            workspace = Workspace(path=str(directory))
-        else:
-            from assay.eval.provision import lay_out
-
-            workspace = await lay_out(case, directory, cache)
         if guest is not None:
             await guest.begin(workspace)
-        if guest is not None or not is_empty:
+        if guest is not None or not _is_empty(case):
             source = await asyncio.to_thread(keep_source, home, workspace.path)
         await require_programs(case.graders, workspace, case=case.id)
         yield CaseSession(case, workspace, home, source, guest=guest)
+
+
+def _is_empty(case: Case) -> bool:
+    return case.source is case.environment is case.setup is case.image is None
+
+
+async def _laid_out(case: Case, directory: Path, cache: str) -> Workspace:
+    """The workspace that an agent finds."""
+    if _is_empty(case):
+        directory.mkdir()
+        return Workspace(path=str(directory))
+    from assay.eval.provision import lay_out
+
+    return await lay_out(case, directory, cache)
 
 
 def guest_session(
@@ -121,9 +127,17 @@ def guest_session(
 
 @asynccontextmanager
 async def kept_session(
-    case: Case, kept: Kept, *, cache: str, home: str, keep: Keep | None = None
+    case: Case,
+    kept: Kept,
+    *,
+    cache: str,
+    home: str,
+    keep: Keep | None = None,
+    guest: Guest | None = None,
 ) -> AsyncGenerator[Session]:
     """A case whose workspace is what was kept of one: to be graded, not to be worked in.
+
+    A guest begins in a workspace as an agent would find it, and grades what was kept.
 
     Raises:
         StoreError: If something that was kept is missing or damaged.
@@ -138,6 +152,8 @@ async def kept_session(
             from assay.eval.images import pinned
 
             case = await asyncio.to_thread(pinned, case, cache, kept.image)
+        if guest is not None:
+            await guest.begin(await _laid_out(case, scratch / "begun", cache))
         workspace = Workspace(path=str(scratch / "workspace"))
         if case.environment is not None or case.image is not None:
             laid_out = str(scratch / "laid-out")
@@ -152,7 +168,9 @@ async def kept_session(
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
         await require_programs(case.graders, workspace, case=case.id, given=entries)
         source = KeptSource(kept.source, entries, {})
-        yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
+        yield CaseSession(
+            case, workspace, home, source, snapshot=kept.snapshot, keep=keep, guest=guest
+        )
 
 
 def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location, nearest
 from assay.tasks.case import Case
-from assay.tasks.task import Agent
+from assay.tasks.task import Agent, Task, solution_of
 
 if TYPE_CHECKING:
     from assay.gateway import Gateway
@@ -29,6 +29,7 @@ __all__ = [
     "require_harnesses",
     "require_model",
     "require_recordings",
+    "require_turns",
     "usable_harnesses",
 ]
 
@@ -38,7 +39,7 @@ BUILT_IN = ("agent", "echo", "replay")
 FAKE = "fake"
 """A model that needs no key and no network: see `fake_models`."""
 
-_NOTHING = "I am a fake model, and this case has no reference recording that I could play."
+_NOTHING = "I am a fake model, and there is no reference recording or solution that I could give."
 
 
 def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
@@ -135,7 +136,9 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
                 f"case {case.id!r}: unknown harness {name!r}",
                 # One that was asked for on the command line stands in no file.
                 location=Location(file=case.file) if name in own else None,
-                hint=f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
+                hint=f"an agent of it is {name}:NAME"
+                if name.endswith(".py")
+                else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
                 "declare others in harnesses.yaml",
             )
         for mount in declared[name].mounts if name in declared else ():
@@ -157,6 +160,23 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
         _check_policy(policy.model, case)
     if "agent" in names - declared.keys() and case.artifacts.mcp is not None:
         _check_servers(case.resolve(case.artifacts.mcp), case)
+
+
+def require_turns(case: Case, names: Collection[str], agents: Mapping[str, Agent]) -> None:
+    """Refuse Python agents for a case that goes on after its prompt, unless they can.
+
+    Raises:
+        InputError: Naming the case and the agent.
+    """
+    if not case.task.turns and case.task.user is None:
+        return
+    for name in sorted(names):
+        if not hasattr(agents[name], "for_task"):
+            said = "turns" if case.task.turns else "a user"
+            raise InputError(
+                f"case {case.id!r} has {said}, and the agent {name!r} is told its prompt alone",
+                hint="take the harness agent",
+            )
 
 
 def _check_policy(model: str, case: Case) -> None:
@@ -221,8 +241,10 @@ def require_recordings(case: Case, declared: Mapping[str, HarnessSpec]) -> None:
             )
 
 
-def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Agent:
-    """The agent that a harness name means for a case."""
+def agent_for(
+    name: str, case: Case, declared: Mapping[str, HarnessSpec], task: Task | None = None
+) -> Agent:
+    """The agent that a harness name means for a case, or for a task under its conditions."""
     timeout = case.limits.agent_timeout_s
     if name in declared:
         from assay.agents.command import CommandAgent
@@ -241,7 +263,7 @@ def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Age
     if name == "agent":
         from assay.agents.model import ModelAgent
 
-        return ModelAgent().for_case(case)
+        return ModelAgent().for_case(case) if task is None else ModelAgent().for_task(task)
     if name == "replay":
         from assay.agents.replay import ReplayAgent
 
@@ -269,13 +291,14 @@ def require_model(model: str, case: Case) -> None:
 
 
 @contextmanager
-def fake_models(cases: Iterable[Case]) -> Generator[Mapping[str, str]]:
-    """A fake model for each case, by id, which does what the case's reference recording does.
+def fake_models(tasks: Iterable[Task]) -> Generator[Mapping[str, str]]:
+    """A fake model for each task, by slug, which does what a case's reference recording does.
 
     It shows how a case runs with a model, without one: whatever the agent, the files of the
-    recording are written and its script is run through the agent's own shell.
+    recording are written and its script is run through the agent's own shell. For other tasks it
+    gives the solution that their metadata has.
     """
-    listed = list(cases)
+    listed = list(tasks)
     if not listed:
         yield {}
         return
@@ -285,35 +308,28 @@ def fake_models(cases: Iterable[Case]) -> Generator[Mapping[str, str]]:
 
     with ExitStack() as stack:
         found: dict[str, str] = {}
-        for case in listed:
-            name = reference_of(case)
-            recordings = recordings_of(str(Path(case.root, "recordings")))
-            move = through_recording(recordings[name]) if name else through_shell(done=_NOTHING)
-            found[case.id] = stack.enter_context(FakeModel(move, model=FAKE)).model
+        for task in listed:
+            case = task.work
+            name = reference_of(case) if isinstance(case, Case) else None
+            if isinstance(case, Case) and name:
+                move = through_recording(recordings_of(str(Path(case.root, "recordings")))[name])
+            else:
+                move = through_shell(done=solution_of(task) or _NOTHING)
+            found[task.slug] = stack.enter_context(FakeModel(move, model=FAKE)).model
         yield found
 
 
 def gateway_for(
-    name: str,
-    model: str,
-    case: Case,
-    declared: Mapping[str, HarnessSpec],
-    *,
-    journal: str = "",
-    journal_of: str = "",
-) -> Callable[[], Gateway] | None:
-    """What makes the gateway of a cell; None for a harness that asks no model through one.
+    model: str, case: Case, *, journal: str = "", journal_of: str = ""
+) -> Callable[[], Gateway]:
+    """What makes the gateway of a cell.
 
     Args:
-        name: The harness.
         model: The model that is to be asked.
         case: The case, whose limits apply.
-        declared: The harnesses that were declared for it.
         journal: File that keeps what passes.
         journal_of: What it says that it is of.
     """
-    if not asks_through_gateway(name, declared):
-        return None
 
     def make() -> Gateway:
         from assay.gateway import Allowance, Gateway

@@ -17,13 +17,15 @@ from typing import TypeAlias, cast
 from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Why
 from assay.eval.trials import Arena, Trial
+from assay.eval.work import with_cases
 from assay.graders.testing.outcomes import Mode
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case
+from assay.tasks.task import Task, case_task
 from assay.types.run import Run
 
-__all__ = ["decide"]
+__all__ = ["decide", "settle"]
 
 _MOST_TRIES = 5
 _MOST_TESTS = 10
@@ -62,6 +64,12 @@ async def decide(
         return case
 
     return list(await asyncio.gather(*map(one, locks)))
+
+
+async def settle(tasks: Sequence[Task], place: Arena, *, again: bool = False) -> list[Task]:
+    """The tasks with how the tests of cases are isolated resolved; see `decide`."""
+    locks = [CaseLock(task.work, place.cache) for task in tasks if isinstance(task.work, Case)]
+    return with_cases(tasks, await decide(locks, place, again=again))
 
 
 @dataclass(slots=True)
@@ -119,7 +127,7 @@ class _Proof:
         )
         directory = str(Path(case.root, "recordings"))
         trial = Trial(
-            case=replace(case, graders=graders),
+            task=case_task(replace(case, graders=graders)),
             name="isolation",
             agent=ReplayAgent(directory=directory, timeout_s=case.limits.agent_timeout_s),
             model=self.lock.reference,

@@ -1,26 +1,22 @@
-"""A matrix run: every case with every harness, model and trial; resumable at any point."""
+"""A matrix run: every task with every harness, model and trial; resumable at any point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import Keep, Kept, case_session, has_tests, kept_session
+from assay.errors import InputError
+from assay.eval.case_session import Keep, Kept, has_tests, kept_session
 from assay.eval.harnesses import (
     FAKE,
     agent_for,
-    asks_through_gateway,
-    declared_harnesses,
     fake_models,
     gateway_for,
     harnesses_in_images,
-    require_harnesses,
     require_model,
-    usable_harnesses,
 )
 from assay.eval.journals import (
     forget_journal,
@@ -29,18 +25,28 @@ from assay.eval.journals import (
     label_of,
     salvage,
 )
+from assay.eval.planning import Coordinate, MatrixRequest, plan_cells
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import WATCH, Cell
-from assay.eval.runner import run_cells
+from assay.eval.runner import fitted, run_cells, verifier_of
+from assay.eval.work import (
+    begun_again,
+    is_python_agent,
+    load_agent,
+    load_tasks,
+    open_work,
+    stop_environments,
+    version_of,
+    with_cases,
+)
 from assay.frozen import frozen
-from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
-from assay.tasks.blocks import NO_MATRIX, HarnessSpec
-from assay.tasks.case import Case, load_cases
-from assay.tasks.task import Agent, RunOptions, Session, case_task
+from assay.tasks.blocks import HarnessSpec
+from assay.tasks.case import Case
+from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
@@ -48,61 +54,19 @@ if TYPE_CHECKING:
     from assay.eval.isolation import Settle
 
 __all__ = [
-    "Coordinate",
     "Launch",
-    "MatrixRequest",
-    "cases_of",
     "give_back",
     "kept_of",
     "launch",
+    "left_of",
     "options_of",
     "regraded_cell",
-    "require_case_parts",
+    "require_own",
     "resume",
-    "unused_parts",
+    "tasks_of",
 ]
 
 OnCell = Callable[[CellRecord], None]
-
-
-@frozen(kw_only=True)
-class MatrixRequest:
-    """What to run; kept with the run, so that it can be resumed.
-
-    Attributes:
-        paths: Case files, or directories of cases.
-        cases: Ids to run; all by default.
-        harnesses: Harnesses to run instead of those that the cases list.
-        models: Models to run instead of those that the cases list.
-        trials: Repeats, instead of what the cases say.
-        label: The user's own name for the run.
-    """
-
-    paths: tuple[str, ...]
-    cases: tuple[str, ...] = ()
-    harnesses: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    trials: int | None = None
-    label: str = ""
-
-    def __post_init__(self) -> None:
-        if self.trials is not None and self.trials < 1:
-            raise InputError(f"trials must be at least 1, got {self.trials}")
-
-
-@frozen
-class Coordinate:
-    """One cell of the matrix."""
-
-    case: Case
-    harness: str
-    model: str
-    trial: int
-
-    @property
-    def key(self) -> tuple[str, str, str, int]:
-        """The cell's key in the store."""
-        return (self.case.id, self.harness, self.model, self.trial)
 
 
 @frozen
@@ -114,8 +78,10 @@ class Launch:
         total: Cells in all.
         todo: Cells that are still to be run.
         regrade: Finished cells whose case changed and that are to be graded again.
-        digests: Case id to the digest of the case as it is now.
-        harnesses: Case id to the harnesses that were declared for it.
+        digests: Id of a case or slug of a task to the digest of what it is now.
+        harnesses: The same to the harnesses that were declared for it.
+        agents: Agents of Python files by what the harness is called.
+        options: Limits of every cell; those of its case, or of any case, by default.
     """
 
     run: RunRecord
@@ -124,43 +90,54 @@ class Launch:
     regrade: Sequence[Coordinate]
     digests: Mapping[str, str]
     harnesses: Mapping[str, Mapping[str, HarnessSpec]]
+    agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
+    options: RunOptions | None = None
 
     async def go(
         self,
         store: Store,
         *,
         workers: int,
-        on_cell: OnCell,
+        on_cell: OnCell = lambda _: None,
         on_begin: Callable[[CellKey], None] = lambda _: None,
+        on_run: Callable[[Run], None] = lambda _: None,
     ) -> None:
         """Run and grade what is to be done; each cell is stored as soon as it is finished."""
         planned = [*self.regrade, *self.todo]
 
         def done(number: int, run: Run) -> None:
-            case = planned[number].case
+            coordinate = planned[number]
+            task, case = coordinate.task, coordinate.conditions
             record = record_of(
                 run,
                 run_id=self.run.id,
-                case=case.id,
+                case=task.slug,
                 threshold=case.expect.pass_threshold,
                 min_assurance=case.expect.min_assurance,
                 min_coverage=case.expect.min_coverage,
-                digest=graded_by(self.digests[case.id]),
+                digest=graded_by(self.digests[task.slug]),
                 file=case.file,
             )
+            # An agent that says which model it asked is still the cell that it was begun as.
+            record = replace(record, model=coordinate.model)
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
             if (watch := WATCH.get()) is not None and number >= len(self.regrade):
                 watch.end(run, record)
+            on_run(run)
             on_cell(record)
 
-        asking = _asking(self.todo, self.harnesses)
-        faked = {one.case.id: one.case for one in asking if one.model == FAKE}
+        asking = [one for one in self.todo if one.asks]
+        faked = {one.task.slug: one.task for one in asking if one.model == FAKE}
         with at_work(store.home), fake_models(faked.values()) as fakes:
             cells = self._cells(store, on_begin, fakes)
             await run_cells(cells, done, max_concurrent=workers)
         forget_journals(store.home, self.run.id)
         store.finish_run(self.run.id)
+
+    async def close(self) -> None:
+        """Stop what the environments of its tasks started."""
+        await stop_environments(one.task for one in (*self.regrade, *self.todo))
 
     def _cells(
         self, store: Store, on_begin: Callable[[CellKey], None], fakes: Mapping[str, str]
@@ -170,23 +147,28 @@ class Launch:
             on_begin(coordinate.key)
             yield regraded_cell(coordinate, self.run.id, store)
         for coordinate in self.todo:
-            case = coordinate.case
+            task, conditions = coordinate.task, coordinate.conditions
             on_begin(coordinate.key)
-            declared = self.harnesses[case.id]
-            agent = agent_for(coordinate.harness, case, declared)
-            session = case_session(case, cache=cache, home=store.home)
-            cell = _cell(coordinate, self.run.id, session, agent)
-            journal = journal_of(store.home, self.run.id, coordinate.key)
-            model = fakes[case.id] if coordinate.model == FAKE and fakes else coordinate.model
-            gateway = gateway_for(
-                coordinate.harness,
-                model,
-                case,
-                declared,
-                journal=journal,
-                journal_of=label_of(coordinate.key),
-            )
-            yield replace(cell, gateway=gateway)
+            session = open_work(task, cache=cache, home=store.home)
+            cell = _cell(coordinate, self.run.id, session, self._agent(coordinate, conditions))
+            if self.options is not None:
+                cell = replace(cell, options=self.options)
+            if coordinate.asks:
+                faked = coordinate.model == FAKE
+                gateway = gateway_for(
+                    fakes[task.slug] if faked else coordinate.model,
+                    conditions,
+                    journal=journal_of(store.home, self.run.id, coordinate.key),
+                    journal_of=label_of(coordinate.key),
+                )
+                cell = replace(cell, gateway=gateway)
+            yield cell
+
+    def _agent(self, coordinate: Coordinate, conditions: Case) -> Agent:
+        task, name = coordinate.task, coordinate.harness
+        if name in self.agents:
+            return fitted(self.agents[name], task)
+        return agent_for(name, conditions, self.harnesses[task.slug], task)
 
 
 def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -> Launch:
@@ -197,11 +179,14 @@ def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -
     Raises:
         InputError: For whatever is wrong with the cases or the request.
     """
-    plan, harnesses, digests = _settled(request, store, settle, {})
-    _require_models(plan, harnesses)
+    planned = _settled(request, store, settle, {})
+    _require_models(planned.cells, request)
+    total = len(planned.cells)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
-    run = start_run(store, config=config, digests=digests, planned=len(plan), label=request.label)
-    return Launch(run, len(plan), plan, (), digests, harnesses)
+    run = start_run(
+        store, config=config, digests=planned.digests, planned=total, label=request.label
+    )
+    return planned.launch(run, planned.cells)
 
 
 def resume(
@@ -215,51 +200,79 @@ def resume(
     """
     run = store.run(ref)
     request = _request_of(run)
+    if _runs_python(request):
+        require_own(run)
     # Of a tag that has moved since, the cells to come take what those before had.
     # Those that ended early, or with assay, may know none.
     images = ((cell.case, cell.notes.get("image")) for cell in store.cells(run.id))
     had = {case: str(image) for case, image in images if image}
-    plan, harnesses, digests = _settled(request, store, settle, {} if regrade else had)
-    salvage(store, run.id)
-    finished = store.finished(run.id)
-    graded = {cell.key: cell.digest for cell in store.cells(run.id)}
-    current = {name: graded_by(digest) for name, digest in digests.items()}
-    redo = [c for c in plan if c.key in finished and graded[c.key] != current[c.case.id]]
+    planned = _settled(request, store, settle, {} if regrade else had)
+    todo, redo = left_of(run, store, planned.cells, planned.digests)
     if redo and not regrade:
-        changed = dict.fromkeys(c.case.id for c in redo)
+        changed = dict.fromkeys(one.task.slug for one in redo)
         raise InputError(
             f"cases changed, or assay did, since cells of run {run.id} were graded: "
             f"{', '.join(changed)}",
             hint="--regrade grades what was kept by the new case; or start a new run",
         )
-    todo = [c for c in plan if c.key not in finished]
-    _require_models(todo, harnesses)
-    return Launch(run, len(plan), todo, redo, digests, harnesses)
+    _require_models(todo, request)
+    return planned.launch(run, todo, redo)
 
 
-def _asking(
-    cells: Iterable[Coordinate], harnesses: Mapping[str, Mapping[str, HarnessSpec]]
-) -> Iterator[Coordinate]:
-    """The cells whose agents ask a model through a gateway."""
-    return (one for one in cells if asks_through_gateway(one.harness, harnesses[one.case.id]))
+def left_of(
+    run: RunRecord, store: Store, cells: Sequence[Coordinate], digests: Mapping[str, str]
+) -> tuple[list[Coordinate], list[Coordinate]]:
+    """The cells of a run that are still to be run; and those that another version graded."""
+    salvage(store, run.id)
+    finished = store.finished(run.id)
+    graded = {cell.key: cell.digest for cell in store.cells(run.id)}
+    current = {name: graded_by(digest) for name, digest in digests.items()}
+    redo = [c for c in cells if c.key in finished and graded[c.key] != current[c.task.slug]]
+    return [c for c in cells if c.key not in finished], redo
 
 
-def _require_models(
-    cells: Iterable[Coordinate], harnesses: Mapping[str, Mapping[str, HarnessSpec]]
-) -> None:
-    """Refuse models that cannot be asked, before anything is run."""
-    for one in {one.model: one for one in _asking(cells, harnesses)}.values():
-        require_model(one.model, one.case)
+def _require_models(cells: Iterable[Coordinate], request: MatrixRequest) -> None:
+    """Refuse models that cannot be asked, before anything is run.
+
+    An agent of a Python file may ask none, whatever a case lists; not where one was named for it.
+    """
+    asking = {
+        one.model: one
+        for one in cells
+        if one.asks and (one.model in request.models or not is_python_agent(one.harness))
+    }
+    for one in asking.values():
+        require_model(one.model, one.conditions)
 
 
-def cases_of(run: RunRecord) -> list[Case]:
-    """The cases of a stored run, as they are now.
+def tasks_of(run: RunRecord) -> list[Task]:
+    """The tasks of a stored run, as they are now.
 
     Raises:
-        InputError: If it is not a matrix run, or its cases are gone or malformed.
+        InputError: If it is not a matrix run, or its tasks are gone or malformed.
     """
     request = _request_of(run)
-    return _select(load_cases(list(request.paths)), request.cases)
+    if _runs_python(request):
+        require_own(run)
+    return load_tasks(request.paths, env=request.env, only=request.cases)
+
+
+def require_own(run: RunRecord) -> None:
+    """Refuse to run the Python files that a run names which somebody else wrote.
+
+    Raises:
+        InputError: If the run was imported.
+    """
+    if run.config.get("imported") is True:
+        raise InputError(
+            f"run {run.id} was imported, and its tasks are of Python files, which it could choose",
+            hint="run the environment's own file: assay run env.py",
+        )
+
+
+def _runs_python(request: MatrixRequest) -> bool:
+    named = (*request.paths, request.env, *filter(is_python_agent, request.harnesses))
+    return any(name.rpartition(":")[0].endswith(".py") or name.endswith(".py") for name in named)
 
 
 def _request_of(run: RunRecord) -> MatrixRequest:
@@ -269,77 +282,44 @@ def _request_of(run: RunRecord) -> MatrixRequest:
     return from_json(MatrixRequest, saved)
 
 
-def require_case_parts(case: Case) -> None:
-    """Refuse graders that need what the case does not have.
+@frozen
+class _Planned:
+    """Every cell, in order, its case's modes resolved; digests and harnesses as in `Launch`."""
 
-    Raises:
-        InputError: Naming case, grader and part.
-    """
-    available = {"answer", "question", "workspace", "trace", "metadata"}
-    if case.expected is not None:
-        available.add("expected")
-    try:
-        require_parts(case.graders, available)
-    except InputError as error:
-        where = Location(file=case.file)
-        raise InputError(error.message, location=where, hint=error.hint) from error
-    if case.container is not None and case.environment is not None:
-        both = case.environment.container is not None
-        if both or case.environment.kind != "command":
-            kind = "container" if both else f"kind {case.environment.kind}"
-            raise InputError(
-                f"case {case.id!r} has a container, and an environment with {kind} beside it",
-                location=Location(file=case.file),
-                hint="the image brings what is installed: container: {setup: [...]}",
-            )
+    cells: list[Coordinate]
+    digests: dict[str, str]
+    harnesses: dict[str, Mapping[str, HarnessSpec]]
+    agents: Mapping[str, Agent]
 
-
-def unused_parts(
-    case: Case, harnesses: Collection[str], declared: Mapping[str, HarnessSpec]
-) -> list[str]:
-    """What a case says that none of its harnesses acts on; for a note before the run."""
-    is_agent = "agent" in harnesses
-    specs = [declared[name] for name in harnesses if name in declared]
-    asks = any(spec.acp for spec in specs)
-    traces = is_agent or asks or any(spec.gateway or spec.trace for spec in specs)
-    artifacts = replace(case.artifacts, mcp=None) if is_agent else case.artifacts
-    observe = case.observe
-    said = {
-        # A command that does not go on was refused.
-        "task.turns": bool(case.task.turns) and not (is_agent or specs),
-        "task.user": case.task.user is not None and not is_agent,
-        "artifacts": artifacts != type(case.artifacts)(),
-        "observe.tracing": observe is not None and observe.tracing and not traces,
-        "observe.interaction": observe is not None and bool(observe.interaction) and not asks,
-    }
-    return [name for name, there in said.items() if there]
-
-
-def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
-    known = [case.id for case in cases]
-    for wanted in ids:
-        if wanted not in known:
-            raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
-    return [case for case in cases if not ids or case.id in ids]
+    def launch(
+        self, run: RunRecord, todo: Sequence[Coordinate], redo: Sequence[Coordinate] = ()
+    ) -> Launch:
+        """What is left of it, ready to go."""
+        total = len(self.cells)
+        return Launch(run, total, todo, redo, self.digests, self.harnesses, self.agents)
 
 
 def _settled(
     request: MatrixRequest, store: Store, settle: Settle | None, images: Mapping[str, str]
-) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]], dict[str, str]]:
-    """Every cell, in order, with its case's modes resolved; harnesses and digests by case."""
-    cases = _select(load_cases(list(request.paths)), request.cases)
-    plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
+) -> _Planned:
+    tasks = load_tasks(request.paths, env=request.env, only=request.cases)
+    agents = {name: load_agent(name) for name in request.harnesses if is_python_agent(name)}
+    # Whatever is wrong is told before anything is played.
+    plan, harnesses = plan_cells(tasks, request, agents)
+    cases = [task.work for task in tasks if isinstance(task.work, Case)]
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
     harnesses = harnesses_in_images(cases, harnesses, str(Path(store.home, "cache")))
-    resolved = {case.id: case for case in cases}
-    digests = {case.id: case.digest for case in cases}
+    tasks = with_cases(tasks, cases)
     if tested := [case for case in cases if has_tests(case)]:
-        from assay.eval.isolation import CaseLock, oracle_digest, settle_by_locks
+        from assay.eval.isolation import CaseLock, settle_by_locks
 
         cache = str(Path(store.home, "cache"))
-        for case in (settle or settle_by_locks)([CaseLock(case, cache) for case in tested]):
-            resolved[case.id], digests[case.id] = case, oracle_digest(case)
-    return [replace(one, case=resolved[one.case.id]) for one in plan], harnesses, digests
+        settled = (settle or settle_by_locks)([CaseLock(case, cache) for case in tested])
+        tasks = with_cases(tasks, settled)
+    resolved = {task.slug: task for task in tasks}
+    digests = {task.slug: version_of(task) for task in tasks}
+    cells = [replace(one, task=resolved[one.task.slug]) for one in plan]
+    return _Planned(cells, digests, harnesses, agents)
 
 
 def _with_image(case: Case, store: Store, digest: str) -> Case:
@@ -350,63 +330,20 @@ def _with_image(case: Case, store: Store, digest: str) -> Case:
     return pinned(case, str(Path(store.home, "cache")), digest)
 
 
-def _plan(
-    cases: Sequence[Case], request: MatrixRequest
-) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
-    """Every cell, in order, and the harnesses that each case can use."""
-    plan: list[Coordinate] = []
-    declared = {case.id: declared_harnesses(case) for case in cases}
-    for case in cases:
-        require_case_parts(case)
-        if case.matrix == NO_MATRIX and not request.models:
-            raise InputError(
-                f"case {case.id!r} has no matrix, so nothing says who does its work",
-                location=Location(file=case.file),
-                hint="name a model: --model anthropic:NAME; or give the case a matrix",
-            )
-        own = [(c.harness, c.model, c.trial) for c in case.cells()]
-        cells = _narrow(own, request)
-        names = {harness for harness, _, _ in cells}
-        declared[case.id] = usable_harnesses(case, names, declared[case.id])
-        require_harnesses(case, names, declared[case.id])
-        plan += [Coordinate(case, harness, model, trial) for harness, model, trial in cells]
-    return plan, declared
-
-
-def _narrow(
-    own: Sequence[tuple[str, str, int]], request: MatrixRequest
-) -> list[tuple[str, str, int]]:
-    """Apply the request to a case's own matrix.
-
-    Harnesses and models that the case lists are selected; where it lists none of those asked for,
-    they are used instead.
-    """
-    pairs = list(dict.fromkeys((harness, model) for harness, model, _ in own))
-    if request.harnesses:
-        kept = [pair for pair in pairs if pair[0] in request.harnesses]
-        models = dict.fromkeys(model for _, model in pairs)
-        pairs = kept or [(harness, model) for harness in request.harnesses for model in models]
-    if request.models:
-        kept = [pair for pair in pairs if pair[1] in request.models]
-        harnesses = dict.fromkeys(harness for harness, _ in pairs)
-        pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
-    trials = request.trials or max(trial for _, _, trial in own)
-    return [(h, m, trial) for h, m in pairs for trial in range(1, trials + 1)]
-
-
 def _cell(
     coordinate: Coordinate, run_id: str, session: AbstractAsyncContextManager[Session], agent: Agent
 ) -> Cell:
     return Cell(
-        task=case_task(coordinate.case),
+        task=coordinate.task,
         agent=agent,
         session=session,
-        options=options_of(coordinate.case),
+        verifier=verifier_of(coordinate.task),
+        options=options_of(coordinate.conditions),
         harness=coordinate.harness,
         model=coordinate.model,
         trial=coordinate.trial,
         job_id=run_id,
-        group_id=f"{run_id}/{coordinate.case.id}/{coordinate.harness}/{coordinate.model}",
+        group_id="/".join((run_id, *coordinate.key[:3])),
     )
 
 
@@ -438,9 +375,11 @@ def regraded_cell(
 ) -> Cell:
     """A cell that grades what was kept: no agent runs."""
     before = Run.from_dict(store.detail(run_id, coordinate.key))
-    cache = str(Path(store.home, "cache"))
-    session = kept_session(
-        coordinate.case, kept_of(before), cache=cache, home=store.home, keep=keep
+    kept, case, cache = kept_of(before), coordinate.task.work, str(Path(store.home, "cache"))
+    session = (
+        kept_session(case, kept, cache=cache, home=store.home, keep=keep)
+        if isinstance(case, Case)
+        else begun_again(coordinate.task, before, kept, cache=cache, home=store.home)
     )
     cell = _cell(coordinate, run_id, session, give_back(before))
     return replace(cell, is_live=False)

@@ -110,7 +110,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
             verdict="failed",
             reward=reward,
             said=f"right work gets {reward:.2f} instead of 1.00; {why}",
-            fix="correct the recording if it is wrong, else the grader that marks it down",
+            fix="correct the reference if it is wrong, else the grader that marks it down",
         )
     if not reaches(word := run.grade.result.assurance, least):
         return Check(
@@ -167,7 +167,10 @@ def repeats_check(name: str, runs: Sequence[Run]) -> Check:
     if any(run.grade.is_error or run.reward is None for run in runs):
         broken = next(run for run in runs if run.grade.is_error or run.reward is None)
         return _not_graded(title, broken) or Check(name=title, verdict="error")
-    readings = [dict(_reading(run.grade.subscores)) for run in runs]
+    readings = [
+        dict(_reading(run.grade.subscores)) or {"the reward": ("graded", run.reward, ())}
+        for run in runs
+    ]
     names = dict.fromkeys(name for reading in readings for name in reading)
     unlike = [name for name in names if len({str(r.get(name)) for r in readings}) > 1]
     if not unlike:

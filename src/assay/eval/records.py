@@ -13,7 +13,14 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, reaches
 from assay.store.labels import HELD
-from assay.store.records import MIN_COVERAGE, NOT_GRADED, CellRecord, CellStatus, RunRecord
+from assay.store.records import (
+    MIN_COVERAGE,
+    NOT_GRADED,
+    UNCLAMPED,
+    CellRecord,
+    CellStatus,
+    RunRecord,
+)
 from assay.store.runs import Store, new_run_id
 from assay.types.codec import to_json
 from assay.types.run import Run
@@ -67,7 +74,8 @@ def record_of(
 ) -> CellRecord:
     """The narrow row of a run.
 
-    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding, its assurance
+    A template may give any number; a cell has what of it lies in [0, 1], and notes the other.
+    It passes if its reward reaches the threshold, give or take 1e-9 of rounding, its assurance
     is at least the one that is needed, and as much of the weight was graded as is needed.
     """
     status: CellStatus = "graded"
@@ -75,13 +83,16 @@ def record_of(
         status = "error"
     elif run.reward is None:
         status = "skipped"
-    reward = run.reward if status == "graded" else None
+    given = run.reward if status == "graded" else None
+    reward = None if given is None else min(1.0, max(0.0, given))
     result = run.grade.result
     assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
     notes = _notes(run) | _uncovered(result)
     if min_coverage is not None:
         notes[MIN_COVERAGE] = min_coverage
+    if given != reward:
+        notes[UNCLAMPED] = given
     cell = CellRecord(
         run_id=run_id,
         case=case,

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
-from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
-from assay.eval.matrix import Coordinate, cases_of, regraded_cell, require_case_parts
+from assay.eval.isolation import CaseLock, Settle, settle_by_locks
+from assay.eval.matrix import regraded_cell, tasks_of
+from assay.eval.planning import Coordinate, require_case_parts
 from assay.eval.recorded import NO_ANSWER, ROW_PARTS
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
-from assay.eval.rollout import Cell
+from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
+from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
@@ -27,6 +29,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
+from assay.tasks.task import Task
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
@@ -42,16 +45,16 @@ class Regrade:
         run: The run.
         cells: Cells that will be graded again, by their newest results.
         left_out: Cells of which nothing was kept to grade: their agent never finished.
-        cases: The cases of a matrix, by their ids; none for a dataset, whose rows are kept.
+        tasks: The tasks of a matrix, by their slugs; none for a dataset, whose rows are kept.
         graders: What rows are graded by; none for a matrix.
-        digests: Digest of what each cell is graded by, by its case or row.
+        digests: Digest of what each cell is graded by, by its task or row.
         only: Labels of the graders that are run; empty for all.
     """
 
     run: RunRecord
     cells: Sequence[CellRecord]
     left_out: int
-    cases: Mapping[str, Case]
+    tasks: Mapping[str, Task]
     graders: tuple[GraderSpec, ...]
     digests: Mapping[str, str]
     only: frozenset[str]
@@ -93,17 +96,21 @@ class Regrade:
             on_cell(record)
 
         with at_work(store.home):
-            if self.cases:
+            if self.tasks:
                 await run_cells(self._cells(store), done, max_concurrent=workers)
             else:
                 work = partial(self._grade_row, store)
                 await run_batches(self.cells, work, done_row, at_once=workers)
 
+    async def close(self) -> None:
+        """Stop what the environments of its tasks started."""
+        await stop_environments(self.tasks.values())
+
     def _cells(self, store: Store) -> Iterator[Cell]:
         for before in self.cells:
-            case = self.cases[before.case]
-            keep = _kept_nodes(before, case.graders, self.only) if self.only else {}
-            place = Coordinate(case, before.harness, before.model, before.trial)
+            task = self.tasks[before.case]
+            keep = _kept_nodes(before, _graders_of(task), self.only) if self.only else {}
+            place = Coordinate(task, before.harness, before.model, before.trial)
             yield regraded_cell(place, self.run.id, store, keep)
 
     async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
@@ -138,48 +145,61 @@ def plan_regrade(
     """
     run = store.run(ref)
     kind = run.config.get("kind")
-    cases: dict[str, Case] = {}
-    if kind == "matrix":
-        cases = _cases(run, graders, store, settle)
+    tasks: dict[str, Task] = {}
+    if kind in ("matrix", "job"):
+        tasks = _tasks(run, graders, store, settle)
     elif kind != "dataset":
         raise InputError(f"run {run.id} kept nothing that can be graded again")
     elif graders is None:
         raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
     given = tuple(graders or ())
-    used = [case.graders for case in cases.values()] or [given]
+    used = [_graders_of(task) for task in tasks.values()] or [given]
     labels = {spec.label for specs in used for spec in specs}
     for name in only:
         if name not in labels:
             raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
-    cells = [cell for cell in store.cells(run.id) if not cases or cell.case in cases]
+    cells = [cell for cell in store.cells(run.id) if not tasks or cell.case in tasks]
     kept = [cell for cell in cells if _is_kept(store, run.id, cell)]
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
-    if not cases:
+    if not tasks:
         is_told = _kept_row(store, run, kept[0]).submission.trace is not None
         require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
     for cell in kept if only else ():
-        specs = cases[cell.case].graders if cases else given
+        specs = _graders_of(tasks[cell.case]) if tasks else given
         _kept_nodes(cell, specs, frozenset(only))
-    rows_digest = "" if cases else graders_digest(given)
+    rows_digest = "" if tasks else graders_digest(given)
     digests = {
-        cell.case: _digest(cases[cell.case], graders) if cases else rows_digest for cell in kept
+        cell.case: _digest(tasks[cell.case], graders) if tasks else rows_digest for cell in kept
     }
     left_out = len(cells) - len(kept)
-    return Regrade(run, kept, left_out, cases, () if cases else given, digests, frozenset(only))
+    return Regrade(run, kept, left_out, tasks, () if tasks else given, digests, frozenset(only))
 
 
-def _cases(
+def _tasks(
     run: RunRecord, graders: Sequence[GraderSpec] | None, store: Store, settle: Settle
-) -> dict[str, Case]:
-    cases = cases_of(run)
+) -> dict[str, Task]:
+    if run.config.get("kind") == "job":
+        from assay.eval.jobs import tasks_of_job
+
+        tasks = tasks_of_job(run)
+    else:
+        tasks = tasks_of(run)
+    cases = [task.work for task in tasks if isinstance(task.work, Case)]
     if graders is not None:
+        if len(cases) < len(tasks):
+            raise InputError("--graders is for cases", hint="a template grades its tasks itself")
         cases = [replace(case, graders=tuple(graders)) for case in cases]
     for case in cases:
         require_case_parts(case)
     cache = str(Path(store.home, "cache"))
     locks = [CaseLock(case, cache, own=graders is None) for case in cases]
-    return {case.id: case for case in settle(locks)}
+    return {task.slug: task for task in with_cases(tasks, settle(locks))}
+
+
+def _graders_of(task: Task) -> tuple[GraderSpec, ...]:
+    """The graders that were declared for it; a template's are in its code."""
+    return task.work.graders if isinstance(task.work, Case | Row) else ()
 
 
 def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
@@ -191,17 +211,18 @@ def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
     return replace(row, id=cell.case, file=cell.file)
 
 
-def _digest(case: Case, graders: Sequence[GraderSpec] | None) -> str:
-    if graders is not None:
-        return graded_by(f"{oracle_digest(case)}\n{graders_digest(graders)}")
-    return graded_by(oracle_digest(case))
+def _digest(task: Task, graders: Sequence[GraderSpec] | None) -> str:
+    own = version_of(task)
+    return graded_by(own if graders is None else f"{own}\n{graders_digest(graders)}")
 
 
 def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:
     """Whether an agent finished, so that there is something to grade."""
     detail = store.detail(run_id, cell.key)
     metadata = detail.get("metadata")
-    kept = isinstance(metadata, dict) and isinstance(metadata.get("source"), str)
+    kept = isinstance(metadata, dict) and (
+        isinstance(metadata.get("source"), str) or metadata.get(ANSWERED) is True
+    )
     return cell.status != "skipped" and (kept or "row" in detail)
 
 

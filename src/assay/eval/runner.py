@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.tasks.rows import Row
 
-__all__ = ["run_cells", "run_tasks"]
+__all__ = ["agent_name", "fitted", "open_session", "run_cells", "run_tasks", "verifier_of"]
 
 
 async def run_cells(
@@ -75,6 +75,10 @@ async def run_tasks(
         async with placed(tasks, options.runtime) as elsewhere:
             return await run_tasks(elsewhere, agent, replace(options, runtime="local"), job)
     job = Job() if job is None else job  # an empty one is false
+    if options.store:
+        from assay.eval.jobs import run_stored
+
+        return await run_stored(tasks, agent, options, job)
     job.group = options.group
     before = len(job.runs)
     finished: dict[int, Run] = {}
@@ -101,27 +105,33 @@ async def run_tasks(
 
 
 def _expand(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) -> Iterator[Cell]:
-    name = getattr(agent, "name", "") or getattr(agent, "__name__", "") or type(agent).__name__
+    name = agent_name(agent)
     for task in tasks:
-        agent_of_task = _fitted(agent, task)
+        agent_of_task = fitted(agent, task)
         group_id = secrets.token_hex(8)
         for trial in range(1, options.group + 1):
             yield Cell(
                 task=task,
                 agent=agent_of_task,
-                session=_open_session(task),
-                verifier=None if task.verifier is None else _open_session(task.verifier),
+                session=open_session(task),
+                verifier=verifier_of(task),
                 options=options,
                 gateway=_gateway(options.model) if options.model else None,
                 model=options.model,
-                harness=str(name),
+                harness=name,
                 trial=trial,
                 job_id=job.id,
                 group_id=group_id,
             )
 
 
-def _fitted(agent: Agent, task: Task) -> Agent:
+def agent_name(agent: Agent) -> str:
+    """What an agent is called where nobody names it."""
+    name = getattr(agent, "name", "") or getattr(agent, "__name__", "") or type(agent).__name__
+    return str(name)
+
+
+def fitted(agent: Agent, task: Task) -> Agent:
     """The agent with what a task says of agents, if it is one that takes it."""
     fit = getattr(agent, "for_task", None)
     return agent if fit is None else fit(task)
@@ -136,7 +146,12 @@ def _gateway(model: str) -> Callable[[], Gateway]:
     return make
 
 
-def _open_session(task: Task) -> AbstractAsyncContextManager[Session]:
+def verifier_of(task: Task) -> AbstractAsyncContextManager[Session] | None:
+    """The session that begins a task's verifier, if it has one."""
+    return None if task.verifier is None else open_session(task.verifier)
+
+
+def open_session(task: Task) -> AbstractAsyncContextManager[Session]:
     """The session that begins a task."""
     if isinstance(task.work, Case):
         from assay.eval.case_session import case_session

@@ -7,6 +7,9 @@ For every case, without a model, a key or the network:
 * tests that can be are judged in a process of their own, if the reference passes them there;
 * graders that run several times on the same work agree with themselves;
 * recordings that are known to be bad do not pass, for the reason that the case names.
+
+A task of a template has no recordings and nothing to empty: its reference is the ``solution`` in
+its metadata (an answer, or a list of actions), and its floors are answers alone.
 """
 
 from __future__ import annotations
@@ -22,16 +25,18 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
-from assay.eval.isolation import CaseLock, isolated_graders, reference_of
-from assay.eval.isolation_proof import decide
-from assay.eval.matrix import require_case_parts
+from assay.eval.isolation import isolated_graders, reference_of
+from assay.eval.isolation_proof import settle
+from assay.eval.planning import require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
 from assay.eval.trials import Arena, Trial, arena, record_trial
 from assay.eval.weights import Witness, left_open
+from assay.eval.work import conditions_of, stop_environments
 from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
+from assay.tasks.task import Agent, Task, solution_of
 from assay.types.run import Run
 
 __all__ = ["SelfTestPlan", "plan_selftest"]
@@ -40,6 +45,8 @@ OnCell: TypeAlias = "Callable[[CellRecord], None]"
 
 _BAD = ("cheat*", "bad*", "partial*", "wrong*")
 _FLOORS = ("no-op", "emptied", "echo", "keywords")
+_SAID = ("answer-orders", "answer-verdict", "answer-claims")
+"""Cheats that are floors where an answer is all that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +54,12 @@ class SelfTestPlan:
     """A self-test that is ready to go.
 
     Attributes:
-        cases: What is proven.
+        tasks: What is proven.
         repeats: Repeats of the graders, instead of what the cases say.
         total: Trials in all.
     """
 
-    cases: Sequence[Case]
+    tasks: Sequence[Task]
     repeats: int | None
     total: int
 
@@ -74,23 +81,30 @@ class SelfTestPlan:
             on_begin: Called with each trial's key as it begins.
         """
         async with arena(cache=cache, workers=workers) as place:
-            locks = [CaseLock(case, cache) for case in self.cases]
-            settled = await decide(locks, place, again=True)
-            benches = [await _Bench.open(case, place, self.repeats) for case in settled]
+            try:
+                return await self._prove(place, on_cell, on_begin)
+            finally:
+                await stop_environments(self.tasks)
 
-            by_case = {bench.case.id: bench for bench in benches}
+    async def _prove(
+        self, place: Arena, on_cell: OnCell, on_begin: Callable[[CellKey], None]
+    ) -> Proof:
+        settled = await settle(self.tasks, place, again=True)
+        benches = [await _Bench.open(task, place, self.repeats) for task in settled]
 
-            def done(trial: Trial, run: Run) -> None:
-                bench = by_case[trial.case.id]
-                bench.runs[trial.name].append(run)
-                on_cell(bench.as_expected(trial, run))
+        by_case = {bench.task.slug: bench for bench in benches}
 
-            await place.run([t for b in benches for t in b.references()], done, on_begin)
-            await place.run([t for b in benches for t in b.others()], done, on_begin)
-            return Proof(tuple(bench.proof() for bench in benches))
+        def done(trial: Trial, run: Run) -> None:
+            bench = by_case[trial.task.slug]
+            bench.runs[trial.name].append(run)
+            on_cell(bench.as_expected(trial, run))
+
+        await place.run([t for b in benches for t in b.references()], done, on_begin)
+        await place.run([t for b in benches for t in b.others()], done, on_begin)
+        return Proof(tuple(bench.proof() for bench in benches))
 
 
-def plan_selftest(cases: Sequence[Case], *, repeats: int | None = None) -> SelfTestPlan:
+def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfTestPlan:
     """Check what the cases say of their self-test, and count the trials.
 
     Raises:
@@ -100,20 +114,38 @@ def plan_selftest(cases: Sequence[Case], *, repeats: int | None = None) -> SelfT
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, got {repeats}")
     total = 0
-    for case in cases:
-        require_case_parts(case)
+    for task in tasks:
+        case = conditions_of(task)
+        if isinstance(task.work, Case):
+            require_case_parts(case)
         times = repeats or case.selftest.repeats
-        reference, bad = reference_of(case), _known_bad(case)
-        total += times * (2 if reference else 1) + len(_FLOORS) - 1 + len(bad)
-    return SelfTestPlan(cases, repeats, total)
+        total += times * (2 if _reference_of(task) else 1)
+        total += len(_floors_of(task)) - 1 + len(_known_bad(task))
+    return SelfTestPlan(tasks, repeats, total)
+
+
+def _reference_of(task: Task) -> str:
+    """What the known-good work of a task is called; empty where there is none."""
+    if isinstance(task.work, Case):
+        return reference_of(task.work)
+    return "solution" if solution_of(task) is not None else ""
+
+
+def _floors_of(task: Task) -> tuple[str, ...]:
+    if isinstance(task.work, Case):
+        return _FLOORS
+    return (*(name for name in _FLOORS if name != "emptied"), *_SAID)
 
 
 def _recordings(case: Case) -> dict[str, Path]:
     return recordings_of(str(Path(case.root, "recordings")))
 
 
-def _known_bad(case: Case) -> dict[str, str]:
+def _known_bad(task: Task) -> dict[str, str]:
     """Recordings that must not pass, each with the reason that the case names, if it names one."""
+    case = task.work
+    if not isinstance(case, Case):
+        return {}
     found = _recordings(case)
     for name in case.selftest.bad:
         if name not in found:
@@ -128,10 +160,26 @@ def _known_bad(case: Case) -> dict[str, str]:
     return {name: "" for name in found if any(fnmatch(name.lower(), sign) for sign in _BAD)}
 
 
+class _Solver:
+    """Gives the solution of a task; of one that takes several actions it may be their list."""
+
+    def __init__(self, task: Task) -> None:
+        self._actions = task.metadata.get("solution")
+        self._answer = solution_of(task)
+
+    async def __call__(self, run: Run) -> None:
+        if run.max_steps < 2 or not isinstance(self._actions, list):
+            run.trace.content = self._answer
+            return
+        for action in self._actions:
+            if (await run.step(str(action))).done:
+                break
+
+
 class _Watched:
     """An agent of which it is noted what it touches."""
 
-    def __init__(self, agent: ReplayAgent) -> None:
+    def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.touched: set[str] = set()
 
@@ -145,24 +193,25 @@ class _Watched:
 
 
 class _Bench:
-    """One case, its trials and what came of them."""
+    """One task, its trials and what came of them."""
 
-    def __init__(self, case: Case, scene: Scene | None, repeats: int | None) -> None:
-        self.case = case
+    def __init__(self, task: Task, scene: Scene | None, repeats: int | None) -> None:
+        self.task = task
+        case = self.case = conditions_of(task)
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self._scene = scene
         self._trouble: AssayError | None = None
         self._repeats = repeats or case.selftest.repeats
-        self._reference = reference_of(case)
-        self._bad = _known_bad(case)
-        self._watched = _Watched(self._replay())
+        self._reference = _reference_of(task)
+        self._bad = _known_bad(task)
+        self._watched = _Watched(self._right())
 
     @classmethod
-    async def open(cls, case: Case, place: Arena, repeats: int | None) -> _Bench:
+    async def open(cls, task: Task, place: Arena, repeats: int | None) -> _Bench:
         try:
-            return cls(case, await place.scene(case), repeats)
+            return cls(task, await place.scene(task), repeats)
         except AssayError as error:  # the case cannot begin: reported with it, not instead of it
-            bench = cls(case, None, repeats)
+            bench = cls(task, None, repeats)
             bench._trouble = error
             return bench
 
@@ -171,7 +220,7 @@ class _Bench:
         if self._reference and self._scene is not None:
             for number in range(1, self._repeats + 1):
                 yield Trial(
-                    case=self.case,
+                    task=self.task,
                     name="reference",
                     agent=self._watched,
                     model=self._reference,
@@ -183,17 +232,29 @@ class _Bench:
         if self._scene is None:
             return
         emptied = dict.fromkeys(sorted(self._watched.touched), b"")
-        floors = {
+        floors: dict[str, Agent] = {
             "no-op": ScriptedAgent(deeds=Deeds()),
             "emptied": ScriptedAgent(deeds=Deeds(files=emptied, answer="")),
             "echo": EchoAgent(),
             "keywords": ScriptedAgent(deeds=stuffed(self._scene)),
         }
-        for name, agent in floors.items():
+        if not isinstance(self.task.work, Case):
+            from assay.eval.cheats import select_cheats
+
+            for cheat in select_cheats(_SAID):
+                floors[cheat.id] = ScriptedAgent(deeds=cheat.deeds(self._scene) or Deeds())
+        for name in _floors_of(self.task):
+            agent = floors[name]
             for number in range(1, 1 + (self._repeats if name == "no-op" else 1)):
-                yield Trial(case=self.case, name=f"floor {name}", agent=agent, number=number)
+                yield Trial(task=self.task, name=f"floor {name}", agent=agent, number=number)
         for name in self._bad:
-            yield Trial(case=self.case, name=f"bad {name}", agent=self._replay(), model=name)
+            yield Trial(task=self.task, name=f"bad {name}", agent=self._replay(), model=name)
+
+    def _right(self) -> Agent:
+        """Who does the known-good work."""
+        if isinstance(self.task.work, Case) or not self._reference:
+            return self._replay()
+        return _Solver(self.task)
 
     def _replay(self) -> ReplayAgent:
         directory = str(Path(self.case.root, "recordings"))
@@ -220,8 +281,17 @@ class _Bench:
             threshold=self.case.expect.pass_threshold,
             checks=checks,
             isolation=tuple(isolated_graders(self.case)),
-            open=tuple(left_open(self.case, witnesses)) if self._scene is not None else (),
+            open=tuple(self._left_open(witnesses)) if self._scene is not None else (),
         )
+
+    def _left_open(self, witnesses: Sequence[Witness]) -> Iterator[str]:
+        if isinstance(self.task.work, Case):
+            yield from left_open(self.case, witnesses)
+        elif not self._reference:
+            yield (
+                "nothing shows that right work gets full marks: a known-good answer goes into "
+                "the task's metadata, as solution"
+            )
 
     def _checks(self) -> Iterator[Check]:
         threshold = self.case.expect.pass_threshold
@@ -235,14 +305,14 @@ class _Bench:
             apart = any(one.isolation == "process" for one in isolated_graders(self.case))
             hint = f"; or remove {Path(self.case.lock_file).name}, to decide its isolation anew"
             yield replace(check, fix=check.fix + hint) if check.fix and apart else check
-        else:
+        elif isinstance(self.task.work, Case):
             yield Check(
                 name="reference",
                 verdict="failed",
                 said="there is no reference recording",
                 fix="record right work as recordings/reference, or name it in selftest.reference",
             )
-        for name in _FLOORS:
+        for name in _floors_of(self.task):
             yield must_fail(f"floor {name}", self.runs[f"floor {name}"][0], threshold)
         for name, reason in self._bad.items():
             yield must_fail(f"bad {name}", self.runs[f"bad {name}"][0], threshold, reason)

@@ -1,4 +1,4 @@
-"""Tries of a case outside of any stored run: for proving a case and for attacking it.
+"""Tries of a task outside of any stored run: for proving a case or a template, and attacking it.
 
 They go down the road of every cell (`assay.eval.runner`, `assay.eval.case_session`); only what is
 kept of them goes into a directory that is removed in the end.
@@ -12,17 +12,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.eval.case_session import case_session, kept_session, prompt_of
+from assay.eval.case_session import kept_session
 from assay.eval.matrix import give_back, kept_of, options_of
 from assay.eval.records import record_of
 from assay.eval.rollout import Cell
-from assay.eval.runner import run_cells
+from assay.eval.runner import run_cells, verifier_of
 from assay.eval.scene import Scene, read_scene
+from assay.eval.work import conditions_of, open_work
 from assay.sandbox import remove_tree
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
-from assay.tasks.task import Agent, case_task
+from assay.tasks.task import Agent, Task
 from assay.types.run import Run
 
 __all__ = ["Arena", "Trial", "arena", "record_trial"]
@@ -30,10 +31,10 @@ __all__ = ["Arena", "Trial", "arena", "record_trial"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One try of a case.
+    """One try of a task.
 
     Attributes:
-        case: What is tried.
+        task: What is tried.
         name: What is tried on it, such as ``floor no-op``.
         agent: Who does it.
         model: The recording that is played, if one is.
@@ -41,12 +42,17 @@ class Trial:
         again: An earlier try: what was kept of it is graded again, and nobody works.
     """
 
-    case: Case
+    task: Task
     name: str
     agent: Agent
     model: str = ""
     number: int = 1
     again: Run | None = None
+
+    @property
+    def case(self) -> Case:
+        """The case that the task is, or what holds for it where it is none."""
+        return conditions_of(self.task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,34 +82,39 @@ class Arena:
             max_concurrent=self.workers,
         )
 
-    async def scene(self, case: Case) -> Scene:
-        """What can be known of a case before anybody works on it.
+    async def scene(self, task: Task) -> Scene:
+        """What can be known of a task before anybody works on it.
 
         Raises:
             SourceError: If its source cannot be had.
             SkippedError: If it cannot be had, and the case says that this may be.
             ProvisionError: If its environment cannot be built.
+            TemplateError: If its template does not begin as a template should.
         """
-        async with case_session(case, cache=self.cache) as session:
-            workspace = session.workspace
-            return read_scene(case, prompt_of(case), workspace.path if workspace else None)
+        with tempfile.TemporaryDirectory(prefix="assay-scene-") as home:
+            async with open_work(task, cache=self.cache, home=home) as session:
+                workspace = session.workspace
+                asked = Run(prompt=session.prompt).prompt_text
+                case = conditions_of(task)
+                return read_scene(case, asked, workspace.path if workspace else None)
 
     def _cells(
         self, trials: Iterable[Trial], on_begin: Callable[[CellKey], None]
     ) -> Iterator[Cell]:
         for trial in trials:
-            on_begin((trial.case.id, trial.name, trial.model, trial.number))
-            before = trial.again
+            on_begin((trial.task.slug, trial.name, trial.model, trial.number))
+            before, case = trial.again, trial.case
             session = (
-                case_session(trial.case, cache=self.cache, home=self.home)
+                open_work(trial.task, cache=self.cache, home=self.home)
                 if before is None
-                else kept_session(trial.case, kept_of(before), cache=self.cache, home=self.home)
+                else kept_session(case, kept_of(before), cache=self.cache, home=self.home)
             )
             yield Cell(
-                task=case_task(trial.case),
+                task=trial.task,
                 agent=trial.agent if before is None else give_back(before),
                 session=session,
-                options=options_of(trial.case),
+                verifier=verifier_of(trial.task),
+                options=options_of(case),
                 harness=trial.name,
                 model=trial.model,
                 trial=trial.number,
@@ -127,7 +138,7 @@ def record_trial(trial: Trial, run: Run) -> CellRecord:
     return record_of(
         run,
         run_id="",
-        case=trial.case.id,
+        case=trial.task.slug,
         threshold=trial.case.expect.pass_threshold,
         min_assurance=trial.case.expect.min_assurance,
         min_coverage=trial.case.expect.min_coverage,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,6 +18,7 @@ from typing import cast
 
 from assay.errors import AgentError
 from assay.gateway import Gateway
+from assay.gateway.record import REDACTED
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -78,7 +79,7 @@ def flagged(result: EvaluationResult, trace: Trace) -> EvaluationResult:
 def _settle(run: Run, gateway: Gateway) -> None:
     spent, found = gateway.spent, gateway.recorded()
     flags = list(found.flags)
-    trace = run.trace
+    trace = run.trace = _without(gateway.token, run.trace)
     # What an agent of this process asked, it has recorded itself.
     if gateway.served or gateway.is_lent:
         flags += _differences(trace, found.trace)
@@ -93,6 +94,14 @@ def _settle(run: Run, gateway: Gateway) -> None:
     run.tokens = None if spent.unknown else spent.tokens
     run.cost_usd = spent.cost_usd
     trace.extra[USAGE] = Totals(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
+
+
+def _without(token: str, trace: Trace) -> Trace:
+    """A trace in which an agent has not told its token."""
+    text = json.dumps(trace.to_dict())
+    if token not in text:
+        return trace
+    return Trace.from_dict(json.loads(text.replace(token, REDACTED)))
 
 
 def _told_by_both(wire: Iterable[AnyStep], own: Trace, answered: Sequence[Step]) -> list[AnyStep]:
@@ -182,12 +191,14 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
 
 
 def _invented(own: Trace, wire: Trace) -> list[ToolCall]:
-    """The calls of a transcript that its model never made."""
+    """The calls of a transcript that its model never made, or not as often."""
     made = list(_calls(wire))
     exact = Counter(map(_written, made))
+    alike: defaultdict[tuple[str, str], list[ToolCall]] = defaultdict(list)
     left: list[ToolCall] = []
     for call in _calls(own):
         key = _written(call)
+        alike[key].append(call)
         if exact[key] > 0:
             exact[key] -= 1
         else:
@@ -196,18 +207,28 @@ def _invented(own: Trace, wire: Trace) -> list[ToolCall]:
         return left
     told = [(call, _texts(call.arguments)) for call in made]
     most = _COMPARED // (len(told) or 1)
-    return [
-        call
-        for at, call in enumerate(left)
+    allowed: dict[tuple[str, str], int] = {}
+    invented: list[ToolCall] = []
+    # The last of those that are alike first: what a call may be told as, the others took.
+    for call in reversed(left):
+        key = _written(call)
+        if key not in allowed:
+            is_looked_at = bool(call.raw_name) and len(allowed) < most
+            allowed[key] = _retold(alike[key], told) if is_looked_at else 0
         # What the provider runs itself is no call on the wire.
-        if not (call.raw_name and call.kind == "fetch")
-        and not (call.raw_name and at < most and _retells_any(call, told))
-    ]
+        if call.raw_name and call.kind == "fetch":
+            continue
+        if len(alike[key]) > allowed[key]:
+            alike[key].pop()
+            invented.append(call)
+    return invented[::-1]
 
 
-def _retells_any(call: ToolCall, told: Iterable[tuple[ToolCall, str]]) -> bool:
-    words = _texts(call.arguments).split("\n")
-    return any(_retells(call, words, *one) for one in told)
+def _retold(alike: Sequence[ToolCall], told: Sequence[tuple[ToolCall, str]]) -> int:
+    """How many of the calls that were made these could tell of, which say the same."""
+    words = _texts(alike[0].arguments).split("\n")
+    ids = {call.id: call for call in alike}
+    return sum(_retells(ids.get(made.id, alike[0]), words, made, text) for made, text in told)
 
 
 def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) -> bool:

@@ -37,6 +37,9 @@ _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", 
 _BREAKABLE = ("overloaded", "unreachable", "timeout")
 """Kinds of failures that a request can cause in a server that takes it."""
 
+_FAULTS_OF_BOTH = ("rejected", "unreadable")
+"""Of these, whose they are is told by what came before: see `Gateway._is_agents`."""
+
 _PLAIN_SECONDS = 60.0
 
 _CROWDED = (503, 529)
@@ -110,13 +113,14 @@ class Gateway:
         self.failure: AssayError | None = None
         self._failed: _Sent = (_NOTHING, None, None, None)
         self._limit: StopReason | None = None
-        self._is_full = False
+        self._is_full = self._is_answered = False
         self.denials = 0
         self.served = 0
         self.is_lent = False
         self._client = client
         self._flags: list[str] = []
-        self._recorder = Recorder(None if journal is None else Path(journal), journal_of)
+        file = None if journal is None else Path(journal)
+        self._recorder = Recorder(file, journal_of, self.token)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stack = AsyncExitStack()
         self._door: Door | None = None
@@ -281,8 +285,9 @@ class Gateway:
                 usage, cost = passed.reply.usage, passed.cost_usd
                 written = tokens_said(passed.reply.turn)
             except ModelError as error:
-                is_agents = error.kind in _AGENTS_FAULTS
                 lost = self._broken_off(number, asked, read, listener)
+                self._is_answered |= lost is not None
+                is_agents = self._is_agents(error)
                 if error.kind == "timeout" or lost is not None:
                     usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
@@ -297,11 +302,20 @@ class Gateway:
                 raise
             finally:
                 self.spent.settle(admitted, usage, cost, written=written)
-            self.failure, self._is_full = None, False
+            self.failure, self._is_full, self._is_answered = None, False, True
             kept = self._recorder.answered(
                 number, passed.reply, cost_usd=passed.cost_usd, seconds=passed.seconds
             )
             return passed, kept
+
+    def _is_agents(self, error: ModelError) -> bool:
+        """Whether a request got no reply for what the agent asked.
+
+        Before the first reply no model has had a say in what is asked. If a server refuses all, or
+        answers nonsense, its address or the model's name is wrong, and that is nobody's 0.
+        """
+        is_known = self._is_answered or error.kind not in _FAULTS_OF_BOTH
+        return error.kind in _AGENTS_FAULTS and is_known
 
     def _broken_off(
         self, number: int, asked: Conversation, read: int, listener: Listener | None
@@ -327,14 +341,16 @@ class Gateway:
         """Find out whether the request that failed last is at fault, if the server seems to be.
 
         It is where the server answers others before and after it, and fails with it again. Else an
-        agent could choose an error in the place of a bad grade: by a request that breaks servers.
+        agent could choose an error in the place of a bad grade: by a request that breaks servers,
+        or by one that is refused before any other was answered.
         """
+        doubtful = (*_BREAKABLE, *_FAULTS_OF_BOTH)
         failure = self.failure
-        if not isinstance(failure, ModelError) or failure.kind not in _BREAKABLE:
+        if not isinstance(failure, ModelError) or failure.kind not in doubtful:
             return
         if failure.status in _CROWDED or await self._tried(_PLAIN, _PLAIN_SECONDS):
             return
-        is_again = await self._tried(self._failed) in _BREAKABLE
+        is_again = await self._tried(self._failed) in doubtful
         is_up = is_again and not await self._tried(_PLAIN, _PLAIN_SECONDS)
         if is_up and self.failure is failure:
             self.failure = None

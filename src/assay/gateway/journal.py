@@ -151,6 +151,15 @@ def encoded(entry: Entry) -> bytes:
     return f"{written}\n".encode("utf-8", "replace")
 
 
+def decoded(line: bytes) -> Entry:
+    """The entry of a line.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    return from_json(_Line, decode_json(line)).entry
+
+
 def append(journal: Path, line: bytes) -> None:
     """Write the line of an entry down, or nothing of it.
 
@@ -199,7 +208,7 @@ def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
         if not line:
             continue
         try:
-            entry = from_json(_Line, decode_json(line)).entry
+            entry = decoded(line)
         except ValueError:
             if number < len(lines):
                 broken = f"{file}:{number}: not an entry of a gateway's journal"

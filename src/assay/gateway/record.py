@@ -22,6 +22,7 @@ from assay.gateway.journal import (
     Heard,
     Refused,
     append,
+    decoded,
     encoded,
     read_entries,
 )
@@ -30,7 +31,10 @@ from assay.models.conversation import Call, Conversation, Image, Reply, Turn
 from assay.models.protocols.turns import Turns
 from assay.scoring.json_safe import Json
 
-__all__ = ["Recorder", "read_journal"]
+__all__ = ["REDACTED", "Recorder", "read_journal"]
+
+REDACTED = "(the gateway's token)"
+"""Stands where a token was said: traces are kept, exported and shown to others."""
 
 _MOST_BYTES = 256 << 20
 _ENTRY_BYTES = 1_000  # what an entry takes in memory, whatever it says
@@ -73,6 +77,7 @@ class Recorder:
     Attributes:
         journal: File that each entry is appended to; None to keep them in memory alone.
         of: What the file's first entry says that it is the journal of.
+        secret: What is not kept, such as the token of a gateway; `REDACTED` stands in its place.
         entries: All that passed.
         told: Called with each entry once it is kept.
         size: Bytes that they take, about.
@@ -80,6 +85,7 @@ class Recorder:
 
     journal: Path | None = None
     of: str = ""
+    secret: str = ""
     entries: list[Entry] = field(default_factory=list["Entry"])
     told: Callable[[Entry], None] | None = None
     size: int = field(default=0, init=False)
@@ -193,7 +199,10 @@ class Recorder:
         return best, kept
 
     def _keep(self, entry: Entry) -> None:
-        line = encoded(entry)
+        line, secret = encoded(entry), self.secret.encode()
+        if secret and secret in line:
+            line = line.replace(secret, REDACTED.encode())
+            entry = decoded(line)
         self.entries.append(entry)
         self.size += len(line) + _ENTRY_BYTES
         if self.journal is not None:

@@ -33,6 +33,8 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             )
         )
         lines += _passing(totals) if totals.has_verdicts else []
+    if totals.compared:
+        lines.append(("Groups", [groups_text(totals)]))
     lines.append(("Agent cost", [_cost(totals)]))
     if totals.judgements or totals.judgements_cached:
         judged = cost(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")
@@ -102,6 +104,11 @@ def pass_k_text(each: PassK) -> str:
         f"{percent(each.at_k)} pass at least once (pass@{each.k}), "
         f"{percent(each.hat_k)} every time (pass^{each.k})"
     )
+
+
+def groups_text(totals: Totals) -> str:
+    """In how many groups rewards differ: an equal one has no advantages."""
+    return f"rewards differ in {totals.unequal:,} of {count(totals.compared, 'group')}"
 
 
 def pass_k_basis(each: PassK) -> str:

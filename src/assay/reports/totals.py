@@ -78,6 +78,8 @@ class Totals:
         pass_rate: ``passed / graded``. Wilson's interval where the cells are independent (one of
             each case, or all of one case), else that of the cases' rates, as for ``reward``.
         pass_k: For one trial, and for as many as the largest group has.
+        compared: Groups (case, harness, model) with at least two graded trials.
+        unequal: Those of them whose rewards differ: all that group-relative advantages come from.
         cost_usd: Sum of the known prices; None where none is known.
         cost_unknown: Cells that did run at an unknown price.
         tokens: Sum of the known tokens; None where none are known.
@@ -103,6 +105,8 @@ class Totals:
     reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_k: tuple[PassK, ...] = ()
+    compared: int = 0
+    unequal: int = 0
     cost_usd: float | None = None
     cost_unknown: int = 0
     tokens: int | None = None
@@ -245,6 +249,7 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
     costs = list(chain.from_iterable(group.costs for group in groups))
     judged = list(chain.from_iterable(group.judge_costs for group in groups))
     tokens = [group.tokens for group in groups if group.tokens is not None]
+    compared = [] if apart else [group for group in groups if group.graded > 1]
     words: Counter[Assurance] = Counter()
     for group in groups:
         words.update(group.assurances)
@@ -264,6 +269,8 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
         reward=mean_interval(_every_reward(groups)) if apart else _reward(list(by_case.values())),
         pass_rate=wilson(passed, passed + failed) if apart else _pass_rate(list(by_case.values())),
         pass_k=_pass_1(groups) if apart else _pass_k(groups),
+        compared=len(compared),
+        unequal=sum(min(group.rewards) < max(group.rewards) for group in compared),
         cost_usd=fsum(costs) if costs else None,
         cost_unknown=sum(group.unknown_costs for group in groups),
         tokens=sum(tokens) if tokens else None,

@@ -22,6 +22,9 @@ CellStatus = Literal["graded", "error", "skipped"]
 NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
 """Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
 
+UNCLAMPED = "unclamped"
+"""Where they have a reward that lay outside of [0, 1]."""
+
 _ROUNDING = 1e-9
 
 CellKey: TypeAlias = tuple[str, str, str, int]
@@ -84,7 +87,7 @@ class CellRecord:
             list the changes that were left out, and why; ``held`` has the reward that waits for a
             person's decision, ``review`` that decision. Of the grading: ``not_graded`` has the
             share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
-            must have been graded.
+            must have been graded; ``unclamped`` has a template's reward that is not in [0, 1].
     """
 
     run_id: str

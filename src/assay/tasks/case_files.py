@@ -169,10 +169,10 @@ def _found_in(given: str) -> list[str]:
     path = Path(given)
     if path.is_file():
         if has_rows(given):
-            hint = f"assay grade {given} --graders GRADERS.yaml"
+            hint = f"assay grade {given} --graders GRADERS.yaml; rows of tasks need --env env.py"
             raise _not_found(given, "is a file of rows, not a case", hint)
         if path.suffix == ".py":
-            hint = f"Taskset.from_file({given!r}) reads tasks from it; see `assay init`"
+            hint = f"assay tasks {given} lists the tasks that it has"
             raise _not_found(given, "is Python, and cases are YAML", hint)
         return [given]
     if not path.is_dir():

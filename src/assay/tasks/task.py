@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, Location, nearest, reason_of
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -54,6 +55,25 @@ class Session(Protocol):
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Grade what the agent left."""
+        ...
+
+
+@runtime_checkable
+class Written(Protocol):
+    """Work that somebody's file defines, so that a change of it can be told."""
+
+    @property
+    def file(self) -> str:
+        """The file; empty where it is not known."""
+        ...
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """Work that something holds up which is shared by many tasks, and stopped when all are done."""
+
+    async def stop(self) -> None:
+        """Stop it, if it runs; it starts again with the next task."""
         ...
 
 
@@ -115,6 +135,8 @@ class RunOptions:
         agent_timeout: For the agent's work; what it has done by then is graded.
         grading_timeout: For grading; over it is an error, never a 0.
         model: The model that agents reach by ``run.gateway``; empty for none.
+        store: Where the job is kept, usually ``.assay``; empty keeps it in memory alone.
+        resume: A stored job to go on with: its id, the beginning of it, its name, or latest.
         runtime: Where templates run: ``local`` (this process), ``subprocess`` (one that serves the
             environment's file and ends with the job), or where the environment is served.
     """
@@ -125,9 +147,13 @@ class RunOptions:
     agent_timeout: float | None = None
     grading_timeout: float | None = 1800.0
     model: str = ""
+    store: str | os.PathLike[str] = ""
+    resume: str = ""
     runtime: str | Runtime = "local"
 
     def __post_init__(self) -> None:
+        if self.resume and not self.store:
+            raise InputError("resume goes with store", hint="store='.assay'")
         for name in ("group", "max_concurrent"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -178,6 +204,15 @@ class Workshop(Protocol):
         self, case: Case, guest: Guest, cache: str, home: str | None = None
     ) -> AbstractAsyncContextManager[Session]:
         """Lay out what a case says, for a guest, and keep what is left in ``home``."""
+        ...
+
+
+@runtime_checkable
+class Hosted(Protocol):
+    """Work that may have a workspace; whoever begins it says who lays that out."""
+
+    def open_in(self, workshop: Workshop) -> AbstractAsyncContextManager[Session]:
+        """Begin; a workspace, if it has one, is laid out by the workshop."""
         ...
 
 
@@ -245,6 +280,8 @@ class Task:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
+        store: str | os.PathLike[str] = "",
+        resume: str = "",
         runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
@@ -260,6 +297,8 @@ class Task:
             agent_timeout=agent_timeout,
             grading_timeout=grading_timeout,
             model=model,
+            store=store,
+            resume=resume,
             runtime=runtime,
         )
         return await find_runner()([self], agent, options, job)
@@ -366,13 +405,17 @@ class Taskset:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
+        store: str | os.PathLike[str] = "",
+        resume: str = "",
         runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
         """Run every task ``group`` times; see `RunOptions` for the limits.
 
         The agent is any async callable that takes a run. A given ``job`` is appended to as runs
-        finish, so that it keeps what is done when the launch is cancelled.
+        finish, so that it keeps what is done when the launch is cancelled. With a ``store`` every
+        run is kept there as soon as it is graded, as `assay run` does, and the job can be resumed:
+        by ``resume``, or by giving it again as ``job``.
         """
         if not self._tasks:
             raise InputError(f"the task set {self.name!r} has no tasks")
@@ -383,6 +426,8 @@ class Taskset:
             agent_timeout=agent_timeout,
             grading_timeout=grading_timeout,
             model=model,
+            store=store,
+            resume=resume,
             runtime=runtime,
         )
         return await find_runner()(list(self), agent, options, job)
@@ -435,6 +480,12 @@ def case_task(case: object) -> Task:
     )
 
 
+def solution_of(task: Task) -> str | None:
+    """The known-good answer in a task's metadata, its ``solution``; JSON where it is no text."""
+    found = task.metadata.get("solution")
+    return found if found is None or isinstance(found, str) else json.dumps(plain(found))
+
+
 def _predicate(choice: Callable[[Task], bool] | str | Sequence[str]) -> Callable[[Task], bool]:
     if callable(choice):
         return choice
@@ -443,12 +494,10 @@ def _predicate(choice: Callable[[Task], bool] | str | Sequence[str]) -> Callable
 
 
 def _tasks_of_module(path: Path) -> list[Task]:
-    """The tasks that a file defines; its code is the user's own and is trusted."""
-    from assay.graders.kinds import load_file
-
+    """The tasks that a file defines."""
     found: dict[str, Task] = {}
     providers: list[TaskProvider] = []
-    for value in cast("list[object]", list(vars(load_file(str(path))).values())):
+    for value in _names_of(str(path)):
         if isinstance(value, Task | Taskset | list | tuple):
             for task in _tasks_in(cast("Task | Iterable[object]", value)):
                 found.setdefault(task.slug, task)
@@ -540,18 +589,44 @@ def _providers(env: TaskProvider | str | None) -> dict[str, TaskProvider]:
         return {}
     if not isinstance(env, str):
         return {env.name: env}
-    from assay.graders.kinds import load_file
+    return {one.name: one for one in environments_of(env)}
 
-    if not Path(env).is_file():
-        raise InputError(f"there is no file {env} for the environment")
+
+def environments_of(file: str) -> list[TaskProvider]:
+    """The environments that a Python file makes at module level; the file is run.
+
+    Raises:
+        InputError: If there are none, or the file cannot be run.
+    """
+    if not Path(file).is_file():
+        raise InputError(f"there is no file {file} for the environment")
     found = [
         value
-        for value in cast("list[object]", list(vars(load_file(env)).values()))
+        for value in _names_of(file)
         if isinstance(value, TaskProvider) and not isinstance(value, type)
     ]
     if not found:
-        raise InputError(f"{env} has no environment", hint="make one at module level")
-    return {one.name: one for one in found}
+        raise InputError(f"{file} has no environment", hint="make one at module level")
+    return found
+
+
+def _names_of(file: str) -> list[object]:
+    """What a Python file defines; its code is the user's own and is trusted."""
+    return list(vars(load_own_file(file)).values())
+
+
+def load_own_file(file: str) -> object:
+    """Run a Python file of the user's own, once in a process.
+
+    Raises:
+        InputError: If it fails, or would end the process.
+    """
+    from assay.graders.kinds import load_file
+
+    try:
+        return load_file(file)
+    except (Exception, SystemExit) as error:  # whatever somebody's own file does
+        raise InputError(f"{file} cannot be imported: {reason_of(error)}") from error
 
 
 def _where_it_may_be(name: Json, rows: Path, given: Mapping[str, TaskProvider]) -> str:

@@ -16,6 +16,7 @@ def environment(permission: str) -> dict[str, str]:
     config = {
         "autoupdate": False,
         "share": "disabled",
+        "instructions": ["/workspace/AGENTS.md"],
         "permission": {"*": permission},
         "model": "assay/{env:ASSAY_MODEL}",
         "provider": {
@@ -31,6 +32,8 @@ def environment(permission: str) -> dict[str, str]:
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        # A file of the submission would allow what its case denies, and start servers of tools.
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "OPENCODE_DISABLE_SHARE": "1",
     }
 

@@ -14,6 +14,7 @@ from assay.frozen import frozen
 from assay.graders.usage import COPIED, totals_of, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
+    ActionStep,
     AgentStep,
     AnyStep,
     Step,
@@ -109,7 +110,7 @@ def as_atif(told: Told) -> dict[str, Json]:
 def _trajectory(trace: Trace, name: str, agent: str, model: str) -> dict[str, Json]:
     steps: list[dict[str, Json]] = []
     inner: list[Json] = []
-    for step in as_turns(trace.steps):
+    for step in as_turns(_with_answer(trace)):
         if isinstance(step, SubagentStep):
             called = step.name or f"subagent {len(inner) + 1}"
             inner.append(_trajectory(step.subagent, f"{name}/{len(inner)}", called, ""))
@@ -135,6 +136,14 @@ def _trajectory(trace: Trace, name: str, agent: str, model: str) -> dict[str, Js
     if inner:
         document["subagent_trajectories"] = inner
     return document
+
+
+def _with_answer(trace: Trace) -> list[Step]:
+    """The steps, and an answer that an agent left without one: a trajectory ends with it."""
+    spoke = any(isinstance(step, AgentStep | ActionStep) for step in trace.steps)
+    if spoke or not trace.content:
+        return trace.steps
+    return [*trace.steps, AgentStep(content=trace.content, done=True)]
 
 
 def _atif_step(step: Step) -> Iterator[dict[str, Json]]:
@@ -222,7 +231,9 @@ def _observe(steps: list[dict[str, Json]], step: ToolStep) -> None:
 
 def as_chat(told: Told) -> dict[str, Json]:
     """Messages as training takes them: each reply with its token ids, where they are known."""
-    messages = [message for step in as_turns(told.trace.steps) for message in _messages(step)]
+    messages = [
+        message for step in as_turns(_with_answer(told.trace)) for message in _messages(step)
+    ]
     before = (message for step in told.trace.steps for message in _messages(step))
     if told.prompt and all(message["role"] != "user" for message in before):
         messages.insert(0, {"role": "user", "content": told.prompt})

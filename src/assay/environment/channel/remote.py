@@ -54,6 +54,11 @@ class RemoteWork:
         return getattr(self.origin, "returns", None)
 
     @property
+    def file(self) -> str:
+        """The file that defines the template, where that is known here."""
+        return getattr(self.origin, "file", "")
+
+    @property
     def mcp(self) -> Mapping[str, McpServer]:
         """The environment's MCP servers, where they are known here."""
         return getattr(self.origin, "mcp", {})

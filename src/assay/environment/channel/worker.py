@@ -75,7 +75,7 @@ def environment_in(file: str, name: str = "") -> Environment:
         module = load_file(file)
     except AssayError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # whatever somebody's own file does
         raise InputError(f"{file} cannot be loaded: {reason_of(error)}") from error
     found = {
         variable: value

@@ -114,10 +114,10 @@ class GoogleStream(EventStream):
         """The reply as far as it came, as if it had come whole."""
         if "candidates" not in self._rest:
             return dict(self._rest)
-        whole = [self._whole(place) for place in sorted(self._candidates)]
+        whole = [self._candidate(place) for place in sorted(self._candidates)]
         return {**self._rest, "candidates": list[Json](whole)}
 
-    def _whole(self, place: int) -> dict[str, Json]:
+    def _candidate(self, place: int) -> dict[str, Json]:
         candidate = self._candidates[place]
         if place not in self._contents:
             return candidate

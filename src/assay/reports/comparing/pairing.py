@@ -271,8 +271,9 @@ def _settings(config: Mapping[str, Json]) -> dict[str, Json]:
     """What a run was asked for, one level deep; labels say nothing."""
     request = config.get("request")
     flat = {**config, **(request if isinstance(request, dict) else {})}
-    # Digests of graders are told by the cells that they graded.
-    return {name: value for name, value in flat.items() if name not in ("request", "graders")}
+    # Digests of graders are told by the cells that they graded, and so are tasks.
+    left_out = ("request", "graders", "tasks")
+    return {name: value for name, value in flat.items() if name not in left_out}
 
 
 def _shown(value: Json) -> str:

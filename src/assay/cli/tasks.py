@@ -1,0 +1,147 @@
+"""``assay tasks``: the templates and tasks of Python environments, and the cases under paths."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+
+from assay.cli.options import add_json, check_targets, explain
+from assay.environment.environment import Environment
+from assay.errors import InputError
+from assay.eval.work import file_of, load_tasks, shown
+from assay.reports.page import page_on
+from assay.reports.plain import one_line
+from assay.scoring.json_safe import Json
+from assay.tasks.case import Case
+from assay.tasks.task import Task, Taskset, environments_of
+
+_MORE = """\
+Of a Python file it lists the tasks that it makes, else those of templates that need no arguments.
+The file is run. What is listed is run by: assay run PATH --task ID
+
+exit status: 0, or 2 for bad input"""
+_EXAMPLES = """\
+  assay tasks env.py
+  assay tasks env.py --jsonl rows.jsonl
+  assay tasks rows.jsonl --env env.py --json"""
+_WIDTH = 60
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay tasks`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add_option = parser.add_argument
+    add_option(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="Python files of environments, their rows, or cases",
+    )
+    add_option("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    add_option("--jsonl", metavar="FILE", help="also write the tasks of environments as rows")
+    add_json(parser)
+
+
+def run(given: Namespace) -> int:
+    """Print them.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For files that define nothing, or that cannot be run.
+    """
+    check_targets((given.jsonl,), inputs=[*given.paths, given.env])
+    files = [path for path in (*given.paths, given.env) if path.endswith(".py")]
+    with redirect_stdout(sys.stderr):  # what the files print is no part of the list
+        manifests = _manifests(files)
+        templates = [one for manifest in manifests if (one := manifest["templates"])]
+        tasks = _tasks(given.paths, given.env, has_templates=bool(templates))
+    if given.jsonl is not None:
+        if not given.jsonl.endswith(".jsonl"):
+            raise InputError(f"--jsonl {given.jsonl} must end in .jsonl")
+        rows = [task for task in tasks if not isinstance(task.work, Case)]
+        if not rows:
+            raise InputError("no task of an environment is there to be written")
+        Taskset("rows", rows).to_file(given.jsonl)
+    if given.json:
+        listed = [_row(task) for task in tasks]
+        print(json.dumps({"environments": manifests, "tasks": listed}))
+        return 0
+    _show(manifests, tasks)
+    return 0
+
+
+def _manifests(files: Iterable[str]) -> list[dict[str, Json]]:
+    """What the environments of Python files offer; a file may make tasks of another's."""
+    found: list[dict[str, Json]] = []
+    for file in dict.fromkeys(files):
+        try:
+            environments = environments_of(file)
+        except InputError:  # told with its tasks, if it has none of these either
+            continue
+        found += [
+            {**one.manifest(), "file": file} for one in environments if isinstance(one, Environment)
+        ]
+    return found
+
+
+def _tasks(paths: Sequence[str], env: str, *, has_templates: bool) -> list[Task]:
+    try:
+        return load_tasks(paths, env=env)
+    except InputError as error:
+        if has_templates and "defines no tasks" in error.message:  # all of them need arguments
+            return []
+        raise
+
+
+def _row(task: Task) -> dict[str, Json]:
+    kind = "case" if isinstance(task.work, Case) else "template"
+    return {**task.to_dict(), "kind": kind, "file": shown(file_of(task))}
+
+
+def _show(manifests: Sequence[Mapping[str, Json]], tasks: Sequence[Task]) -> None:
+    page = page_on(sys.stdout)
+    for manifest in manifests:
+        name, file = one_line(str(manifest["name"]), 40), one_line(str(manifest["file"]), 80)
+        page.line((name, "bold"), (f"  {file}", "dim"))
+        templates = manifest["templates"]
+        for template in templates if isinstance(templates, list) else []:
+            if isinstance(template, dict):
+                told = one_line(str(template["description"]), 80)
+                call = f"{template['id']}({_parameters(template['args'])})"
+                page.line(one_line(call, 100), (f"  {told}", "dim"), indent=2, hanging=4)
+        page.line()
+    if not tasks:
+        page.line("no tasks: every template needs arguments, so make some at module level")
+        return
+    rows = [
+        (
+            one_line(task.slug, 40),
+            "case" if isinstance(task.work, Case) else one_line(task.id, 32),
+            one_line(_told(task), _WIDTH),
+        )
+        for task in tasks
+    ]
+    page.table(("task", "of", "arguments"), rows, left=3)
+
+
+def _told(task: Task) -> str:
+    if isinstance(task.work, Case):
+        return task.work.description
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in task.args.items())
+
+
+def _parameters(schema: Json) -> str:
+    """A template's parameters, as its author would write them."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    said: list[str] = []
+    for name, about in properties.items() if isinstance(properties, dict) else ():
+        known = about if isinstance(about, dict) else {}
+        kind = f": {known['type']}" if "type" in known else ""
+        default = f" = {json.dumps(known['default'])}" if "default" in known else ""
+        said.append(f"{name}{kind}{default}")
+    return ", ".join(said)

@@ -1,0 +1,151 @@
+"""`taskset.run(agent, store=...)`: a job that is stored as a matrix run is, and can be resumed.
+
+It goes down the same road (`assay.eval.matrix.Launch`); only its tasks and its agent are at hand,
+where a command line names files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from assay.errors import InputError
+from assay.eval.matrix import Launch, left_of, require_own
+from assay.eval.planning import Coordinate
+from assay.eval.records import start_run
+from assay.eval.runner import agent_name
+from assay.eval.work import file_of, own_model, shown, version_of
+from assay.scoring.json_safe import Json
+from assay.store.records import RunRecord
+from assay.store.runs import Store
+from assay.tasks.case import load_case
+from assay.tasks.task import Agent, RunOptions, Task, case_task, environments_of
+from assay.types.run import Job, Run
+
+__all__ = ["run_stored", "tasks_of_job"]
+
+
+async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) -> Job:
+    """Run tasks and keep each run as soon as it is graded; or go on with a job that was kept.
+
+    Raises:
+        InputError: If what is to be resumed is no job, or was of other tasks or another agent, or
+            if its tasks changed since.
+    """
+    model = options.model or own_model(agent)
+    name = agent_name(agent)
+    cells = [
+        Coordinate(task, name, model, trial, asks=bool(options.model))
+        for task in tasks
+        for trial in range(1, options.group + 1)
+    ]
+    digests = {task.slug: version_of(task) for task in tasks}
+    request: dict[str, Json] = {
+        "paths": list(dict.fromkeys(shown(file) for task in tasks if (file := file_of(task)))),
+        "harnesses": [name],
+        "models": [model],
+        "trials": options.group,
+    }
+    rows: list[Json] = [_row_of(task) for task in tasks]
+    config: dict[str, Json] = {"kind": "job", "request": request, "tasks": rows}
+    with Store.open(os.fspath(options.store)) as store:
+        reference = options.resume or (job.id if job.runs else "")
+        if reference:
+            run = _resumable(store.run(reference), config)
+            todo, changed = left_of(run, store, cells, digests)
+            if changed:
+                names = ", ".join(dict.fromkeys(one.task.slug for one in changed))
+                raise InputError(
+                    f"tasks changed, or assay did, since runs of job {run.id} were graded: {names}",
+                    hint=f"assay regrade {run.id} grades what was kept again; or start a new job",
+                )
+        else:
+            total = len(cells)
+            run = start_run(store, config=config, digests=digests, planned=total, label=job.name)
+            todo = cells
+        job.id, job.name, job.group = run.id, run.label, options.group
+        begun = {one.key for one in todo}
+        job.runs[:] = [
+            Run.from_dict(store.detail(run.id, one.key)) for one in cells if one.key not in begun
+        ]
+        ready = Launch(run, len(cells), todo, (), digests, {}, {name: agent}, options)
+        await ready.go(store, workers=options.max_concurrent, on_run=job.runs.append)
+    order = {(one.task.slug, one.trial): number for number, one in enumerate(cells)}
+    job.runs.sort(key=lambda run: order[run.slug, run.trial])
+    return job
+
+
+def _resumable(run: RunRecord, config: Mapping[str, Json]) -> RunRecord:
+    """The run, if it was begun with the same tasks, agent, model and group."""
+    if run.config.get("kind") != "job":
+        raise InputError(
+            f"run {run.id} was not made by task.run", hint=f"assay run --resume {run.id}"
+        )
+    before, now = run.config.get("request"), config["request"]
+    for part, what in (("harnesses", "agent"), ("models", "model"), ("trials", "group")):
+        if not isinstance(before, dict) or not isinstance(now, dict) or before[part] != now[part]:
+            raise InputError(
+                f"job {run.id} was begun with another {what}",
+                hint="start a new job: leave resume and job out",
+            )
+    if _slugs(run.config) != _slugs(config):
+        raise InputError(
+            f"job {run.id} was begun with other tasks",
+            hint="start a new job: leave resume and job out",
+        )
+    return run
+
+
+def tasks_of_job(run: RunRecord) -> list[Task]:
+    """The tasks of a stored job, made anew from the files that define them.
+
+    Raises:
+        InputError: If one of them cannot be.
+    """
+    require_own(run)
+    rows = run.config.get("tasks")
+    return (
+        [_task_of(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    )
+
+
+def _row_of(task: Task) -> dict[str, Json]:
+    file = file_of(task)
+    return {
+        "env": task.env,
+        "id": task.id,
+        "args": dict(task.args),
+        "slug": task.slug,
+        "file": str(Path(file).resolve()) if file else "",
+        "threshold": task.pass_threshold,
+        "verifier": None if task.verifier is None else _row_of(task.verifier),
+    }
+
+
+def _task_of(row: dict[str, Json]) -> Task:
+    file, env, args = str(row.get("file")), str(row.get("env")), row.get("args")
+    if env and file:
+        found = {one.name: one for one in environments_of(file)}
+        if env not in found:
+            raise InputError(f"{file} has no environment {env!r} any more")
+        task = found[env].task(str(row.get("id")), **(args if isinstance(args, dict) else {}))
+    elif file:
+        task = case_task(load_case(file))
+    else:
+        raise InputError(f"nothing says which file made task {row.get('slug')!r}")
+    threshold, verifier = row.get("threshold"), row.get("verifier")
+    return replace(
+        task,
+        slug=str(row.get("slug")),
+        pass_threshold=float(threshold) if isinstance(threshold, int | float) else 1.0,
+        verifier=_task_of(verifier) if isinstance(verifier, dict) else None,
+    )
+
+
+def _slugs(config: Mapping[str, Json]) -> list[Json]:
+    rows = config.get("tasks")
+    return (
+        [row.get("slug") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    )

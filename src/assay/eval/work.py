@@ -1,0 +1,307 @@
+"""What a run consists of: tasks, each a case, a row, or a task of a Python environment.
+
+What a case says of its limits, its harnesses and its passing, other tasks have by default; what
+makes them a version of their own is where they come from and what they are called with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from assay.errors import InputError, nearest
+from assay.eval.case_session import Kept, case_session, has_tests, kept_session
+from assay.eval.rollout import ANSWERED
+from assay.eval.runner import open_session
+from assay.scoring.json_safe import plain
+from assay.tasks.blocks import CaseTask, Expect, Limits, find_harnesses_file
+from assay.tasks.case import Case, load_cases
+from assay.tasks.rows import Row
+from assay.tasks.task import (
+    Agent,
+    Guest,
+    Hosted,
+    Lasting,
+    Session,
+    Task,
+    Taskset,
+    Written,
+    case_task,
+    load_own_file,
+)
+from assay.types.codec import to_json
+from assay.types.run import OfferedTool, Offering, Run, Stepping
+from assay.types.trace import ActionStep, ToolStep
+
+__all__ = [
+    "begun_again",
+    "conditions_of",
+    "file_of",
+    "is_python_agent",
+    "load_agent",
+    "load_tasks",
+    "open_work",
+    "own_model",
+    "shown",
+    "stop_environments",
+    "version_of",
+    "with_cases",
+]
+
+
+def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ()) -> list[Task]:
+    """The tasks that paths name: cases first, then those of Python files and of rows.
+
+    Args:
+        paths: Case files, directories of cases, ``.py`` files with environments or tasks, and
+            ``.json`` or ``.jsonl`` files of their rows.
+        env: The ``.py`` file that rows belong to.
+        only: Ids of cases, slugs of tasks, or ids of templates, for all of theirs; all by default.
+
+    Raises:
+        InputError: For whatever is wrong with one of them, for two tasks of one name, or for an id
+            that is none.
+    """
+    files = [path for path in paths if _has_tasks(path, env)]
+    if env and all(path.endswith(".py") for path in files):
+        raise InputError("--env goes with rows", hint="name a .json or .jsonl file of them")
+    cases = load_cases([path for path in paths if path not in files])
+    found = [case_task(case) for case in cases]
+    for file in dict.fromkeys(files):
+        found += Taskset.from_file(file, env=env or None)
+    for task in found:
+        if isinstance(task.work, Case) and task.slug != task.work.id:
+            raise InputError(f"task {task.slug!r} is the case {task.work.id!r}: it keeps its id")
+    return _select(list(Taskset("what is to be run", found)), only)
+
+
+def _select(tasks: list[Task], ids: Sequence[str]) -> list[Task]:
+    known = [task.slug for task in tasks]
+    templates = {task.id for task in tasks}
+    for wanted in ids:
+        if wanted not in known and wanted not in templates:
+            kind = "case" if all(isinstance(task.work, Case) for task in tasks) else "task"
+            raise InputError(f"no {kind} {wanted!r}", hint=nearest(wanted, known))
+    return [task for task in tasks if not ids or task.slug in ids or task.id in ids]
+
+
+def _has_tasks(path: str, env: str) -> bool:
+    """Whether a path is a file of tasks rather than a case."""
+    endings = (".py", ".json", ".jsonl") if env else (".py",)
+    return path.endswith(endings) and Path(path).is_file()
+
+
+def conditions_of(task: Task) -> Case:
+    """The case that a task is; for any other, one with what a case has by default.
+
+    Harnesses that are declared beside the file of a template are there for its tasks.
+    """
+    if isinstance(task.work, Case):
+        return task.work
+    file = file_of(task)
+    root = str(Path(file or "x").resolve().parent)
+    return Case(
+        id=task.slug,
+        task=CaseTask(prompt=task.id),
+        graders=(),
+        file=shown(file),
+        root=root,
+        harnesses_file=find_harnesses_file(root, file) if file else "",
+        limits=Limits(network=getattr(task.work, "network", False) is True),
+        expect=Expect(pass_threshold=task.pass_threshold),
+    )
+
+
+def with_cases(tasks: Iterable[Task], cases: Iterable[Case]) -> list[Task]:
+    """The tasks, those that are cases with what was settled of these."""
+    settled = {case.id: case for case in cases}
+    return [
+        replace(task, work=settled.get(task.work.id, task.work))
+        if isinstance(task.work, Case)
+        else task
+        for task in tasks
+    ]
+
+
+def version_of(task: Task) -> str:
+    """A digest of what a task is, and of what verifies it."""
+    own = _version_of(task)
+    if task.verifier is None:
+        return own
+    return hashlib.sha256(f"{own}\n{version_of(task.verifier)}".encode()).hexdigest()[:16]
+
+
+def _version_of(task: Task) -> str:
+    """A digest of the case; or of the source of the template, and its arguments."""
+    if isinstance(task.work, Case):
+        if not has_tests(task.work):
+            return task.work.digest
+        from assay.eval.isolation import oracle_digest
+
+        return oracle_digest(task.work)
+    if isinstance(task.work, Row):
+        told = [to_json(spec) for spec in task.work.graders]
+        said = {"row": to_json(task.work.submission), "graders": told}
+    else:
+        source = _source_digest(file_of(task))
+        said = {"env": task.env, "id": task.id, "args": plain(task.args), "source": source}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@asynccontextmanager
+async def open_work(task: Task, *, cache: str, home: str) -> AsyncGenerator[Session]:
+    """Begin a task whose workspace, if it has one, is kept in a store's directory."""
+    if isinstance(task.work, Case):
+        async with case_session(task.work, cache=cache, home=home) as session:
+            yield session
+        return
+    async with _begun(
+        task, lambda case, guest: case_session(case, cache=cache, home=home, guest=guest)
+    ) as session:
+        session.notes[ANSWERED] = True  # it reaches the run when its agent has finished
+        yield session
+
+
+def _begun(
+    task: Task, lay_out: Callable[[Case, Guest], AbstractAsyncContextManager[Session]]
+) -> AbstractAsyncContextManager[Session]:
+    def workshop(
+        case: Case, guest: Guest, cache: str, home: str | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        del cache, home  # the environment's own: a store has one for all of its runs
+        return lay_out(case, guest)
+
+    return task.work.open_in(workshop) if isinstance(task.work, Hosted) else open_session(task)
+
+
+@asynccontextmanager
+async def begun_again(
+    task: Task, before: Run, kept: Kept, *, cache: str, home: str
+) -> AsyncGenerator[Session]:
+    """A task that is begun once more, to grade what an agent left when it was begun before.
+
+    Raises:
+        InputError: If it asks something else now, so that what was answered is no answer to it.
+        StoreError: If what was kept of a workspace is missing or damaged.
+    """
+    async with _begun(
+        task, lambda case, guest: kept_session(case, kept, cache=cache, home=home, guest=guest)
+    ) as session:
+        if Run(prompt=session.prompt).to_dict()["prompt"] != before.to_dict()["prompt"]:
+            raise InputError(
+                f"task {task.slug!r} asks something else than what was answered",
+                hint="a prompt that differs each time has no second grading; run the task again",
+            )
+        if session.workspace is not None and not kept.snapshot:
+            raise InputError(
+                f"the workspace that was left of task {task.slug!r} was not kept",
+                hint="run the task again",
+            )
+        await _act_again(session, before, task)
+        yield session
+
+
+async def _act_again(session: Session, before: Run, task: Task) -> None:
+    """Do what an agent did in a task: its actions, and its calls of the task's own tools.
+
+    Raises:
+        InputError: If one of them comes to something else than the agent saw.
+    """
+    offered: Mapping[str, OfferedTool] = {}
+    if hasattr(session, "tools"):
+        offered = cast("Offering", session).tools
+    number = 0
+    for step in before.trace.work:
+        if isinstance(step, ActionStep):
+            is_same = hasattr(session, "step") and await _acts_alike(
+                cast("Stepping", session), step
+            )
+        elif isinstance(step, ToolStep) and step.call.name in offered:
+            is_same = await _called_alike(offered[step.call.name], step)
+        else:
+            continue
+        number += 1
+        if not is_same:
+            raise InputError(
+                f"task {task.slug!r} shows something else after action {number} than the agent saw",
+                hint="what comes of chance has no second grading; run the task again",
+            )
+
+
+async def _acts_alike(session: Stepping, step: ActionStep) -> bool:
+    seen = await session.step(step.action)
+    return (seen.content, seen.done) == (step.observation, step.done)
+
+
+async def _called_alike(tool: OfferedTool, step: ToolStep) -> bool:
+    from assay.agents.tools import as_shown
+
+    result, before = await tool(step.call.arguments), step.result
+    if before is None or result.is_error != before.is_error:
+        return False
+    return before.content in (result.content, as_shown(result.content))
+
+
+async def stop_environments(tasks: Iterable[Task]) -> None:
+    """Stop what the environments of tasks started."""
+    for task in tasks:
+        for one in (task, task.verifier):
+            if one is not None and isinstance(one.work, Lasting):
+                await one.work.stop()
+
+
+def own_model(agent: Agent) -> str:
+    """The model that an agent says it asks by itself; empty for none."""
+    model = cast("object", getattr(agent, "model", None))
+    return model if isinstance(model, str) and model else ""
+
+
+def is_python_agent(name: str) -> bool:
+    """Whether a harness is the agent of a Python file, ``file.py:name``."""
+    place, _, attribute = name.rpartition(":")
+    return place.endswith(".py") and attribute.isidentifier()
+
+
+def load_agent(name: str) -> Agent:
+    """The agent that ``file.py:name`` means; the file is the user's own and is run.
+
+    Raises:
+        InputError: If there is none.
+    """
+    place, _, attribute = name.rpartition(":")
+    if not Path(place).is_file():
+        raise InputError(f"harness {name!r}: there is no file {place}")
+    names = vars(load_own_file(place))
+    found = names.get(attribute)
+    if isinstance(found, type):
+        raise InputError(
+            f"harness {name!r} is a class", hint=f"make one in {place}: agent = {attribute}(...)"
+        )
+    if not callable(found):
+        known = [key for key, value in names.items() if callable(value) and key[:1] != "_"]
+        raise InputError(f"{place} has no agent {attribute!r}", hint=nearest(attribute, known))
+    return cast("Agent", found)
+
+
+def file_of(task: Task) -> str:
+    """The file that a task comes from; empty where nothing says."""
+    return task.work.file if isinstance(task.work, Written) else ""
+
+
+def shown(file: str) -> str:
+    """A file as its user would type it."""
+    here = os.path.relpath(file) if file else ""
+    return file if here.startswith("..") else here
+
+
+def _source_digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    except OSError:  # what was made up at run time has no file
+        return ""
