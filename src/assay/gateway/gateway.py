@@ -286,8 +286,7 @@ class Gateway:
                 written = tokens_said(passed.reply.turn)
             except ModelError as error:
                 lost = self._broken_off(number, asked, read, listener)
-                self._is_answered |= lost is not None
-                is_agents = self._is_agents(error)
+                is_agents = self._is_agents(error, has_begun=lost is not None)
                 if error.kind == "timeout" or lost is not None:
                     usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
@@ -308,13 +307,13 @@ class Gateway:
             )
             return passed, kept
 
-    def _is_agents(self, error: ModelError) -> bool:
+    def _is_agents(self, error: ModelError, *, has_begun: bool) -> bool:
         """Whether a request got no reply for what the agent asked.
 
         Before the first reply no model has had a say in what is asked. If a server refuses all, or
         answers nonsense, its address or the model's name is wrong, and that is nobody's 0.
         """
-        is_known = self._is_answered or error.kind not in _FAULTS_OF_BOTH
+        is_known = self._is_answered or has_begun or error.kind not in _FAULTS_OF_BOTH
         return error.kind in _AGENTS_FAULTS and is_known
 
     def _broken_off(
