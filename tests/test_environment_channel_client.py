@@ -22,11 +22,16 @@ from assay.environment.channel.link import Channel
 from assay.environment.channel.remote import RemoteSession, grade_of
 from assay.environment.channel.serve import serve
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
+from assay.eval.matrix import tasks_of
+from assay.eval.planning import MatrixRequest
 from assay.scoring.json_safe import Json
+from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
 from assay.types import Run, Submission
+from assay.types.codec import to_json
 from tests.channels import ServedProcess, serve_process, write_env
 from tests.children import Children, until
+from tests.command_line import assay as assay_command
 
 _TOKEN = "0123456789abcdef"
 
@@ -587,3 +592,58 @@ async def test_a_task_is_placed_at_a_url(served: ServedProcess) -> None:
         await count(word="abc").run(three, runtime="subproces")
     job = await count(word="abc").run(three, runtime=Address(served.url, "unneeded"))
     assert job.reward == 1.0
+
+
+# The command line.
+
+
+def test_what_is_served_is_listed_and_run_on_the_command_line(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    listed = json.loads(assay_command("tasks", served.websocket, "--json", cwd=tmp_path).stdout)
+    assert listed["environments"][0]["name"] == "demo"
+    assert "add" in [task["id"] for task in listed["tasks"]]
+    (tmp_path / "agent.py").write_text("async def three(run):\n    return '3'\n")
+    words = ("run", served.url, "--task", "add", "--harness", "agent.py:three", "--json")
+    done = assay_command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for again in (("run", "--resume", "latest"), ("regrade", "latest"), ("report", "latest")):
+        done = assay_command(*again, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_attack_an_imported_run_chooses_no_url_that_grades_it(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    request = MatrixRequest(paths=(served.url,))
+    config: dict[str, Json] = {"kind": "matrix", "request": to_json(request), "imported": True}
+    record = RunRecord(id="r", created_at="", config=config)
+    with pytest.raises(InputError, match="Python files or URLs, which it could choose"):
+        tasks_of(record)
+
+
+def test_a_stored_job_of_served_tasks_is_resumed_and_graded_again(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    store = str(tmp_path / ".assay")
+
+    async def kept() -> str:
+        async with assay.connect(served.url) as client:
+            rows = Taskset("served", [client.task("add"), client.task("raises")])
+            job = await rows.run(three, store=store)
+            again = await rows.run(three, store=store, resume=job.id)
+        assert (job.reward, job.coverage, again.coverage) == (1.0, (1, 2), (1, 2))
+        return job.id
+
+    done = assay_command("regrade", asyncio.run(kept()), cwd=tmp_path)
+    assert "Graded again: 2  0 changed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 3  # one of them has no grade
+
+
+async def test_rows_name_tasks_that_are_served(served: ServedProcess, tmp_path: Path) -> None:
+    row = {"env": "demo", "id": "add", "args": {"a": 1}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    async with assay.connect(served.url) as client:
+        rows = Taskset.from_file(str(tmp_path / "rows.jsonl"), env=client)
+        assert (await rows.run(three)).reward == 1.0
+        assert "count" not in [task.id for task in client.default_tasks()]

@@ -17,10 +17,12 @@ import pytest
 import assay
 from assay.errors import ChannelError
 from assay.scoring.json_safe import Json
+from assay.store.runs import Store
 from assay.types import Run
 from tests.channels import ENV, ServedProcess, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND
+from tests.command_line import assay as assay_command
 
 pytestmark = pytest.mark.slow
 
@@ -653,3 +655,40 @@ async def test_where_huds_server_dies_there_is_no_reward(
             run = (await task.run(_agent)).runs[0]
             assert (run.reward, run.grade.is_error) == (None, True)
             assert "cannot reach" in str(run.grade.content)
+
+
+_AGENT = """
+async def solve(run):
+    return {"add": "3", "count": "5"}.get(run.task_id, "no")
+"""
+
+
+def test_what_hud_serves_is_run_kept_and_graded_again_on_the_command_line(
+    theirs: str, tmp_path: Path
+) -> None:
+    listed = json.loads(assay_command("tasks", theirs, "--json", cwd=tmp_path).stdout)
+    (environment,) = listed["environments"]
+    assert (environment["name"], environment["version"]) == ("theirs", "3.2.1")
+    assert "raises" in [task["id"] for task in listed["tasks"]]
+    assert "count" not in [task["id"] for task in listed["tasks"]]  # it needs an argument
+
+    (tmp_path / "agent.py").write_text(_AGENT)
+    rows: list[dict[str, Json]] = [
+        {"env": "theirs", "id": "add", "args": {}},
+        {"env": "theirs", "id": "count", "args": {"word": "hello"}},
+        {"env": "theirs", "id": "raises", "args": {}},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "rows.jsonl", "--env", theirs, "--harness", "agent.py:solve", "--group", "2")
+    done = assay_command(*words, cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    with Store.open(str(tmp_path / ".assay")) as store:
+        run = store.run("latest")
+        kept = {cell.case.partition("-")[0]: cell for cell in store.cells(run.id)}
+    assert {name: (cell.status, cell.reward or cell.error) for name, cell in kept.items()} == {
+        "add": ("graded", 0.75),
+        "count": ("graded", 1.0),
+        "raises": ("error", "[grading] boom"),
+    }
+    again = assay_command("regrade", "latest", "--json", cwd=tmp_path)
+    assert again.returncode == 3, again.stdout + again.stderr

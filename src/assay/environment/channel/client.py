@@ -56,6 +56,12 @@ class TaskRow:
     input: Mapping[str, Json] | None = None
     returns: Mapping[str, Json] | None = None
 
+    @property
+    def needed(self) -> list[str]:
+        """Arguments without a default."""
+        required = self.args.get("required")
+        return [str(name) for name in required] if isinstance(required, list) else []
+
     @classmethod
     def of(cls, row: Json) -> TaskRow:
         """Read a row of ``tasks.list``.
@@ -128,6 +134,11 @@ class ChannelClient:
             if isinstance(one, dict)
         ]
 
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.manifest.name
+
     def binding(self, name: str) -> Binding:
         """The binding of a name, a protocol, or a protocol without its version.
 
@@ -156,6 +167,10 @@ class ChannelClient:
         channel = self._channel
         work = RemoteWork(channel.address, template_id, given, self.url, patience=channel.patience)
         return Task(id=template_id, env=self.manifest.name, args=given, work=work)
+
+    def default_tasks(self) -> list[Task]:
+        """A task of every template that needs no arguments."""
+        return [self.task(row.id) for row in self.tasks if not row.needed]
 
     def run(self, template_id: str, /, **args: object) -> Run:
         """A run to be driven by hand: ``async with client.run("add", a=1) as run``.
@@ -226,7 +241,7 @@ class ChannelClient:
         if row is None:
             hint = nearest(template_id, [row.id for row in self.tasks])
             raise InputError(f"{self.manifest.name!r} has no template {template_id!r}", hint=hint)
-        properties, required = row.args.get("properties"), row.args.get("required")
+        properties = row.args.get("properties")
         if not isinstance(properties, dict):
             return
         if unknown := [name for name in args if name not in properties]:
@@ -234,8 +249,7 @@ class ChannelClient:
                 f"template {template_id!r} takes no argument {unknown[0]!r}",
                 hint=nearest(unknown[0], list(properties)),
             )
-        needed = required if isinstance(required, list) else []
-        if missing := [str(name) for name in needed if name not in args]:
+        if missing := [name for name in row.needed if name not in args]:
             raise InputError(f"template {template_id!r} needs the argument {missing[0]!r}")
 
 
