@@ -19,7 +19,7 @@ from assay.errors import ChannelError
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.types import Run
-from tests.channels import ENV, ServedProcess, serve_process, write_env
+from tests.channels import ENV, Relay, ServedProcess, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND
 from tests.command_line import assay as assay_command
@@ -630,6 +630,48 @@ async def test_a_run_out_of_time_is_cancelled_where_hud_serves_it(
         running.cancel()
         await asyncio.wait({running})
     await asyncio.to_thread(until, Path(f"{gate}.cancelled").exists)
+
+
+@pytest.mark.parametrize(
+    ("lost", "reward"),
+    [
+        (b"What is", 0.75),  # the task is started again, in the same session
+        (b"cancelled", 0.75),
+        # Its server has forgotten the session: the grade is lost, and nobody makes another.
+        (b'"score"', None),
+    ],
+)
+async def test_a_reply_of_hud_that_is_lost_gives_no_unearned_reward(
+    theirs: str, lost: bytes, reward: float | None
+) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+        async with assay.connect(url, patience=5) as client:
+            relay.drop_after = lost
+            run = client.run("add")
+            await run.__aenter__()
+            run.trace.content = "3"
+            if reward is None:
+                with pytest.raises(ChannelError, match="the session is lost: unknown session"):
+                    await run.__aexit__(None, None, None)
+            else:
+                await run.__aexit__(None, None, None)
+            assert run.reward == reward
+            await client.cancel(run)
+            assert relay.connections > 1
+
+
+async def test_a_session_with_hud_is_resumed_while_the_agent_works(theirs: str) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+
+        async def unlucky(run: Run) -> None:
+            relay.hang_up()
+            run.trace.content = "3"
+
+        async with assay.connect(url, patience=5) as client:
+            job = await client.task("add").run(unlucky, group=3, max_concurrent=1)
+    assert (job.reward, job.coverage) == (0.75, (3, 3))
 
 
 async def test_a_run_by_hand_where_hud_serves_it(theirs: str) -> None:
