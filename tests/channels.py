@@ -20,6 +20,7 @@ __all__ = ["ENV", "Raw", "Relay", "ServedProcess", "raw", "serve_process", "writ
 ENV = '''
 import asyncio
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -110,6 +111,24 @@ async def exits():
 async def large(size: int):
     answer = yield "Large?"
     yield EvaluationResult(reward=0.75, info={"evidence": "x" * size}, content="y" * size)
+
+
+@env.template()
+async def odd():
+    answer = yield "Odd?"
+    yield EvaluationResult(reward=0.5, info={"seen": float("nan")})
+
+
+@env.template()
+async def leaks():
+    """Ask a child of this process for what it could get hold of."""
+    answer = yield "Leak."
+    code = "import os; print(sorted(os.listdir('/proc/self/fd')), 'SERVED_TOKEN' in os.environ)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, close_fds=False
+    )
+    out, _ = await process.communicate()
+    yield EvaluationResult(reward=1.0, content=out.decode())
 
 
 @env.template()
@@ -231,7 +250,8 @@ async def raw(port: int) -> AsyncGenerator[Raw]:
     try:
         yield Raw(reader, writer)
     finally:
-        writer.close()
+        writer.transport.abort()
+        await asyncio.sleep(0)  # in which it is closed
 
 
 class Relay:

@@ -227,6 +227,27 @@ async def test_evidence_larger_than_a_frame_does_not_cost_the_score(served: Serv
     assert grade["info"] == {"cut": "cut: the evidence was larger than a frame"}
 
 
+async def test_evidence_that_is_no_json_does_not_cost_the_score(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="odd", args={})
+        grade = await peer.result("tasks.grade", answer="x")
+    assert (grade["score"], grade["isError"]) == (0.5, False)
+
+
+async def test_what_graders_run_reaches_neither_front_nor_token(
+    children: Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had the worker's socket could say what was graded."""
+    monkeypatch.setenv("SERVED_TOKEN", "0123456789abcdef")
+    write_env(tmp_path)
+    served = serve_process(children, tmp_path, "--workers", "1", "--token-env", "SERVED_TOKEN")
+    async with raw(served.port) as peer:
+        await peer.result("hello", token="0123456789abcdef")
+        await peer.result("tasks.start", id="leaks", args={})
+        said = str((await peer.result("tasks.grade", answer="x"))["content"])
+    assert said == "['0', '1', '2', '3'] False\n"  # 3 is the directory that is listed
+
+
 async def test_a_grade_that_is_none_is_an_error_to_huds_clients_too(served: ServedProcess) -> None:
     async with raw(served.port) as peer:
         await peer.result("tasks.start", id="fails", args={})

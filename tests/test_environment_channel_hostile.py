@@ -124,6 +124,49 @@ async def test_masses_of_values_are_refused_before_they_are_read(served: ServedP
         assert error_of(await peer.read())[0] == -32700
 
 
+async def test_names_of_megabytes_cost_nobody_time(served: ServedProcess) -> None:
+    name = "x" * (8 << 20)
+    async with unharmed(served.port), raw(served.port) as peer:
+        await peer.result("hello")
+        calls: list[tuple[str, dict[str, Json]]] = [
+            (name, {}),
+            ("tasks.start", {"id": name}),
+            ("tasks.start", {"id": "add", "args": {name: 1}}),
+            ("tasks.start", {"id": "add", "args": {"a": name}}),
+        ]
+        for method, params in calls:
+            _, _, message = await peer.error(method, **params)
+            assert len(message) <= 10_000
+
+
+async def test_what_a_task_is_told_is_bounded(tmp_path: Path) -> None:
+    file = write_env(tmp_path)
+    limits = Limits(kept_bytes=2000)
+    async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
+        await peer.result("hello")
+        code, _, _ = await peer.error("tasks.start", id="count", args={"word": "x" * 3000})
+        assert code == -32003
+        await peer.result("tasks.start", id="count", args={"word": "x" * 1000})
+        code, kind, _ = await peer.error("tasks.call", name="y", arguments={"z": "x" * 1500})
+        assert (code, kind) == (-32003, "TaskEndedError")
+        assert (await peer.result("tasks.grade", answer="1000"))["score"] == 1.0
+
+
+async def test_who_asks_and_reads_nothing_piles_up_nothing(tmp_path: Path) -> None:
+    file = write_env(tmp_path)
+    limits = Limits(frame=0.3)
+    async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
+        async with raw(served.port) as peer:
+            await peer.result("tasks.start", id="large", args={"size": 100_000})
+            await peer.result("tasks.grade", answer="x")
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as deaf:
+            call = _call(method="tasks.start", params={"id": "shouts", "args": {"size": 100_000}})
+            grade = _call(method="tasks.grade", params={"answer": "x"})
+            deaf.sendall(call)
+            with pytest.raises(OSError, match=r"reset|Broken pipe"):
+                await asyncio.to_thread(_say_for_ever, deaf, grade * 1000)
+
+
 async def test_half_a_frame_is_nothing(served: ServedProcess) -> None:
     async with unharmed(served.port):
         async with raw(served.port) as peer:

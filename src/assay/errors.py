@@ -358,7 +358,8 @@ def nearest(name: str, valid: list[str]) -> str:
     """
     import difflib
 
-    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
+    # A stranger's name may be megabytes long, and looking at it takes its time.
+    close = difflib.get_close_matches(name[:200], valid, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     return "valid: " + ", ".join(sorted(valid)) if valid else ""

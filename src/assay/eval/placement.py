@@ -8,11 +8,10 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from assay.environment.channel.link import Address
 from assay.environment.channel.remote import RemoteWork
@@ -70,9 +69,10 @@ def _address(runtime: str | Runtime) -> Address:
 
 
 def _moved(task: Task, address: Address, runtime: str) -> Task:
-    if not isinstance(task.work, TemplateWork | RemoteWork):
+    if not isinstance(task.work, TemplateWork | RemoteWork) or task.verifier is not None:
         raise InputError(
-            f"{task.slug!r} is not a template's task, and runs here alone", hint="runtime='local'"
+            f"{task.slug!r} is no template's task, or has a verifier, and runs here alone",
+            hint="runtime='local'",
         )
     return replace(task, work=RemoteWork(address, task.id, task.args, runtime, task.work))
 
@@ -85,9 +85,8 @@ def _source_of(task: Task) -> tuple[str, str]:
     """
     if not isinstance(task.work, TemplateWork):
         raise InputError(f"{task.slug!r} is not a template's task, and has no file to be served")
-    function = cast("Callable[..., object]", inspect.unwrap(task.work.template.function))
-    file = function.__code__.co_filename
-    module = sys.modules.get(function.__module__)
+    file = task.work.file
+    module = sys.modules.get(inspect.unwrap(task.work.template.function).__module__)
     known = list(vars(module).values()) if module is not None else []
     if not Path(file).is_file() or not any(
         isinstance(value, Environment) and value.name == task.env for value in known

@@ -34,6 +34,7 @@ __all__ = ["Connection"]
 
 _LOG = logging.getLogger("assay.channel")
 _MOST_BEFORE_HELLO = 1 << 16
+_MOST_REPLYING = 64
 _METHODS = [
     "hello",
     "tasks.list",
@@ -95,7 +96,7 @@ class Connection:
         """Answer one frame; what takes long is answered when it is done."""
         number: int | str | None = None
         try:
-            request = request_of(decode(data))
+            request = request_of(decode(data), len(data))
             number = request.id
             result = self._call(request)
         except ChannelError as error:
@@ -106,6 +107,8 @@ class Connection:
                 raise _HangUpError from None
             return
         if isinstance(result, asyncio.Task):
+            while len(self._replying) >= _MOST_REPLYING:  # it asks, and reads no reply
+                await asyncio.wait(self._replying, return_when=asyncio.FIRST_COMPLETED)
             replying = asyncio.create_task(self._reply(request, result))
             self._replying.add(replying)
             replying.add_done_callback(self._replying.discard)

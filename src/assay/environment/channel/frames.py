@@ -51,6 +51,7 @@ MOST_BYTES = 16 << 20
 """Of one frame of a client, its line break not counted."""
 _MOST_DEPTH = 100
 _MOST_VALUES = 500_000
+_MOST_SAID = 10_000
 _CHUNK = 1 << 16
 
 NOT_JSON = -32700
@@ -255,11 +256,13 @@ class Request:
         id: Stands in the reply; None asks for none.
         method: What is called.
         params: What it is called with.
+        size: Bytes of its frame.
     """
 
     id: int | str | None
     method: str
     params: Mapping[str, Json]
+    size: int = 0
 
     def text(self, name: str, *, needed: bool = False) -> str:
         """A parameter that is text.
@@ -331,8 +334,8 @@ def decode(data: str | bytes, *, bounded: bool = True) -> dict[str, Json]:
     return frame
 
 
-def request_of(frame: Mapping[str, Json]) -> Request:
-    """Read a call.
+def request_of(frame: Mapping[str, Json], size: int = 0) -> Request:
+    """Read a call, and note how large its frame was.
 
     Raises:
         ChannelError: For a malformed one.
@@ -348,7 +351,7 @@ def request_of(frame: Mapping[str, Json]) -> Request:
         raise ChannelError(
             f"{method[:80]}: 'params' must be an object, got {_kind(params)}", code=INVALID_PARAMS
         )
-    return Request(number, method, params or {})
+    return Request(number, method, params or {}, size)
 
 
 def success(number: int | str | None, result: Mapping[str, Json]) -> dict[str, Json]:
@@ -360,8 +363,9 @@ def failure(number: int | str | None, error: AssayError) -> dict[str, Json]:
     """A reply that says what went wrong, of what kind it is and what can be done."""
     code = error.code if isinstance(error, ChannelError) else TASK_RAISED
     kind = (error.kind if isinstance(error, ChannelError) else "") or type(error).__name__
-    data: dict[str, Json] = {"type": kind, "message": error.message, "hint": error.hint}
-    wrong: dict[str, Json] = {"code": code, "message": error.message, "data": data}
+    message, hint = error.message[:_MOST_SAID], error.hint[:_MOST_SAID]
+    data: dict[str, Json] = {"type": kind, "message": message, "hint": hint}
+    wrong: dict[str, Json] = {"code": code, "message": message, "data": data}
     return {"jsonrpc": "2.0", "id": number, "error": wrong}
 
 

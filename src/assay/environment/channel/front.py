@@ -184,6 +184,7 @@ class Front:
         if before is not None:
             self._end(session, before, "replaced")
         attempt = self._ledger.start(session, task, args, key, time.monotonic())
+        attempt.keep(request.size, self.limits.kept_bytes)
         return self._run(attempt, self._start(session, attempt))
 
     def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
@@ -211,6 +212,7 @@ class Front:
             raise ChannelError(
                 f"a task takes {self.limits.moves:,} moves here", code=BUSY, kind="TaskEndedError"
             )
+        attempt.keep(request.size, self.limits.kept_bytes)
         return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:

@@ -41,6 +41,7 @@ class Limits:
         start: For a template to come to its prompt, and from an action to what comes of it.
         grading: For a template to grade.
         held_bytes: Of unfinished frames, in all.
+        kept_bytes: Of the arguments, actions and calls of one task.
     """
 
     sessions: int = 1024
@@ -55,6 +56,7 @@ class Limits:
     start: float = 600.0
     grading: float = 1800.0
     held_bytes: int = 512 << 20
+    kept_bytes: int = 64 << 20
 
 
 @frozen
@@ -88,6 +90,7 @@ class Attempt:
         grade: The grade, once there is one.
         fault: Why there will be none.
         deaths: Workers that died while they did something for it.
+        kept_bytes: Size of what has to be kept to begin it again.
     """
 
     number: int
@@ -101,6 +104,21 @@ class Attempt:
     grade: dict[str, Json] | None = None
     fault: ChannelError | None = None
     deaths: int = 0
+    kept_bytes: int = 0
+
+    def keep(self, size: int, most: int) -> None:
+        """Note that more has to be kept.
+
+        Raises:
+            ChannelError: If that is too much.
+        """
+        if self.kept_bytes + size > most:
+            raise ChannelError(
+                f"a task keeps at most {most:,} bytes of what it is told",
+                code=BUSY,
+                kind="TaskEndedError" if self.kept_bytes else "",
+            )
+        self.kept_bytes += size
 
     @property
     def is_over(self) -> bool:
@@ -255,8 +273,7 @@ class Ledger:
 
     def spare(self) -> ServedSession | None:
         """The session that can best be done without: it is parked, and has no task in progress."""
-        for session in self._sessions.values():
-            attempt = session.attempt
-            if session.parked is not None and (attempt is None or attempt.is_over):
-                return session
-        return None
+        parked = [session for session in self._sessions.values() if session.parked is not None]
+        idle = [session for session in parked if session.attempt is None]
+        over = [session for session in parked if session.attempt and session.attempt.is_over]
+        return next(iter([*idle, *over]), None)

@@ -55,6 +55,7 @@ MOST_INSIDE = 8 * MOST_BYTES
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
+_UNSENDABLE = "cut: the evidence held a number that JSON cannot"
 
 
 def environment_in(file: str, name: str = "") -> Environment:
@@ -226,16 +227,17 @@ def _stepping(session: Session) -> Stepping | None:
 
 def _fitting(grade: dict[str, Json]) -> Json:
     """A grade that fits in a frame: what cuts evidence must not cost the score it belongs to."""
-    if len(encode(grade)) < MOST_BYTES // 2:
+    size = _size(grade)
+    if size is not None and size <= MOST_BYTES // 2:
         return grade
     content = grade.get("content")
     cut: dict[str, Json] = {
         **grade,
-        "info": {"cut": _CUT},
+        "info": {"cut": _CUT if size else _UNSENDABLE},
         "content": content[:10_000] if isinstance(content, str) else None,
         "subscores": _without_evidence(grade.get("subscores")),
     }
-    return cut if len(encode(cut)) < MOST_BYTES // 2 else {**cut, "subscores": None}
+    return cut if (_size(cut) or MOST_BYTES) <= MOST_BYTES // 2 else {**cut, "subscores": None}
 
 
 def _without_evidence(nodes: Json) -> Json:
@@ -321,9 +323,20 @@ def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
     Raises:
         TemplateError: If it is too large.
     """
-    if len(encode(value)) > MOST_BYTES // 2:
+    size = _size(value)
+    if size is None:
+        raise TemplateError(f"{what} holds a number that JSON cannot")
+    if size > MOST_BYTES // 2:
         raise TemplateError(f"{what} is larger than a frame")
     return value
+
+
+def _size(value: Mapping[str, Json]) -> int | None:
+    """How many bytes it has as a frame; None for one that cannot be sent."""
+    try:
+        return len(encode(value))
+    except ValueError:
+        return None
 
 
 def _told(error: Exception) -> AssayError:
@@ -361,6 +374,7 @@ def main() -> None:
     if parent != front:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the front
+    os.set_inheritable(descriptor, False)  # whoever has it can say what was graded
     asyncio.run(_run(descriptor, file, name))
 
 

@@ -25,6 +25,7 @@ _LOG = logging.getLogger("assay.channel")
 _START_SECONDS = 120.0
 _GRACE_SECONDS = 5.0
 _NAP_SECONDS = 0.5
+_MOST_ALONE = 8
 
 
 class WorkerGoneError(Exception):
@@ -239,6 +240,7 @@ class Worker:
         except (ChannelError, KeyError):  # what it wrote is no frame: it is of no use any more
             _LOG.exception("worker %d wrote what is no frame", self.pid)
         finally:
+            self._wire.close()
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, 9)
             await asyncio.to_thread(self._process.wait)
@@ -263,7 +265,7 @@ class Workers:
         self._living: set[Worker] = set()
         self._keeping: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
-        self._alone = asyncio.Semaphore(max(2, count))
+        self._alone = asyncio.Semaphore(max(_MOST_ALONE, count))
         self._idle: list[Worker] = []
         self._fault: AssayError | None = None
 
@@ -323,6 +325,8 @@ class Workers:
                 yield worker
             finally:
                 self._idle.append(worker)
+                if len(self._idle) > self._count:
+                    await self._idle.pop(0).stop()
 
     async def _keep(self, worker: Worker | None) -> None:
         """Keep one worker alive."""
