@@ -21,6 +21,7 @@ from assay.environment.channel import Address
 from assay.environment.channel.link import Channel
 from assay.environment.channel.remote import RemoteSession, grade_of
 from assay.environment.channel.serve import serve
+from assay.environment.channel.sessions import Limits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
 from assay.eval.matrix import tasks_of
 from assay.eval.planning import MatrixRequest
@@ -29,6 +30,7 @@ from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
 from assay.types import Run, Submission
 from assay.types.codec import to_json
+from assay.types.run import Stepping
 from tests.channels import Relay, ServedProcess, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
@@ -633,3 +635,60 @@ async def test_rows_name_tasks_that_are_served(served: ServedProcess, tmp_path: 
         rows = Taskset.from_file(str(tmp_path / "rows.jsonl"), env=client)
         assert (await rows.run(three)).reward == 1.0
         assert "count" not in [task.id for task in client.default_tasks()]
+
+
+# Sessions that tasks use one after the other.
+
+
+async def test_runs_use_a_session_one_after_the_other(tmp_path: Path) -> None:
+    """The server bears five starts a session, and is never told how many."""
+    audit: list[dict[str, Json]] = []
+    file = write_env(tmp_path)
+    limits = Limits(starts=5)
+    async with (
+        serve(str(file), workers=1, limits=limits, audit=audit.append) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("add").run(three, group=12, max_concurrent=1)
+        assert (job.reward, job.coverage) == (1.0, (12, 12))
+        graded = [line for line in audit if line["ended"] == "graded"]
+        assert [line["start"] for line in graded] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
+        assert len({line["session"] for line in graded}) == 3
+        # What has no grade is not followed by anything in its session.
+        job = await client.task("raises").run(three, group=2, max_concurrent=1)
+        assert job.coverage == (0, 2)
+        failed = [line for line in audit if line["ended"] == "error"]
+        assert [line["start"] for line in failed] == [3, 1]
+
+
+async def test_attack_an_agent_that_goes_on_acts_in_no_later_task(served: ServedProcess) -> None:
+    """The later one has the same session: only the first may not know it any more."""
+    kept: list[Run] = []
+    held: list[Stepping] = []
+
+    async def agent(run: Run) -> None:
+        run.trace.content = "3"
+        assert run.stepping is not None
+        if not kept:
+            kept.append(run)
+            held.append(run.stepping)
+            return
+        with pytest.raises(TaskEndedError):
+            await held[0].step("9")
+        with pytest.raises(TaskEndedError):
+            await cast("RemoteSession", held[0]).grade(Submission(answer="9"))
+
+    async with assay.connect(served.url) as client:
+        job = await client.task("add").run(agent, group=2, max_concurrent=1)
+    assert (job.reward, job.coverage) == (1.0, (2, 2))
+
+
+async def test_a_session_that_rests_may_be_lost(tmp_path: Path) -> None:
+    file = write_env(tmp_path)
+    async with serve(str(file), workers=1) as first:
+        context = assay.connect(first.url, patience=10)
+        client = await context.__aenter__()
+        assert (await client.task("add").run(three)).reward == 1.0
+    async with serve(str(file), workers=1, port=first.port):
+        assert (await client.task("add").run(three, group=2)).coverage == (2, 2)
+        await context.__aexit__(None, None, None)

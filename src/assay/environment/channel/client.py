@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
-from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel
+from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel, Channels
 from assay.environment.channel.remote import RemoteSession, RemoteWork
 from assay.errors import ChannelError, InputError, nearest, reason_of
 from assay.frozen import frozen
@@ -111,8 +111,9 @@ class ChannelClient:
         tasks: The templates that it serves.
     """
 
-    def __init__(self, channel: Channel, rows: Mapping[str, Json]) -> None:
+    def __init__(self, channel: Channel, rows: Mapping[str, Json], channels: Channels) -> None:
         self._channel = channel
+        self._channels = channels
         self._current: RemoteSession | None = None
         listed = rows.get("tasks")
         hello = channel.hello
@@ -157,7 +158,7 @@ class ChannelClient:
         raise InputError(f"{self.manifest.name!r} has {what} {name!r}", hint=nearest(name, names))
 
     def task(self, template_id: str, /, **args: object) -> Task:
-        """A task whose work is there: every run of it has a session of its own.
+        """A task whose work is there; its runs share no session with this client.
 
         Raises:
             InputError: For an unknown template, or an argument that it does not take or misses.
@@ -165,7 +166,14 @@ class ChannelClient:
         given = {name: json_safe(value) for name, value in args.items()}
         self._check(template_id, given)
         channel = self._channel
-        work = RemoteWork(channel.address, template_id, given, self.url, patience=channel.patience)
+        work = RemoteWork(
+            channel.address,
+            template_id,
+            given,
+            self.url,
+            patience=channel.patience,
+            channels=self._channels,
+        )
         return Task(id=template_id, env=self.manifest.name, args=given, work=work)
 
     def default_tasks(self) -> list[Task]:
@@ -268,5 +276,9 @@ async def connect(
         InputError: For another URL.
         ChannelError: If nobody answers, or the server refuses.
     """
-    async with Channel.open(Address(url, token), patience=patience) as channel:
-        yield ChannelClient(channel, await channel.call("tasks.list", {}))
+    address = Address(url, token)
+    async with (
+        Channel.open(address, patience=patience) as channel,
+        Channels(address, patience=patience) as channels,
+    ):
+        yield ChannelClient(channel, await channel.call("tasks.list", {}), channels)
