@@ -55,6 +55,8 @@ PEERS = (
     Wanted("deepeval", "deepeval", "4.3.1"),
     Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
+_TESTED = (*PEERS, Wanted("openenv", "openenv", "0.10.0"))
+"""Those that can be installed by name: also what only tests run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def main(names: Sequence[str]) -> int:
         0, or 1 if one cannot be installed.
     """
     try:
-        for wanted in PEERS:
+        for wanted in _TESTED:
             if wanted.name in names:
                 install(wanted)
     except PeerError as error:

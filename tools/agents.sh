@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install what some tests run for real: podman, for cases in container images; HUD's SDK, into
-# .bench; and command-line agents, into .tools/agents. Quick when nothing changed; tests of what
+# Install what some tests run for real: podman, for cases in container images; HUD's SDK and
+# OpenEnv, into .bench; and command-line agents, into .tools/agents. Quick when nothing changed; tests of what
 # cannot be had are skipped.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,6 +16,8 @@ has_podman || echo "podman and runc are missing: tests of container images are s
 
 .venv/bin/python -m bench.peers hud ||
   echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2
+.venv/bin/python -m bench.peers openenv ||
+  echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
 
 codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6
 place=.tools/agents
