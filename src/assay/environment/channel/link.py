@@ -45,6 +45,8 @@ _NAPS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _MOST_BREAKS = 8
 _MOST_STARTS = 32
 """Tasks in one session; a server bears twice that unless it is told otherwise."""
+_MOST_RESTING = 32
+"""Sessions that rest: a server has only so many."""
 
 
 @frozen
@@ -416,7 +418,8 @@ class Channels:
 
     async def give(self, channel: Channel, *, is_graded: bool) -> None:
         """Give one back; one whose task was not graded is of no more use."""
-        if self._is_open and is_graded and channel.is_native and channel.starts < _MOST_STARTS:
+        is_good = is_graded and channel.is_native and channel.starts < _MOST_STARTS
+        if self._is_open and is_good and len(self._resting) < _MOST_RESTING:
             channel.rest()
             self._resting.append(channel)
         else:
