@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import actions, number_between, port, positive
@@ -105,7 +106,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         loop.add_signal_handler(number, ended.set)
     if given.with_parent:
         await _watch_input(ended)
-    async with serve(
+    serving = serve(
         file,
         name=name,
         host=given.host,
@@ -115,9 +116,17 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         limits=limits,
         audit=audit_to(given.log) if given.log else None,
         openenv=given.openenv,
-    ) as served:
-        print(_announced(given, served), flush=True)
-        await ended.wait()
+    )
+    async with AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(stack.enter_async_context(serving))
+        waiting = asyncio.ensure_future(ended.wait())
+        await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():  # the file is still being loaded, which may take minutes
+            opening.cancel()
+            await asyncio.wait({opening})
+            return
+        print(_announced(given, await opening), flush=True)
+        await waiting
 
 
 async def _watch_input(ended: asyncio.Event) -> None:

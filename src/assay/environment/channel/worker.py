@@ -37,7 +37,8 @@ from assay.errors import (
     TaskEndedError,
     TemplateError,
     nearest,
-    reason_of,
+    reason_in,
+    shown,
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
@@ -72,12 +73,11 @@ def environment_in(file: str, name: str = "") -> Environment:
 
     if not Path(file).is_file():
         raise InputError(f"there is no file {file}")
+    given, file = file, shown(file)
     try:
-        module = load_file(file)
-    except AssayError:
-        raise
+        module = load_file(given)
     except (Exception, SystemExit) as error:  # whatever somebody's own file does
-        raise InputError(f"{file} cannot be loaded: {reason_of(error)}") from error
+        raise InputError(f"{file} cannot be loaded: {reason_in(error)}") from error
     found = {
         variable: value
         for variable, value in cast("dict[str, object]", vars(module)).items()
@@ -88,14 +88,23 @@ def environment_in(file: str, name: str = "") -> Environment:
         raise InputError(f"{file} has no environment", hint="make one: env = Environment('name')")
     if not name:
         if len(distinct) == 1:
-            return next(iter(distinct.values()))
+            return _with_templates(next(iter(distinct.values())), file)
         names = ", ".join(sorted(found))
         raise InputError(f"{file} has several environments", hint=f"name one: {file}:NAME, {names}")
     chosen = found.get(name) or next((e for e in distinct.values() if e.name == name), None)
     if chosen is None:
         known = sorted({*found, *(env.name for env in distinct.values())})
         raise InputError(f"{file} has no environment {name!r}", hint=nearest(name, known))
-    return chosen
+    return _with_templates(chosen, file)
+
+
+def _with_templates(environment: Environment, file: str) -> Environment:
+    if not environment.templates:
+        raise InputError(
+            f"{file}: the environment {environment.name!r} has no template to be served",
+            hint="make one: @env.template()",
+        )
+    return environment
 
 
 class _Begun:
