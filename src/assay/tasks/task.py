@@ -216,6 +216,20 @@ class Hosted(Protocol):
         ...
 
 
+class WorkspaceTooling(Protocol):
+    """Whoever makes tools over a workspace for agents that do not reach it; `assay.agents` does."""
+
+    def __call__(self, workspace: Workspace, *, network: bool) -> Mapping[str, OfferedTool]:
+        """Them, by name."""
+        ...
+
+
+def find_workspace_tools() -> WorkspaceTooling:
+    """The tools over workspaces, found as the runner is."""
+    found = importlib.import_module("assay.agents.workspace_tools")
+    return cast("WorkspaceTooling", found.offered_over)
+
+
 def find_workshop() -> Workshop:
     """The workshop, found as the runner is."""
     return cast("Workshop", importlib.import_module("assay.eval.case_session").guest_session)
