@@ -318,6 +318,9 @@ async def test_a_workspace_is_worked_in_by_tools_from_elsewhere(repairs: Path) -
             job = await client.task("fix").run(ModelAgent(tools=("edit",)), model=fake.model)
         assert job.reward == 1.0, str(job)
         asked = fake.requests[0].conversation
+        assert asked is not None
+        asked = fake.requests[0].conversation
+        assert asked is not None
         assert {tool.name for tool in asked.tools} == {"write_off", "edit"}
         assert "/workspace" in str(asked)
 
