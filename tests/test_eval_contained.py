@@ -71,8 +71,14 @@ async def leaves():
     yield 1.0
 
 
+@env.template(workspace=env.workspace())
+async def works():
+    yield "Work."
+    yield 1.0
+
+
 def tasks():
-    return word(), leaves()
+    return word(), leaves(), works()
 """
 
 
@@ -114,6 +120,7 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
 
     async def agent(run: Run) -> str:
         prompts.append(run.prompt_text)
+        assert run.task_id != "works"
         with socket.create_server(("127.0.0.1", 0)) as here:
             place = {"host": "127.0.0.1", "port": here.getsockname()[1]}
             assert (await run.call("outside", place)).content == "refused"
@@ -124,7 +131,8 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
     job = await Taskset("both", tasks.values()).run(
         agent, group=3, runtime="container:localhost/python:1", store=store
     )
-    assert [run.reward for run in job.runs] == [1.0, 1.0, 0.0, 1.0, 1.0, 1.0], str(job)
+    assert [run.reward for run in job.runs] == [1.0, 1.0, 0.0, *[1.0] * 3, *[None] * 3], job
+    assert "andbox" in str(job.runs[8].grade.content), job.runs[8]
     name, _, digest = str(job.runs[0].runtime).partition("@")
     assert name == "container:localhost/python:1"
     unpacked = {path.name for path in (store / "cache/images").iterdir()}

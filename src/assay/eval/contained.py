@@ -161,9 +161,7 @@ async def contained(file: str, name: str, image: str, cache: str) -> AsyncGenera
 
 def _own(place: Path) -> list[Mount]:
     """What shows assay, and what it needs, to a Python like this one."""
-    import assay
-
-    found = [str(Path(assay.__file__).parents[1])]
+    found = [str(Path(__file__).parents[2])]
     found += [sysconfig.get_path(name) for name in ("purelib", "platlib")]
     sources = list(dict.fromkeys(found))
     targets = [f"{_OWN}-{number}" for number in range(len(sources))]

@@ -138,7 +138,7 @@ class RunOptions:
         store: Where the job is kept, usually ``.assay``; empty keeps it in memory alone.
         resume: A stored job to go on with: its id, the beginning of it, its name, or latest.
         runtime: Where templates run: ``local`` (this process), ``subprocess`` (one that serves the
-            environment's file and ends with the job), ``container:IMAGE`` (one in a container image,
+            environment's file and ends with the job), ``container:IMAGE`` (the same in an image,
             in the sandbox), or where the environment is served.
     """
 
