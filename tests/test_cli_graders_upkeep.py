@@ -316,9 +316,9 @@ def test_what_only_reads_makes_no_store(
     assert (code, out) == (2, "")
     assert f"there is no store at {tmp_path / '.assay'}" in err
     assert "assay graders create" in err
-    code, _, err = graders(*arguments, "--db", "/nonexistent/x")
+    code, _, err = graders(*arguments, "--db", str(tmp_path / "none" / "x"))
     assert code == 2
-    assert "there is no store at /nonexistent/x" in err
+    assert f"there is no store at {tmp_path / 'none' / 'x'}" in err
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -432,6 +432,46 @@ async def test_a_lost_reply_is_asked_for_again(
             assert relay.connections == 2
 
 
+_SLOW = """
+import asyncio
+from pathlib import Path
+from assay import Environment
+from assay.environment import Observation
+
+env = Environment("slow")
+
+
+@env.template(max_steps=3)
+async def slow(gate: str):
+    said = yield "Go."
+    with open(gate + ".begun", "a") as file:
+        file.write(said)
+    while not Path(gate).exists():
+        await asyncio.sleep(0.005)
+    said = yield Observation("seen")
+    yield 1.0
+"""
+
+
+async def test_a_connection_that_breaks_during_an_action_costs_nothing(tmp_path: Path) -> None:
+    file = write_env(tmp_path, _SLOW)
+    gate, begun = tmp_path / "gate", tmp_path / "gate.begun"
+    async with (
+        serve(str(file), workers=1) as served,
+        Relay(served.port).listening() as relay,
+        Channel.open(Address(f"tcp://127.0.0.1:{relay.port}"), patience=10) as channel,
+    ):
+        session = await RemoteSession.begin(channel, "slow", {"gate": str(gate)})
+        step = asyncio.create_task(session.step("x"))
+        await asyncio.to_thread(until, begun.exists)
+        relay.hang_up()
+        await asyncio.to_thread(until, lambda: relay.connections == 2)
+        gate.touch()
+        assert (await step).content == "seen"
+        assert (await session.grade(Submission(answer="y"))).reward == 1.0
+    assert begun.read_text() == "x"
+
+
 async def test_a_server_that_is_gone_is_an_error_and_no_reward(
     children: Children, tmp_path: Path
 ) -> None:

@@ -341,6 +341,20 @@ async def test_the_audit_says_who_and_what_and_no_secret(tmp_path: Path) -> None
         assert secret not in text
 
 
+async def test_an_audit_that_cannot_be_written_takes_no_grade_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = write_env(tmp_path)
+
+    def full(_: dict[str, Json]) -> None:
+        raise OSError(28, "No space left on device")
+
+    async with serve(str(file), workers=1, audit=full) as served, raw(served.port) as peer:
+        await peer.result("tasks.start", id="add", args={})
+        assert (await peer.result("tasks.grade", answer="3"))["score"] == 1.0
+    assert "the audit cannot be written" in caplog.text
+
+
 async def test_without_the_token_nothing_is_told(tmp_path: Path) -> None:
     file = write_env(tmp_path)
     token = "token-token-token"

@@ -27,7 +27,7 @@ from assay.types import StringThread, Submission
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 GOOD = HEAD + "    return 1.0\n"
 CHECKS = ["syntax", "structure", "signature", "execution", "test_run"]
-IMPATIENT = FunctionLimits(cpu_seconds=0.2, wall_seconds=1.0, load_seconds=0.5)
+IMPATIENT = FunctionLimits(cpu_seconds=0.2, wall_seconds=60.0, load_seconds=0.5)
 
 pytestmark = pytest.mark.sandbox
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 Each session of a client runs in one of the workers, processes that load the file. Connect with
-assay.connect(URL), with runtime=URL, or with HUD's own client. Ctrl-C ends it.
+assay.connect(URL), with runtime=URL, or with HUD's own client; with --openenv, OpenEnv's, too.
+Ctrl-C ends it.
 
 exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
@@ -67,6 +68,11 @@ def add(parser: ArgumentParser) -> None:
         "--hud",
         action="store_true",
         help="say HUD_SERVE_PORT=N instead, which HUD's SDK waits for",
+    )
+    add(
+        "--openenv",
+        action="store_true",
+        help="serve OpenEnv's clients, too, at http:// on the same port",
     )
     add(
         "--with-parent",
@@ -118,6 +124,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         limits=limits,
         audit=audit_to(given.log) if given.log else None,
         listens=not given.dial,
+        openenv=given.openenv,
     ) as served:
         print(_announced(given, served), flush=True)
         dialing = asyncio.create_task(_dial(served, given.dial, words)) if given.dial else None
@@ -165,11 +172,13 @@ def _announced(given: Namespace, served: Served) -> str:
             "websocket": served.websocket,
             "port": served.port,
             "templates": names,
+            **({"openenv": served.openenv} if given.openenv else {}),
         }
         return json.dumps(said)
+    and_openenv = f", and for OpenEnv at {served.openenv}" if given.openenv else ""
     return (
         f"templates: {', '.join(names) or 'none'}\n"
-        f"serving {served.manifest['name']} at {served.url} and {served.websocket}"
+        f"serving {served.manifest['name']} at {served.url} and {served.websocket}{and_openenv}"
         " (Ctrl-C ends it)"
     )
 

@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from assay.environment.channel.connection import Connection
 from assay.environment.channel.frames import (
@@ -32,12 +32,40 @@ from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
 
-__all__ = ["Front"]
+__all__ = ["Client", "Front"]
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger("assay.channel")
 _SHARED_DEATHS = 2
+
+
+class Line(Protocol):
+    """What can be hung up on."""
+
+    def close(self) -> None:
+        """Hang up, now."""
+        ...
+
+
+class Client(Protocol):
+    """Whose a session is: a connection of the channel, or of another door.
+
+    Attributes:
+        session: Its session; set to None where somebody else has it now, or its time is up.
+    """
+
+    session: ServedSession | None
+
+    @property
+    def wire(self) -> Line:
+        """What to hang up on then."""
+        ...
+
+    @property
+    def peer(self) -> str:
+        """Who it is, for the audit."""
+        ...
 
 
 class Front:
@@ -65,8 +93,8 @@ class Front:
         self._audit = audit or _log
         self._ledger = Ledger(self.limits)
         self._manifest: dict[str, Json] = {}
-        self._strangers: dict[Connection, None] = {}  # the oldest first
-        self._live: dict[str, Connection] = {}
+        self._strangers: dict[Client, None] = {}  # the oldest first
+        self._live: dict[str, Client] = {}
         self._running: dict[int, asyncio.Task[dict[str, Json]]] = {}
         self._places: dict[int, Worker] = {}
         self._behind: set[asyncio.Task[None]] = set()
@@ -128,7 +156,7 @@ class Front:
             connection.leave()
             wire.close()
 
-    def enter(self, connection: Connection, session_id: str) -> ServedSession:
+    def enter(self, connection: Client, session_id: str) -> ServedSession:
         """Give a connection its session: a new one, or the one whose id it knows.
 
         Raises:
@@ -149,7 +177,7 @@ class Front:
         self._live[session.id] = connection
         return session
 
-    def park(self, connection: Connection, session: ServedSession) -> None:
+    def park(self, connection: Client, session: ServedSession) -> None:
         """A session's connection is gone; its task stays."""
         if self._live.get(session.id) is connection:
             del self._live[session.id]
@@ -216,6 +244,9 @@ class Front:
         number, moves = request.params.get("number"), attempt.moves
         if moves and number == len(moves) and (moves[-1].method, moves[-1].said) == (method, said):
             return self._later_value(moves[-1].result)
+        running = self._running.get(attempt.number)
+        if running and number == len(moves) + 1 and attempt.moving == (method, said):
+            return running  # asked again by a client whose connection broke
         self._require_idle(attempt)
         if attempt.answer is not None:
             raise ChannelError("already graded", code=INVALID_REQUEST, kind="TaskEndedError")
@@ -228,6 +259,7 @@ class Front:
                 f"a task takes {self.limits.moves:,} moves here", code=BUSY, kind="TaskEndedError"
             )
         attempt.keep(request.size, self.limits.kept_bytes)
+        attempt.moving = (method, said)
         return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
@@ -423,7 +455,10 @@ class Front:
             "workers_died": attempt.deaths if attempt else 0,
             "seconds": round(time.monotonic() - (attempt or session).started, 3),
         }
-        self._audit(line)
+        try:
+            self._audit(line)
+        except Exception:  # a full disk must not take away a grade; the log says so
+            _LOG.exception("the audit cannot be written: %s", json.dumps(line))
 
     async def _sweep(self) -> None:
         current = asyncio.current_task()

@@ -86,6 +86,7 @@ class Attempt:
         started: When, on the server's clock.
         prompt: What the template said first; None until it did.
         moves: What the agent did so far, and what came of each.
+        moving: The newest thing that it did: method and what was said.
         answer: Digest of the answer that is graded; None before.
         grade: The grade, once there is one.
         fault: Why there will be none.
@@ -100,6 +101,7 @@ class Attempt:
     started: float
     prompt: Json = None
     moves: list[Move] = field(default_factory=list[Move])
+    moving: tuple[str, dict[str, Json]] | None = None
     answer: str | None = None
     grade: dict[str, Json] | None = None
     fault: ChannelError | None = None
