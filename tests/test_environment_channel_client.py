@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import pytest
 
 import assay
@@ -327,9 +328,15 @@ async def test_a_workspace_is_worked_in_by_tools_from_elsewhere(repairs: Path) -
 
 @pytest.mark.sandbox
 async def test_who_cannot_call_the_tools_of_a_workspace_is_not_graded_in_it(repairs: Path) -> None:
-    async with serve(str(repairs), name="repairs", workers=1) as served, raw(served.port) as hud:
+    async with (
+        serve(str(repairs), name="repairs", workers=1, openenv=True) as served,
+        raw(served.port) as hud,
+        aiohttp.ClientSession() as web,
+    ):
         await hud.result("hello")
         assert "works in a workspace" in (await hud.error("tasks.start", id="fix"))[2]
+        async with web.post(f"http://127.0.0.1:{served.port}/reset", json={"task": "fix"}) as reply:
+            assert "works in a workspace" in await reply.text()
     async with (
         serve(str(repairs), name="clash", workers=1) as served,
         assay.connect(served.url) as client,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
@@ -47,7 +48,8 @@ def outside(host: str, port: int) -> str:
 @env.tool
 def listeners() -> str:
     '''What one finds on the loopback; and wait at the door for somebody to be taken in.'''
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    lines = [line for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}")]
+    rows = [line.split() for line in lines]
     ports = [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"]
     for word in (b"", b"x" * 32):
         held.append(socket.create_connection(("127.0.0.1", 8765)))
@@ -120,10 +122,16 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
 
     async def agent(run: Run) -> str:
         prompts.append(run.prompt_text)
-        assert run.task_id != "works"
+        if run.task_id == "works":
+            await run.call("bash", {"command": "true"})
         with socket.create_server(("127.0.0.1", 0)) as here:
             place = {"host": "127.0.0.1", "port": here.getsockname()[1]}
-            assert (await run.call("outside", place)).content == "refused"
+            await run.call("outside", place)
+            here.setblocking(False)
+            with pytest.raises(BlockingIOError):  # whatever it found there, it was not this
+                here.accept()
+        if run.task_id == "word":
+            assert json.loads(str((await run.call("listeners")).content)) == [8765]
         return "inside" if run.trial < 3 else "outside"
 
     mark, store = marker(), tmp_path / "store"
@@ -131,8 +139,8 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
     job = await Taskset("both", tasks.values()).run(
         agent, group=3, runtime="container:localhost/python:1", store=store
     )
-    assert [run.reward for run in job.runs] == [1.0, 1.0, 0.0, *[1.0] * 3, *[None] * 3], job
-    assert "andbox" in str(job.runs[8].grade.content), job.runs[8]
+    assert [run.reward for run in job.runs] == [1.0, 1.0, 0.0, *[1.0] * 3, *[None] * 3], str(job)
+    assert "bwrap" in str(job.runs[8].grade.content), job.runs[8]  # no sandbox in a sandbox
     name, _, digest = str(job.runs[0].runtime).partition("@")
     assert name == "container:localhost/python:1"
     unpacked = {path.name for path in (store / "cache/images").iterdir()}

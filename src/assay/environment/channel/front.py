@@ -225,9 +225,9 @@ class Front:
         rows = cast("list[dict[str, Json]]", self.templates)
         if any(row["id"] == task and row.get("workspace") for row in rows):
             raise ChannelError(
-                f"{task!r} works in a workspace, by tools that HUD's protocol has no call for",
+                f"{task!r} works in a workspace, by tools that its client is not told of",
                 code=INVALID_REQUEST,
-                hint='say hello with {"form": "assay"}, and call them by tasks.call',
+                hint='say hello with {"form": "assay"} on the channel, and call them by tasks.call',
             )
 
     def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
