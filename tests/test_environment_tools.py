@@ -184,6 +184,27 @@ async def test_others_reach_them_as_an_mcp_server() -> None:
     assert [name for name, *_ in _told(run)] == ["add", "add", "broken"]
 
 
+async def test_an_mcp_client_reaches_them_over_http() -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        assert run.gateway is not None
+        url, bearer = f"{run.gateway.anthropic_url}/mcp", f"Bearer {run.gateway.token}"
+        headers = {"Authorization": bearer}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            mcp.Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            assert len((await client.list_tools()).tools) == 3
+            await client.call_tool("add", {"item": "lamp", "pieces": 2})
+
+    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        assert (await buy().run(agent, model=fake.model)).reward == 1.0
+
+
 _IN_SANDBOX = """
 import json, os, sys, urllib.error, urllib.request
 
