@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assay.environment.channel.link import Address
+from assay.environment.channel.link import Address, Channels
 from assay.environment.channel.remote import RemoteWork
 from assay.environment.environment import Environment
 from assay.environment.template import TemplateWork
@@ -57,20 +57,22 @@ async def placed(
         return
     async with AsyncExitStack() as stack:
         served: dict[tuple[str, str], Address] = {}
+        shared: dict[Address, Channels] = {}
         found: list[Task] = []
         serving = _serving(runtime, home, stack)
         for task in tasks:
             if serving is None:
                 address = _address(runtime)
-                found.append(_moved(task, address, address.url))
-                continue
-            source = _source_of(task)
-            if source not in served:
-                served[source] = await stack.enter_async_context(serving(*source))
-            address = served[source]
-            found.append(
-                _moved(task, address, _SUBPROCESS if runtime == _SUBPROCESS else address.url)
-            )
+                name = address.url
+            else:
+                source = _source_of(task)
+                if source not in served:
+                    served[source] = await stack.enter_async_context(serving(*source))
+                address = served[source]
+                name = _SUBPROCESS if runtime == _SUBPROCESS else address.url
+            if address not in shared:
+                shared[address] = await stack.enter_async_context(Channels(address))
+            found.append(_moved(task, address, name, shared[address]))
         yield found
 
 
@@ -105,13 +107,14 @@ def _address(runtime: str | Runtime) -> Address:
     return Address(runtime)
 
 
-def _moved(task: Task, address: Address, runtime: str) -> Task:
+def _moved(task: Task, address: Address, runtime: str, channels: Channels) -> Task:
     if not isinstance(task.work, TemplateWork | RemoteWork) or task.verifier is not None:
         raise InputError(
             f"{task.slug!r} is no template's task, or has a verifier, and runs here alone",
             hint="runtime='local'",
         )
-    return replace(task, work=RemoteWork(address, task.id, task.args, runtime, task.work))
+    work = RemoteWork(address, task.id, task.args, runtime, task.work, channels=channels)
+    return replace(task, work=work)
 
 
 def _source_of(task: Task) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from assay.eval.harnesses import (
     asks_through_gateway,
     declared_harnesses,
     require_harnesses,
+    require_recordings,
     require_turns,
     usable_harnesses,
 )
@@ -38,8 +39,9 @@ class MatrixRequest:
     """What to run; kept with the run, so that it can be resumed.
 
     Attributes:
-        paths: Case files, directories of cases, Python files of environments, and rows for them.
-        env: The Python file that rows belong to.
+        paths: Case files, directories of cases, Python files of environments, URLs where they are
+            served, and rows for them.
+        env: The Python file or URL that rows belong to.
         cases: Ids of cases, or of tasks, to run; all by default.
         harnesses: Harnesses to run instead of those that the cases list; one that is called
             ``file.py:name`` is an agent of a Python file.
@@ -107,6 +109,9 @@ def plan_cells(
         found[task.slug] = usable_harnesses(case, names, declared)
         require_harnesses(case, names - agents.keys(), found[task.slug])
         require_turns(case, names & agents.keys(), agents)
+        if isinstance(task.work, Case):
+            asked = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
+            require_recordings(case, found[task.slug], asked)
         for harness, model, trial in cells:
             coordinate = Coordinate(task, harness, model, trial)
             if harness in agents:
@@ -172,7 +177,8 @@ def _narrow(
         harnesses = dict.fromkeys(harness for harness, _ in pairs)
         pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
     trials = request.trials or max(trial for _, _, trial in own)
-    return [(h, m, trial) for h, m in pairs for trial in range(1, trials + 1)]
+    # What is named twice on a command line is meant once: a cell is stored once, too.
+    return [(h, m, trial) for h, m in dict.fromkeys(pairs) for trial in range(1, trials + 1)]
 
 
 def require_case_parts(case: Case) -> None:
