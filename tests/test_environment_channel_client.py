@@ -248,6 +248,72 @@ async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
         ] == "y"
 
 
+_ESCAPES = """
+from assay import Environment, EvaluationResult
+from assay.environment import Observation
+
+env = Environment("escapes")
+
+
+@env.tool
+def repeat(text: str, times: int, deep: object = None) -> str:
+    return text * times
+
+
+@env.template(returns=list)
+async def seen():
+    answer = yield "What?"
+    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
+
+
+@env.template(max_steps=3)
+async def echo():
+    said = yield "Say."
+    while said != "end":
+        said = yield Observation(said * 2_000)
+    yield 0.25
+"""
+
+
+async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path: Path) -> None:
+    """Whatever does not pass the channel was an error, which is worth more than a bad grade."""
+    file = write_env(tmp_path, _ESCAPES)
+    deep: list[Json] = []
+    for _ in range(120):
+        deep = [deep]
+    calls: list[tuple[dict[str, Json], str]] = [
+        ({"text": "x", "times": 1, "deep": deep}, "nested deeper"),
+        ({"text": "x", "times": 1, "deep": cast("Json", [0] * 500_001)}, "values"),
+        ({"text": "x", "times": 1, "deep": float("nan")}, "JSON cannot"),
+        ({"text": "x", "times": 1, "deep": 10**5000}, "JSON cannot"),
+        ({"text": "x" * (16 << 20), "times": 1}, "larger than a frame"),
+        ({"text": "x" * 9_000, "times": 1_000}, "larger than a frame"),
+    ]
+
+    async def calling(run: Run) -> str:
+        for arguments, why in calls:
+            result = await run.call("repeat", arguments)
+            assert (result.is_error, why in str(result.content)) == (True, True), result
+        return "no"
+
+    async def large(_: Run) -> str:
+        return "\x00" * (3 << 20)
+
+    async def nested(_: Run) -> str:
+        return "[" * 120 + "]" * 120
+
+    async def shouting(run: Run) -> None:
+        shown = (await run.step("x" * 5_000)).content
+        assert str(shown).endswith("[cut: it was larger than a frame]")
+        await run.step("end")
+
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        for template, agent in (("seen", calling), ("seen", large), ("seen", nested),
+                                ("echo", shouting)):  # fmt: skip
+            (run,) = (await client.task(template).run(agent)).runs
+            assert run.reward == 0.25, f"{agent}: {run}"
+
+
 def _kill_workers(front: int) -> None:
     found = Path(f"/proc/{front}/task/{front}/children").read_text().split()
     for pid in map(int, found):

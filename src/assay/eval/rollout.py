@@ -34,7 +34,7 @@ from assay.eval.within import OutOfTimeError, within
 from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
 from assay.types.run import Offering, Run, Stepping
@@ -213,7 +213,9 @@ async def _graded(cell: Cell, session: Session, submission: Submission) -> Evalu
     if cell.verifier is None or result.reward is None:
         return result
     frame = Grade.from_result(result).to_dict()
-    told = json.dumps({**frame, "answer": submission.answer}, ensure_ascii=False)
+    told = json.dumps(plain({**frame, "answer": submission.answer}), ensure_ascii=False)
+    # Half a character of an answer must not keep the verifier from reading the frame.
+    told = told.encode("utf-8", "replace").decode()
     async with cell.verifier as verifier:
         verified = await verifier.grade(
             Submission(answer=told, question=submission.question, trace=submission.trace)

@@ -9,8 +9,10 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from assay.environment.channel.frames import unsendable
 from assay.environment.channel.link import Address, Channel
 from assay.errors import ChannelError, ScoreError, SkippedError, TaskEndedError
 from assay.frozen import frozen
@@ -142,8 +144,12 @@ class RemoteSession:
         Raises:
             ChannelError: If it cannot be, or the grade is none.
         """
-        frame = await self._channel.call("tasks.grade", {"answer": submission.answer})
-        return grade_of(frame).result
+        answer = submission.answer
+        # Whoever answers what cannot be sent has not answered; an error would be worth more.
+        why = unsendable({"answer": answer})
+        frame = await self._channel.call("tasks.grade", {"answer": None if why else answer})
+        result = grade_of(frame).result
+        return result if not why else replace(result, info={**result.info, "answer": why})
 
 
 @frozen
@@ -184,6 +190,8 @@ class RemoteTool:
             ChannelError: If it fails, or what came is no result.
         """
         said: dict[str, Json] = {"name": self.name, "arguments": dict(arguments)}
+        if why := unsendable(said):
+            return ToolResult(content=f"error: the call cannot be made: {why}", is_error=True)
         found = await self.session.move("tasks.call", said)
         if "content" not in found or not isinstance(found.get("is_error"), bool):
             raise ChannelError(f"what {self.name!r} gave is no result")

@@ -55,7 +55,9 @@ MOST_INSIDE = 8 * MOST_BYTES
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
-_UNSENDABLE = "cut: the evidence held a number that JSON cannot"
+_UNSENDABLE = "cut: the evidence held a number that JSON cannot, or was too deep"
+_CUT_OBSERVATION = "cut: it was larger than a frame"
+_MOST_SHOWN = 1_000_000
 
 
 def environment_in(file: str, name: str = "") -> Environment:
@@ -205,7 +207,11 @@ async def _step(session: Session, action: str) -> Json:
         "reward": seen.reward,
         "info": dict(seen.info),
     }
-    return _sendable(shown, "an observation")
+    if _fits(shown):
+        return shown
+    # An action at which too much is shown must not cost the task its grade.
+    said = seen.content[:_MOST_SHOWN] if isinstance(seen.content, str) else ""
+    return {**shown, "observation": f"{said}\n[{_CUT_OBSERVATION}]", "info": {}}
 
 
 async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json:
@@ -214,7 +220,9 @@ async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json
         raise TaskEndedError(f"the task offers no tool {name!r}")
     result = await tool(arguments)
     found: dict[str, Json] = {"content": result.content, "is_error": result.is_error}
-    return _sendable(found, f"what {name!r} gave")
+    if _fits(found):
+        return found
+    return {"content": f"error: what {name!r} gave is larger than a frame", "is_error": True}
 
 
 def _tools(session: Session) -> Mapping[str, OfferedTool]:
@@ -227,9 +235,9 @@ def _stepping(session: Session) -> Stepping | None:
 
 def _fitting(grade: dict[str, Json]) -> Json:
     """A grade that fits in a frame: what cuts evidence must not cost the score it belongs to."""
-    size = _size(grade)
-    if size is not None and size <= MOST_BYTES // 2:
+    if _fits(grade):
         return grade
+    size = _size(grade)
     content = grade.get("content")
     cut: dict[str, Json] = {
         **grade,
@@ -237,7 +245,7 @@ def _fitting(grade: dict[str, Json]) -> Json:
         "content": content[:10_000] if isinstance(content, str) else None,
         "subscores": _without_evidence(grade.get("subscores")),
     }
-    return cut if (_size(cut) or MOST_BYTES) <= MOST_BYTES // 2 else {**cut, "subscores": None}
+    return cut if _fits(cut) else {**cut, "subscores": None}
 
 
 def _without_evidence(nodes: Json) -> Json:
@@ -325,17 +333,25 @@ def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
     """
     size = _size(value)
     if size is None:
-        raise TemplateError(f"{what} holds a number that JSON cannot")
+        raise TemplateError(f"{what} holds a number that JSON cannot, or is too deep")
     if size > MOST_BYTES // 2:
         raise TemplateError(f"{what} is larger than a frame")
     return value
 
 
+def _fits(value: Mapping[str, Json]) -> bool:
+    size = _size(value)
+    return size is not None and size <= MOST_BYTES // 2
+
+
 def _size(value: Mapping[str, Json]) -> int | None:
-    """How many bytes it has as a frame; None for one that cannot be sent."""
+    """How many bytes it has as a frame; None for one that no client takes."""
     try:
-        return len(encode(value))
-    except ValueError:
+        data = encode({"result": dict(value)})
+        if len(data) <= MOST_BYTES // 2:
+            decode(data)
+        return len(data)
+    except (ValueError, RecursionError, ChannelError):
         return None
 
 
