@@ -12,7 +12,7 @@ help: ## Show this list
 setup: ## Build .venv from the lock (installs uv and bubblewrap where they are missing)
 	@sh tools/setup.sh
 
-agents: setup ## Install podman and the command-line agents that tests run for real (where npm is)
+agents: setup ## Install what tests run for real: podman, HUD's SDK, command-line agents (where npm is)
 	@sh tools/agents.sh
 
 run: setup ## Grade the example suite: no key, nothing to configure

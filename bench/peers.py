@@ -1,14 +1,18 @@
-"""The packages that assay is measured against: each pinned, each in an environment of its own."""
+"""The packages that assay is measured against: each pinned, each in an environment of its own.
+
+``python -m bench.peers NAME...`` installs some of them, which tests run for real, too.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "Peer", "PeerError", "Wanted", "install"]
+__all__ = ["PEERS", "ROOT", "Peer", "PeerError", "Wanted", "install", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _HOME = ROOT / ".bench"
@@ -51,6 +55,8 @@ PEERS = (
     Wanted("deepeval", "deepeval", "4.3.1"),
     Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
+_TESTED = (*PEERS, Wanted("openenv", "openenv", "0.10.0"))
+"""Those that can be installed by name: also what only tests run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,8 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     shutil.rmtree(place, ignore_errors=True)
     uv = _find_uv()
     _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
-    _uv([uv, "pip", "install", "--quiet", "--python", peer.python, *wanted.requirement.split()])
+    get = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", peer.python]
+    _uv([*get, *wanted.requirement.split()])
     stamp.write_text(f"{wanted.requirement}\n", encoding="utf-8")
     return peer
 
@@ -124,3 +131,23 @@ def _uv(argv: list[str]) -> None:
         raise PeerError(
             done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "uv failed"
         )
+
+
+def main(names: Sequence[str]) -> int:
+    """Install the named peers.
+
+    Returns:
+        0, or 1 if one cannot be installed.
+    """
+    try:
+        for wanted in _TESTED:
+            if wanted.name in names:
+                install(wanted)
+    except PeerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """What a rollout costs beside its agent, and what a gateway adds to a call of a model.
 
-Rollouts are of a task whose agent answers at once, beside hud's local runtime on the same task.
+Rollouts are of a task whose agent answers at once, in process and served over TCP and WebSocket,
+beside hud's local runtime and its server on the same task; and some at once whose graders wait.
 Calls go to a model that answers at once, beside a bare proxy of aiohttp, which reads a body, sends
 it on and gives back what it gets.
 """
@@ -12,8 +13,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,36 +37,49 @@ async def add(a: int = 2, b: int = 2):
     answer = yield f"What is {{a}} + {{b}}?"
     yield 1.0 if answer == str(a + b) else 0.0
 
+@env.template()
+async def judged():
+    answer = yield "Wait for the judge."
+    await asyncio.sleep(1)
+    yield 1.0 if answer == "4" else 0.0
+
 {agent}
 
-async def main():
+async def main(runtime):
     while line := await asyncio.to_thread(sys.stdin.readline):
-        count = int(line)
+        name, count = line.split()
+        task, count = {{"add": add, "judged": judged}}[name](), int(count)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-        job = await add().run({run}, group=count, max_concurrent=8)
+        job = await task.run({run}, group=count, max_concurrent=8)
         took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
         cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         assert job.reward == 1.0
-        print(json.dumps({{"CPU": cpu / count, "wall": took / count}}), flush=True)
+        print(json.dumps({{"CPU": cpu, "wall": took}}), flush=True)
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1]))
 """
 _OURS = _TASK.format(
     imports="from assay.environment import Environment",
     agent="async def agent(run):\n    run.trace.content = '4'",
-    run="agent",
+    run="agent, runtime=runtime",
 )
 _HUDS = _TASK.format(
     imports="from hud.agents.base import Agent\n"
     "from hud.environment import Environment\n"
-    "from hud.eval import LocalRuntime",
+    "from hud.eval import LocalRuntime, Runtime",
     agent="class Quick(Agent):\n"
     "    async def __call__(self, run):\n"
-    "        run.trace.content = '4'",
-    run="Quick(), runtime=LocalRuntime(__file__)",
+    "        run.trace.content = '4'\n\n"
+    "def placed(runtime):\n"
+    "    if runtime == 'live':\n"
+    "        return None\n"
+    "    return LocalRuntime(__file__) if runtime == 'local' else Runtime(runtime)",
+    run="Quick(), runtime=placed(runtime)",
 )
 _ROLLOUTS = 128
+_JUDGED = 4
+_JUDGED_ROUNDS = 2
 
 _MODEL = "import asyncio; from bench.judge_server import serve; asyncio.run(serve())"
 _GATEWAY = """
@@ -118,50 +134,126 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     return rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A process that runs rollouts, and the one that serves their environment, if any.
+
+    Attributes:
+        worker: Is told which template to run and how often, and says what it took.
+        server: Where its tasks are.
+    """
+
+    worker: subprocess.Popen[str]
+    server: ServerProcess | None = None
+
+    def once(self, template: str, count: int) -> dict[Measure, float]:
+        """What it takes in all, the server's CPU included."""
+        assert self.worker.stdin
+        assert self.worker.stdout
+        before = self.server.cpu() if self.server else 0.0
+        self.worker.stdin.write(f"{template} {count}\n")
+        self.worker.stdin.flush()
+        took = cast("dict[Measure, float]", json.loads(self.worker.stdout.readline()))
+        served = self.server.cpu() - before if self.server else 0.0
+        return {"CPU": took["CPU"] + served, "wall": took["wall"]}
+
+
 def _rollouts(hud: Peer | None, scratch: Path, rounds: int) -> list[Row]:
-    programs = {"assay": (sys.executable, _OURS)}
-    if hud is not None:
-        programs["hud"] = (hud.python, _HUDS)
-    workers: dict[str, subprocess.Popen[str]] = {}
-    for name, (python, text) in programs.items():
-        file = scratch / f"rollouts_{name}.py"
-        file.write_text(text)
-        workers[name] = subprocess.Popen(
-            [python, "-P", str(file)],
-            cwd=scratch,
-            env={**clean_environment(scratch), "HUD_TELEMETRY_ENABLED": "false"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+    ours, huds = scratch / "rollouts_assay.py", scratch / "rollouts_hud.py"
+    ours.write_text(_OURS)
+    huds.write_text(_HUDS)
+    with ExitStack() as stack:
 
-    def once(name: str) -> dict[Measure, float]:
-        worker = workers[name]
-        assert worker.stdin
-        assert worker.stdout
-        worker.stdin.write(f"{_ROLLOUTS}\n")
-        worker.stdin.flush()
-        return cast("dict[Measure, float]", json.loads(worker.stdout.readline()))
+        def placed(python: str, file: Path, runtime: str, serve: Sequence[str] = ()) -> _Placed:
+            server = _served([python, *serve, str(file)], scratch) if serve else None
+            if server is not None:
+                stack.callback(server.end)
+                runtime += server.url
+            worker = _started([python, "-P", str(file), runtime], scratch)
+            stack.callback(_ended, worker)
+            return _Placed(worker, server)
 
-    try:
-        found = in_turn(rounds, {name: (lambda name=name: once(name)) for name in workers})
-    finally:
-        for worker in workers.values():
-            with suppress(BrokenPipeError):
-                worker.communicate()
-    return [
+        serve = ["-c", "from assay.cli.main import main; main()", "env", "serve", "--hud"]
+        places = {
+            "ours": placed(sys.executable, ours, "local"),
+            "ours, tcp": placed(sys.executable, ours, "tcp://", serve),
+            "ours, ws": placed(sys.executable, ours, "ws://", serve),
+        }
+        if hud is not None:
+            served = ["-m", "hud.environment.server"]
+            places["hud, local"] = placed(hud.python, huds, "local")
+            places["hud, live"] = placed(hud.python, huds, "live")
+            places["hud, served"] = placed(hud.python, huds, "tcp://", served)
+
+        def measured(
+            template: str, count: int, rounds: int
+        ) -> dict[str, list[dict[Measure, float]]]:
+            things = {name: partial(each.once, template, count) for name, each in places.items()}
+            return in_turn(rounds, things)
+
+        quick = measured("add", _ROLLOUTS, rounds)
+        judged = measured("judged", _JUDGED, min(rounds, _JUDGED_ROUNDS))
+    rows = [
         Row(
-            what="rollout of an agent that answers at once",
+            what=f"rollout of an agent that answers at once, {where}",
             measure=counted,
             unit="ms",
-            ours=[one[counted] for one in found["assay"]],
-            peer=[one[counted] for one in found.get("hud", [])],
-            beside="hud, local",
+            ours=[one[counted] / _ROLLOUTS for one in quick[name]],
+            peer=[one[counted] / _ROLLOUTS for one in quick.get(peer, [])],
+            beside=peer,
             goal=Goal("times_less", 5) if counted == "wall" else None,
+        )
+        for where, name, peer in (
+            ("in process", "ours", "hud, local"),
+            ("over TCP", "ours, tcp", "hud, served"),
+            ("over WebSocket", "ours, ws", "hud, served"),
         )
         for counted in MEASURES
     ]
+    rows += [
+        Row(
+            what=f"{_JUDGED} rollouts at once whose graders take 1 s, {where}",
+            measure="wall",
+            unit="s",
+            ours=[one["wall"] for one in judged[name]],
+            peer=[one["wall"] for one in judged.get(peer, [])],
+            beside=peer,
+            goal=Goal("below", 1.2),
+        )
+        for where, name, peer in (
+            ("in process", "ours", "hud, live"),
+            ("over TCP", "ours, tcp", "hud, served"),
+        )
+    ]
+    return rows
+
+
+def _started(words: Sequence[str], scratch: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        words,
+        cwd=scratch,
+        env=clean_environment(scratch),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def _served(words: Sequence[str], scratch: Path) -> ServerProcess:
+    """A server that says its port as HUD's does; its address has no scheme yet."""
+    popen = _started(words, scratch)
+    line = popen.stdout.readline() if popen.stdout else ""
+    if not line.startswith("HUD_SERVE_PORT="):
+        popen.kill()
+        popen.communicate()
+        raise RuntimeError(f"{' '.join(words[:3])} serves nothing")
+    return ServerProcess(f"127.0.0.1:{line.strip().removeprefix('HUD_SERVE_PORT=')}", popen)
+
+
+def _ended(worker: subprocess.Popen[str]) -> None:
+    with suppress(BrokenPipeError):
+        worker.communicate()
 
 
 def _calls(scratch: Path, connections: int, rounds: int) -> list[Row]:

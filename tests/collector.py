@@ -122,6 +122,8 @@ def _handler(found: Collector) -> type[BaseHTTPRequestHandler]:
                 return
             if fault == "503":
                 self.answer(503, b"", {"Retry-After": "3600"})
+            elif fault == "401":
+                self.answer(401, b"")
             elif fault == "redirect":
                 self.answer(302, b"", {"Location": "http://127.0.0.1:1/"})
             elif fault == "garbage":

@@ -484,6 +484,8 @@ def test_harnesses_lists_what_is_installed_and_how_to_install_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = program(tmp_path / "tools" / "codex", "#!/bin/sh\necho codex-cli 1.2.3\n").parent
+    banner = "echo This is mini-swe-agent version 2.4.6.; echo No such option 1.0; exit 2"
+    program(tools / "mini", f"#!/bin/sh\n{banner}\n")
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     done = assay("harnesses", cwd=tmp_path)
@@ -491,4 +493,5 @@ def test_harnesses_lists_what_is_installed_and_how_to_install_the_rest(
     assert done.returncode == 0
     said = " ".join(done.stdout.split())
     assert f"ok codex 1.2.3 ({tools}/codex)" in said
+    assert f"ok mini-swe-agent 2.4.6 ({tools}/mini)" in said, "it has no --version, and says it"
     assert "-- opencode not installed fix: npm install -g opencode-ai;" in said

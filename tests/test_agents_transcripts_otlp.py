@@ -244,3 +244,33 @@ def test_a_file_of_requests_that_was_cut_off_is_no_recording(tmp_path: Path, end
     (tmp_path / "spans").write_bytes(whole + whole[:end])
     (found,) = [row for row in recorded_rows(str(tmp_path)) if isinstance(row, InputError)]
     assert "ends in the middle" in str(found)
+
+
+def _chat(said: str, **more: Json) -> dict[str, Json]:
+    spoken: Json = [{"role": "assistant", "parts": [{"type": "text", "content": said}]}]
+    return {**span(10, operation__name="chat", output__messages=spoken), **more}
+
+
+def test_attack_a_span_that_comes_again_rewrites_no_trace(tmp_path: Path) -> None:
+    file = tmp_path / "spans.json"
+    file.write_text(json.dumps(otlp_request([_chat("bad"), _chat("good")])))
+    (row,) = recorded_rows(str(file))
+    assert not isinstance(row, InputError)
+    assert row["answer"] is None
+    trace = cast("dict[str, Any]", row["trace"])
+    assert trace["extra"]["incomplete"] == otel.REWRITTEN
+    assert "good" not in json.dumps(trace)
+
+    file.write_text(json.dumps(otlp_request([_chat("good"), _chat("good")])))
+    (row,) = recorded_rows(str(file))
+    assert not isinstance(row, InputError)
+    assert row["answer"] == "good"
+
+
+def test_attack_ids_in_capitals_make_no_second_trace_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "spans.json"
+    loud = _chat("one", traceId=TRACE.upper(), spanId="000000000000000A")
+    file.write_text(json.dumps(otlp_request([_chat("one"), loud])))
+    (row,) = recorded_rows(str(file))
+    assert not isinstance(row, InputError)
+    assert (row["id"], row["answer"]) == (TRACE, "one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from assay.tasks import Taskset
 from assay.testing import FakeModel, calls, says
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
-from tests.command_line import assay, cells, write_case
+from tests.command_line import assay, cells, summary, write_case
 
 pytestmark = pytest.mark.sandbox
 
@@ -57,6 +58,15 @@ def test_a_case_without_a_matrix_is_run_with_a_model(tmp_path: Path) -> None:
     assert not (tmp_path / ".assay" / "wire").exists()
 
 
+def test_a_model_that_is_named_twice_is_asked_once(tmp_path: Path) -> None:
+    """Its cell was stored once and planned twice: a run without a verdict, that ended never."""
+    write_case(tmp_path, _CASE)
+    _recorded(tmp_path, run_sh="echo hello > a.txt\n", answer_txt="Written.")
+    twice = ("--model", "fake") * 2 + ("--harness", "agent") * 2
+    done = assay("run", "evals", *twice, "--json", cwd=tmp_path)
+    assert (done.returncode, summary(done)["total"]) == (0, 1)
+
+
 def test_a_case_without_a_matrix_needs_a_model(tmp_path: Path) -> None:
     write_case(tmp_path, _CASE)
     done = assay("run", "evals", cwd=tmp_path)
@@ -73,6 +83,25 @@ def test_a_model_that_cannot_be_asked_is_refused_before_anything_is_run(tmp_path
     assert "cannot ask 'openai:gpt-5'" in done.stderr
     assert "OPENAI_API_KEY" in done.stderr
     assert "no runs" in assay("runs", cwd=tmp_path).stdout.lower()
+
+
+def test_a_model_that_no_recording_is_called_is_refused_with_the_harness_that_is_meant(
+    tmp_path: Path,
+) -> None:
+    """`assay run SUITE --model NAME` replayed NAME in every case, and ended in as many errors."""
+    matrix = "matrix: {harnesses: [replay], models: [reference]}\n"
+    write_case(tmp_path, f"{dedent(_CASE)}{matrix}")
+    _recorded(tmp_path, run_sh="echo hello > a.txt\n", answer_txt="Written.")
+    done = assay("run", "evals", "--model", "fake", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "replays 'fake', of which there is no recording (" in done.stderr
+    assert "--harness agent --model fake)" in done.stderr
+    lent = assay("run", "evals", "--harness", "agent", cwd=tmp_path)
+    assert lent.returncode == 2
+    assert "cannot ask 'reference'" in lent.stderr
+    assert "or name one: --model anthropic:NAME" in lent.stderr
+    assert "no runs" in assay("runs", cwd=tmp_path).stdout.lower()
+    assert assay("run", "evals", "--model", "reference", cwd=tmp_path).returncode == 0
 
 
 def test_the_fake_model_plays_the_reference_through_the_agents_tools(tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_a_file_that_is_no_trace_is_a_bad_row(tmp_path: Path) -> None:
     assert "left out" in done.stderr
 
 
+def test_a_run_without_an_answer_says_what_it_lacks(tmp_path: Path) -> None:
+    """It said that the answer is null, and that "" is an empty one: of a row that nobody wrote."""
+    work(tmp_path)
+    turn = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}
+    lost = {"type": "function_call_output", "call_id": "gone", "output": "hello"}
+    (tmp_path / "traces" / "cut.json").write_text(json.dumps([turn, lost]))
+    done = assay("grade", "traces", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    (cut,) = [cell for cell in cells(done) if cell["case"] == "cut.json"]
+    why = "the recorded run has no answer: a result belongs to a call that is not there"
+    assert (cut["status"], cut["error"]) == ("error", why)
+
+
 def test_what_a_grader_reads_may_stand_elsewhere_in_a_trace(tmp_path: Path) -> None:
     work(tmp_path)
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from assay.types.trace import AgentStep, Trace
 from tests.command_line import assay
 
 pytestmark = pytest.mark.sandbox
@@ -154,6 +156,22 @@ def test_what_was_kept_is_graded_again_and_not_what_a_dataset_says_now(tmp_path:
     assert told(again) == told(first)
     assert [c["reward"] for c in again["cells"]] == [1.0, 0.0]
     assert (refused.returncode, "needs 'trace'" in refused.stderr) == (2, True)
+
+
+def test_attack_a_row_whose_id_comes_first_keeps_none_from_being_graded_again(
+    tmp_path: Path,
+) -> None:
+    trace = Trace(steps=[AgentStep(step_id=1, content="4")], content="4", status="completed")
+    rows = [{"id": "z", "answer": "4", "trace": trace.to_dict()}, {"id": "a", "answer": "4"}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "g.yaml").write_text("- {type: trace, max_tool_calls: {execute: 3}}\n")
+    first = assay("grade", "rows.jsonl", "-g", "g.yaml", "--json", cwd=tmp_path)
+    again = assay("regrade", "latest", "--graders", "g.yaml", "--json", cwd=tmp_path)
+
+    def told(done: CompletedProcess[str]) -> list[object]:
+        return [(cell["case"], cell["reward"]) for cell in json.loads(done.stdout)["cells"]]
+
+    assert told(again) == told(first) == [("a", None), ("z", 1.0)]
 
 
 @pytest.mark.parametrize(

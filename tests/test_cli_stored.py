@@ -138,6 +138,8 @@ def test_traces_are_listed_shown_collected_and_deleted(root: Path) -> None:
     assert listed == sent[::-1]
     assert [one["id"] for one in found(root, "traces", "--after", sent[1])["traces"]] == [TRACE]
     assert "not whole" in assay("traces", "--limit", "1", cwd=root).stdout
+    narrow = assay("traces", cwd=root, env={"COLUMNS": "60"}).stdout
+    assert all(trace in narrow for trace in sent), "an id that is broken cannot be copied"
     assert json.loads(assay("traces", "show", TRACE, cwd=root).stdout)["answer"] == "4"
     assert found(root, "traces", "show", TRACE)["trace"]["whole"] is True
     assert found(root, "traces", "collect", "new", "--clear")["rows"] == 2

@@ -175,6 +175,8 @@ def test_an_images_settings_hold_for_commands(engine: Podman, base: Path, tmp_pa
         ("nobody-here", PASSWD),
         ("evil", "evil:x:4294967295:0::/:/bin/sh\n"),
         ("evil", "evil:x:-1:0::/:/bin/sh\n"),
+        ("evil", "evil:x:²:0::/:/bin/sh\n"),
+        ("evil", f"evil:x:{'9' * 5_000}:0::/:/bin/sh\n"),
         ("evil", "evil:x:0\nevil:x:0 --bind / /:0::/:/bin/sh\n"),
     ],
 )
@@ -669,3 +671,21 @@ def test_a_folder_that_is_no_task_is_refused(tmp_path: Path) -> None:
     done = assay("import", "harbor", "none", cwd=tmp_path)
     assert "neither task.toml nor task.yaml" in done.stderr
     assert done.returncode == 2
+
+
+def test_what_a_task_folder_lacks_is_named_with_where_it_is_looked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    said: list[str] = []
+    for name, text in (
+        ("task.toml", 'version = "1.0"\n'),
+        ("instruction.md", "Say hello.\n"),
+        ("task.toml", '[environment]\ndocker_image = "localhost/small:1"\n'),
+    ):
+        (folder / name).write_text(text)
+        done = assay("import", "harbor", "broken", cwd=tmp_path)
+        assert done.returncode == 2
+        said.append(done.stderr)
+    assert "broken/instruction.md: cannot be read: No such file" in said[0]
+    assert "looked for at environment/Dockerfile; or docker_image" in said[1]
+    assert "looked for at tests/test.sh" in said[2]

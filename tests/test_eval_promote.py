@@ -156,7 +156,7 @@ def test_rows_have_no_case_to_be_recorded_for(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
     assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
     done = assay("promote", "latest", "a", "--as", "x", cwd=tmp_path)
-    assert (done.returncode, "it takes a cell of `assay run`" in done.stderr) == (2, True)
+    assert (done.returncode, "it takes a cell of a case" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"steps": 3}'])

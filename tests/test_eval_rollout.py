@@ -123,6 +123,13 @@ async def test_a_good_rollout() -> None:
     assert submission.trace is run.trace
 
 
+async def test_a_task_that_says_nothing_has_begun_all_the_same() -> None:
+    work = Scripted()
+    cast("Any", work).prompt = None
+    run = await roll(work)
+    assert (run.prompt, run.runtime, run.reward) == (None, "local", 1.0)
+
+
 @pytest.mark.parametrize(
     "error", [OSError("no image"), GraderError("no image"), TimeoutError("no")]
 )

@@ -15,6 +15,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.gateway import Allowance, Gateway, read_journal
+from assay.gateway.journal import REDACTED
 from assay.models import ModelClient, ModelSettings
 from assay.models.conversation import Conversation, Reply, Turn
 from assay.models.messages import Usage
@@ -34,13 +35,15 @@ _ASKED: dict[Protocol, dict[str, Any]] = {
 _Piece = bytes | Callable[[], Awaitable[object]]
 
 
-def _events(protocol: Protocol, *, wants_usage: bool = True) -> list[bytes]:
+def _events(
+    protocol: Protocol, said: str = "one two three", *, pieces: int = 13, wants_usage: bool = True
+) -> list[bytes]:
     usage = Usage(input_tokens=3, output_tokens=3, cached_tokens=0)
-    reply = Reply(turn=Turn.of("assistant", "one two three"), usage=usage, id="r", model="m")
+    reply = Reply(turn=Turn.of("assistant", said), usage=usage, id="r", model="m")
     asked = Conversation(model="m", turns=())
     codec = codec_of(protocol)
     body = codec.write_reply(reply, asked)
-    return list(codec.write_stream(body, pieces=13, wants_usage=wants_usage))
+    return list(codec.write_stream(body, pieces=pieces, wants_usage=wants_usage))
 
 
 @dataclass
@@ -229,12 +232,12 @@ async def test_a_body_of_which_nothing_changes_is_sent_as_it_came(
 
 
 _ENDS: dict[str, tuple[bytes, bool]] = {
-    "nothing more": (b"", False),
+    "nothing more": (b"", True),
     "an error": (b'event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n', True),
     "no JSON": (b"data: {\n\n", False),
     "a key twice": (b'data: {"a":1,"a":2}\n\n', False),
     "bad UTF-8": (b'data: {"a":"\xff"}\n\n', False),
-    "half an event": (b'data: {"choices"', False),
+    "half an event": (b'data: {"choices"', True),
     "too long an event": (b"data: " + b"x" * 3_000, False),
     "lines without end": (b"data: x\n" * 400, False),
     "remarks without end": (b": x\n\n" * 4_000, False),
@@ -383,6 +386,30 @@ async def test_what_an_agent_has_of_a_reply_outlives_a_kill(
     assert (step.content, step.finish_reason) == ("one tw", "broken off")
 
 
+@pytest.mark.parametrize("pieces", [1, 13])
+async def test_attack_a_model_is_made_to_say_the_token_until_a_kill(
+    pieces: int, tmp_path: Path
+) -> None:
+    journal = tmp_path / "wire.jsonl"
+    goes_on, never = asyncio.Event(), asyncio.Event()
+    replies: list[_Piece] = [_STREAM + b"\r\n", never.wait]
+    async with _upstream(replies) as upstream, upstream.gateway("chat", journal=journal) as gateway:
+        said = _events("chat", f"It is {gateway.token}.", pieces=pieces)
+        replies[1:] = [*said[:-3], goes_on.wait]
+        async with _asking(gateway, "chat") as response:
+            seen = b""
+            while seen != b"".join(said[:-3]):
+                seen += await response.content.readany()
+            found, kept = read_journal(journal), journal.read_text()
+        goes_on.set()
+        never.set()
+
+    assert gateway.token not in kept
+    step = found.trace.steps[-1]
+    assert isinstance(step, AgentStep)
+    assert step.content == f"It is {REDACTED}."
+
+
 async def test_a_whole_reply_is_kept_once(tmp_path: Path) -> None:
     journal = tmp_path / "wire.jsonl"
     async with (
@@ -420,3 +447,18 @@ async def test_attack_who_does_not_read_a_stream_holds_up_nobody(
         if not hangs_up:  # and it is not given what it left lying
             with pytest.raises(aiohttp.ClientError):
                 await response.read()
+
+
+async def test_attack_a_request_that_breaks_streams_alone_is_the_agents_own() -> None:
+    error = b'data: {"error":{"message":"the parser of tools broke","code":500}}\n\n'
+    broken: list[_Piece] = [_STREAM + b"\r\n", _events("chat")[0], error]
+    plain: list[_Piece] = [_BAD % (200, len(_WHOLE), _WHOLE)]
+    async with _upstream(broken, plain, broken, plain) as upstream:
+        async with upstream.gateway("chat") as gateway:
+            await _asked(gateway, "chat")
+            assert gateway.failure is not None
+            await gateway.find_out()
+
+        assert [one.get("stream", False) for one in upstream.asked] == [True, False, True, False]
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)

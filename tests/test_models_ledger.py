@@ -116,6 +116,7 @@ def test_a_summary_is_json() -> None:
             [entry(), entry("retry", None), entry("repair"), entry(purpose="agent", cost=10.0)],
             "1 judgement asked, 1 agent call asked, 2 asked again, $11.00 (1 of unknown price)",
         ),
+        ([entry(purpose="agent")] * 2, "2 agent calls asked, $1.00"),
         ([entry(cost=0.0012)], "1 judgement asked, $0.0012"),
         ([entry("retry", 0.0)] * 5, "nothing was answered, 5 tries failed, $0.00"),
         ([entry("lost", None)], "nothing was answered, 1 never answered, of unknown price"),

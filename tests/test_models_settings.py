@@ -191,6 +191,8 @@ def test_the_settings_file_names_models(tmp_path: Path) -> None:
         ("endpoints: {a: {headers: {'x\\n': y}}}", "endpoints.a", "header"),
         ("endpoints: {'a:b': {}}", "endpoints.a:b", "name"),
         ("secrets: {OPENAI_API_KEY: sk}", "secrets", "is not known"),
+        ("cache: sometimes", "models.yaml", "one of off, readwrite"),
+        ("max_attempts: many", "models.yaml", "max_attempts must be a number"),
         ("a: [", "models.yaml:2", "expected"),
         ("- 1", "models.yaml", "mapping"),
     ],

@@ -92,6 +92,7 @@ async def test_steps_leave_while_the_agent_works(found: Collector) -> None:
     ("fault", "said"),
     [
         ("503", "3 of 3 spans were not taken by ADDRESS: it answered 503 Service Unavailable"),
+        ("401", "3 of 3 spans were not taken by ADDRESS: it answered 401 Unauthorized (OTEL_"),
         ("redirect", "3 of 3 spans were not taken by ADDRESS: it answered 302 Found"),
         ("partial", "1 of 3 spans were not taken by ADDRESS: it took a part only: too"),
         ("hang", "3 of 3 spans were not taken by ADDRESS: it did not answer in time"),

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -543,3 +544,41 @@ def test_the_model_stands_in_the_path(path: str, model: str | None) -> None:
     if model:
         streamed = "stream" in path
         assert addressed(path, {"model": "other"}) == {"model": model, "stream": streamed}
+
+
+def _effort(body: Json) -> int:
+    """How many functions are called to read a request."""
+    count = 0
+
+    def called(_frame: object, event: str, _given: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        codec.read_request(body)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("how", ["in reverse", "never called", "allowed"])
+def test_attack_many_calls_take_no_longer_each(how: str) -> None:
+    # A request of 1 MiB kept the gateways of all cells from answering for a minute.
+    def asked(count: int) -> Json:
+        named: list[dict[str, Json]] = [{"name": f"f{at}", "id": f"{at}"} for at in range(count)]
+        calls: list[Json] = [{"functionCall": one} for one in named]
+        results: list[Json] = [{"functionResponse": one} for one in reversed(named)]
+        names: list[Json] = [one["name"] for one in named]
+        declared: list[Json] = [{"name": one} for one in names]
+        choice: Json = {"mode": "ANY", "allowedFunctionNames": names}
+        said: Json = [{"role": "model", "parts": calls if how == "in reverse" else []}]
+        return {
+            "model": "m",
+            "contents": [*said, {"role": "user", "parts": results}],
+            "tools": [{"functionDeclarations": declared}] if how == "allowed" else [],
+            "toolConfig": {"functionCallingConfig": choice},
+        }
+
+    assert _effort(asked(200)) < 2.5 * _effort(asked(100))

@@ -31,6 +31,11 @@ IMAGE: Json = {"type": "image_url", "image_url": {"url": "x"}}
             [("user", "a"), ("user", "b")],
             "a\n\nb",
         ),
+        (
+            [{"role": "user", "content": {"type": "text", "text": "a"}}, {"content": IMAGE}, "b"],
+            [("user", "a"), ("user", "b")],
+            "a\n\nb",
+        ),
         ([{"role": "user", "content": [IMAGE]}], [], ""),
         ([{"role": "user"}], [], ""),
         ([{"content": "a"}], [("user", "a")], "a"),

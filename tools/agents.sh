@@ -1,6 +1,7 @@
 #!/bin/sh
-# Install what some tests run for real: podman, for cases in container images, and command-line
-# agents, into .tools/agents. Quick when nothing changed; tests of what cannot be had are skipped.
+# Install what some tests run for real: podman, for cases in container images; HUD's SDK and
+# OpenEnv, into .bench; and command-line agents, into .tools/agents. Quick when nothing changed; tests of what
+# cannot be had are skipped.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,11 @@ if ! has_podman && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; the
     { $get update >/dev/null && $get install podman runc >/dev/null; } || true
 fi
 has_podman || echo "podman and runc are missing: tests of container images are skipped" >&2
+
+.venv/bin/python -m bench.peers hud ||
+  echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2
+.venv/bin/python -m bench.peers openenv ||
+  echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
 
 codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6
 place=.tools/agents

@@ -20,7 +20,7 @@ from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.frozen import frozen
 from assay.gateway import Gateway
-from assay.gateway.record import REDACTED
+from assay.gateway.journal import REDACTED
 from assay.graders.shell_lines import simple_commands
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.models.reference import parse_reference

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 
 from assay.cli.options import add_json
@@ -38,8 +38,12 @@ _PROGRAMS = (
     ("node", ("--version",), "cases that test JavaScript cannot run", "apt-get install nodejs"),
 )
 _EXTRAS = (
-    ("math", "math_verify", "math_equal"),
+    ("acp", "agent-client-protocol", "agents that speak ACP"),
+    ("languages", "tree-sitter", "`implemented` and `audit` of languages beside Python"),
+    ("math", "math-verify", "math_equal"),
     ("mcp", "mcp", "MCP servers of the model agent"),
+    ("otel", "opentelemetry-exporter-otlp-proto-http", "--otel"),
+    ("server", "fastapi", "assay serve"),
     ("similarity", "sacrebleu", "similarity with BLEU, GLEU, METEOR and ROUGE"),
 )
 
@@ -191,11 +195,11 @@ def _images() -> _Finding:
 
 def _extras() -> list[_Finding]:
     findings: list[_Finding] = []
-    for extra, module, feature in _EXTRAS:
-        there = util.find_spec(module) is not None
-        detail = (
-            f"{module} {metadata.version(module.replace('_', '-'))}" if there else "not installed"
-        )
+    for extra, package, feature in _EXTRAS:
+        try:
+            detail, there = f"{package} {metadata.version(package)}", True
+        except metadata.PackageNotFoundError:
+            detail, there = "not installed", False
         findings.append(
             _Finding(
                 name=f"extra {extra}",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 Each session of a client runs in one of the workers, processes that load the file. Connect with
-assay.connect(URL), with runtime=URL, or with HUD's own client. Ctrl-C ends it.
+assay.connect(URL), with runtime=URL, or with HUD's own client; with --openenv, OpenEnv's, too.
+Ctrl-C ends it.
 
 exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
@@ -68,6 +69,11 @@ def add(parser: ArgumentParser) -> None:
         help="say HUD_SERVE_PORT=N instead, which HUD's SDK waits for",
     )
     add(
+        "--openenv",
+        action="store_true",
+        help="serve OpenEnv's clients, too, at http:// on the same port",
+    )
+    add(
         "--with-parent",
         action="store_true",
         help="end when standard input ends, as it does with the process that holds it",
@@ -108,6 +114,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         token=token,
         limits=limits,
         audit=audit_to(given.log) if given.log else None,
+        openenv=given.openenv,
     ) as served:
         print(_announced(given, served), flush=True)
         await ended.wait()
@@ -138,11 +145,13 @@ def _announced(given: Namespace, served: Served) -> str:
             "websocket": served.websocket,
             "port": served.port,
             "templates": names,
+            **({"openenv": served.openenv} if given.openenv else {}),
         }
         return json.dumps(said)
+    and_openenv = f", and for OpenEnv at {served.openenv}" if given.openenv else ""
     return (
         f"templates: {', '.join(names) or 'none'}\n"
-        f"serving {served.manifest['name']} at {served.url} and {served.websocket}"
+        f"serving {served.manifest['name']} at {served.url} and {served.websocket}{and_openenv}"
         " (Ctrl-C ends it)"
     )
 

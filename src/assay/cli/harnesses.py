@@ -7,6 +7,7 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from assay.agents.presets import PRESETS, preset, started
@@ -26,6 +27,7 @@ _EXAMPLES = """\
   assay run examples/repair --harness codex --model fake"""
 _SECONDS = 20.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
+_NAMED_VERSION = re.compile(rf"(?<=\bversion ){_VERSION.pattern}")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -84,6 +86,7 @@ def _row(name: str) -> _Row:
     )
 
 
+@cache
 def _version_of(program: str) -> str:
     """What it says of itself in the sandbox; empty where it says nothing, or cannot start there."""
     from assay.sandbox import Limits, Mount, run_command_sync
@@ -98,5 +101,7 @@ def _version_of(program: str) -> str:
         )
     except AssayError:
         return ""
-    match = _VERSION.search(told.stdout)
-    return one_line(match[0]) if told.exit_code == 0 and match else ""
+    # One that knows no such option may name it where it complains.
+    pattern = _VERSION if told.exit_code == 0 else _NAMED_VERSION
+    match = pattern.search(told.stdout)
+    return one_line(match[0].rstrip(".")) if match else ""

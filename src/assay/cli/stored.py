@@ -234,7 +234,7 @@ def _list_jobs(given: Namespace, jobs: Jobs) -> int:
         for each in found
     ]
     header = ("job", "grader", "dataset", "status", "rows")
-    return _listed(given, "jobs", found, header, rows, more=more)
+    return _listed(given, "jobs", found, header, rows, more=more, whole=1)
 
 
 def _list_traces(given: Namespace, traces: Traces) -> int:
@@ -254,7 +254,7 @@ def _list_traces(given: Namespace, traces: Traces) -> int:
         for each in found
     ]
     header = ("trace", "name", "spans", "state", "flags", "last span")
-    return _listed(given, "traces", found, header, rows, more=more)
+    return _listed(given, "traces", found, header, rows, more=more, whole=1)
 
 
 def _flags(trace: TraceRecord) -> Iterator[str]:
@@ -329,6 +329,7 @@ def _listed(
     rows: Sequence[Sequence[str]],
     *,
     more: bool,
+    whole: int = 0,
 ) -> int:
     if given.json:
         print(json.dumps({noun: [each.to_dict() for each in found], "more": more}))
@@ -337,7 +338,7 @@ def _listed(
     if not rows:
         page.line(f"no {noun} in project {one_line(given.project, 100)!r}")
         return 0
-    page.table(header, rows, left=len(header))
+    page.table(header, rows, left=len(header), whole=whole)
     if more:
         page.line((f"more: --after {rows[-1][0]}", "dim"))
     return 0

@@ -219,13 +219,21 @@ def _check_mount(mount: str, name: str, case: Case, *, file: str = "") -> None:
         )
 
 
-def require_recordings(case: Case, declared: Mapping[str, HarnessSpec]) -> None:
+def require_recordings(
+    case: Case, declared: Mapping[str, HarnessSpec], asked: Iterable[str] | None = None
+) -> None:
     """Refuse a case that replays recordings which are not there.
+
+    Args:
+        case: The case.
+        declared: The harnesses of its ``harnesses.yaml``.
+        asked: Recordings that whoever runs it asks for; by default those of its matrix.
 
     Raises:
         InputError: Naming the case, the recording and the nearest that there is.
     """
-    wanted = [model for harness, model in case.matrix.pairs() if harness == "replay"]
+    listed = (model for harness, model in case.matrix.pairs() if harness == "replay")
+    wanted = list(listed if asked is None else asked)
     if not wanted or "replay" in declared:
         return
     from assay.agents.replay import recordings_of
@@ -234,10 +242,13 @@ def require_recordings(case: Case, declared: Mapping[str, HarnessSpec]) -> None:
     found = sorted(recordings_of(directory))
     for model in wanted:
         if model not in found:
+            hint = nearest(model, found) if found else f"keep it in {directory}/{model}/"
+            if asked is not None:
+                hint += f"; to let a model do the work: --harness agent --model {model}"
             raise InputError(
                 f"case {case.id!r} replays {model!r}, of which there is no recording",
                 location=Location(file=case.file),
-                hint=nearest(model, found) if found else f"keep it in {directory}/{model}/",
+                hint=hint,
             )
 
 
@@ -278,8 +289,13 @@ def asks_through_gateway(name: str, declared: Mapping[str, HarnessSpec]) -> bool
     return declared[name].gateway if name in declared else name == "agent"
 
 
-def require_model(model: str, case: Case) -> None:
+def require_model(model: str, case: Case, *, is_anothers: bool = False) -> None:
     """Refuse a model that cannot be asked, before anything is run.
+
+    Args:
+        model: The model.
+        case: The case that it would work on.
+        is_anothers: Whether the case lists it for another harness, and nobody named one for this.
 
     Raises:
         InputError: Saying what is missing.
@@ -287,6 +303,8 @@ def require_model(model: str, case: Case) -> None:
     from assay.models.client import unconfigured
 
     if model != FAKE and (missing := unconfigured(model)):
+        if is_anothers:
+            missing += f"; or name one: --model anthropic:NAME, or --model {FAKE}, without a key"
         raise InputError(f"case {case.id!r}: its agent cannot ask {model!r}: {missing}")
 
 

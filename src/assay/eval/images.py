@@ -60,6 +60,7 @@ _MOST_IDS = 1 << 31
 _MOST_SETTINGS = 1 << 20
 _NOT_HERE = re.compile(r"no such (?:image|object)|not known|not found", re.IGNORECASE)
 _VARIABLE = re.compile(r"[^=\0]+")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 _USER = re.compile(r"[\w.-]*(?::[\w.-]+)?")
 _PATHS = re.compile(r"\s(/\S+)\s+\(0x")
 _ID = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -359,14 +360,14 @@ def _user(named: str, root: Path) -> tuple[tuple[int, int], str]:
     name = name or "0"
     rows = _rows(root, "etc/passwd", 6)
     row = next((row for row in rows if name in (row[0], row[2])), None)
-    if row is None and not name.isdigit():
+    if row is None and not _NUMBER.fullmatch(name):
         raise ProvisionError(f"its user {name!r} is not in its /etc/passwd")
     uid, gid, home = (row[2], row[3], row[5]) if row else (name, "0", "/")
     if group:
         found = next((one[2] for one in _rows(root, "etc/group", 3) if one[0] == group), group)
         gid = found
     for number in (uid, gid):
-        if not number.isdigit() or int(number) >= _MOST_IDS:
+        if not _NUMBER.fullmatch(number) or int(number) >= _MOST_IDS:
             raise ProvisionError(
                 f"its user {named or 'root'!r} has an impossible id {number!r:.50}"
             )

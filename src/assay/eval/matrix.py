@@ -242,7 +242,8 @@ def _require_models(cells: Iterable[Coordinate], request: MatrixRequest) -> None
         if one.asks and (one.model in request.models or not is_python_agent(one.harness))
     }
     for one in asking.values():
-        require_model(one.model, one.conditions)
+        is_anothers = (one.harness, one.model) not in one.conditions.matrix.pairs()
+        require_model(one.model, one.conditions, is_anothers=is_anothers and not request.models)
 
 
 def tasks_of(run: RunRecord) -> list[Task]:

@@ -27,6 +27,7 @@ from assay.scoring.json_safe import Json
 __all__ = ["Sender"]
 
 _LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "urllib3.connectionpool")
+_KEY = " (OTEL_EXPORTER_OTLP_HEADERS gives it a key: Authorization=Bearer KEY)"
 _MOST_REPLY = 64 << 10
 _MOST_SHOWN = 200
 _MOST_WHOLE = (1 << 63) - 1
@@ -138,7 +139,8 @@ class _Session(requests.Session):
         if not response.ok or response.is_redirect:
             self.rejected = _MOST_WHOLE
             said = _text(str(response.reason or ""))[:_MOST_SHOWN]
-            self._failed(f"it answered {response.status_code} {said}".strip())
+            mend = _KEY if response.status_code in (401, 403) else ""
+            self._failed(f"it answered {response.status_code} {said}".strip() + mend)
         elif refused := _partial(body):
             self.rejected, why = refused
             self._failed(f"it took a part only{f': {why}' if why else ''}")

@@ -10,6 +10,7 @@ from assay.eval.harnesses import (
     asks_through_gateway,
     declared_harnesses,
     require_harnesses,
+    require_recordings,
     require_turns,
     usable_harnesses,
 )
@@ -107,6 +108,9 @@ def plan_cells(
         found[task.slug] = usable_harnesses(case, names, declared)
         require_harnesses(case, names - agents.keys(), found[task.slug])
         require_turns(case, names & agents.keys(), agents)
+        if isinstance(task.work, Case):
+            asked = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
+            require_recordings(case, found[task.slug], asked)
         for harness, model, trial in cells:
             coordinate = Coordinate(task, harness, model, trial)
             if harness in agents:
@@ -172,7 +176,8 @@ def _narrow(
         harnesses = dict.fromkeys(harness for harness, _ in pairs)
         pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
     trials = request.trials or max(trial for _, _, trial in own)
-    return [(h, m, trial) for h, m in pairs for trial in range(1, trials + 1)]
+    # What is named twice on a command line is meant once: a cell is stored once, too.
+    return [(h, m, trial) for h, m in dict.fromkeys(pairs) for trial in range(1, trials + 1)]
 
 
 def require_case_parts(case: Case) -> None:

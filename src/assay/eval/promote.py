@@ -87,7 +87,7 @@ def promote(store: Store, cell: CellRecord, name: str, *, force: bool = False) -
     if not source_of(detail):
         raise InputError(
             f"nothing was kept of case {cell.case!r} that could be a recording",
-            hint="it takes a cell of `assay run` whose agent finished",
+            hint="it takes a cell of a case, no task of Python and no row, whose agent finished",
         )
     run = Run.from_dict(detail)
     kept, case = kept_of(run), load_case(cell.file)

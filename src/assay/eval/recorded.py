@@ -33,6 +33,7 @@ from assay.eval.within import OutOfTimeError, within
 from assay.graders.apply import grade_batch, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
+from assay.graders.usage import missing_part
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
@@ -42,8 +43,17 @@ from assay.store.runs import Store
 from assay.tasks.row_files import MAX_LINE_BYTES
 from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
 from assay.tasks.task import RunOptions
+from assay.types.submission import Submission
 
-__all__ = ["NO_ANSWER", "ROW_PARTS", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
+__all__ = [
+    "ROW_PARTS",
+    "OnRows",
+    "RowRun",
+    "check_rows",
+    "grade_rows",
+    "plan_rows",
+    "unanswered",
+]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
@@ -61,8 +71,16 @@ _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
-NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
-"""Why such a row is an error: nobody knows what would have been said."""
+_NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
+
+
+def unanswered(submission: Submission) -> EvaluationResult:
+    """What comes of a row without an answer: an error, as nobody knows what would be said."""
+    if (trace := submission.trace) is None:
+        return EvaluationResult.from_error(_NO_ANSWER)
+    ended = "it ended in an error" if trace.status == "error" else ""
+    why = missing_part(trace) or ended
+    return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,8 +506,10 @@ class _Grader:
         ]
         there = [row for row in rows if row.submission.answer is not None]
         results = iter(await self._results(there))
-        missing = EvaluationResult.from_error(NO_ANSWER)
-        ended = [missing if row.submission.answer is None else next(results) for row in rows]
+        ended = [
+            unanswered(row.submission) if row.submission.answer is None else next(results)
+            for row in rows
+        ]
         seconds = (time.monotonic() - begun) / max(1, len(rows))
         written: dict[tuple[int, str], CellRow] = {}
         stored: list[StoredCell] = []

@@ -15,7 +15,7 @@ from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
-from assay.eval.recorded import NO_ANSWER, ROW_PARTS
+from assay.eval.recorded import ROW_PARTS, unanswered
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
@@ -117,7 +117,7 @@ class Regrade:
         """Grade a row as it was kept: its file may have changed since, or be gone."""
         row = _kept_row(store, self.run, before)
         if row.submission.answer is None:
-            return row, EvaluationResult.from_error(NO_ANSWER)
+            return row, unanswered(row.submission)
         keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
         return row, await grade_submission(self.graders, row.submission, keep=keep)
 
@@ -163,7 +163,8 @@ def plan_regrade(
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
     if not tasks:
-        is_told = _kept_row(store, run, kept[0]).submission.trace is not None
+        # Any may be the first: they come by their ids, which whoever sent a trace may have chosen.
+        is_told = any(_kept_row(store, run, cell).submission.trace is not None for cell in kept)
         require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
     for cell in kept if only else ():
         specs = _graders_of(tasks[cell.case]) if tasks else given

@@ -155,8 +155,10 @@ class _Progress:
 
 async def _work(cell: Cell, progress: _Progress) -> Run:
     async with cell.session as session:
+        work = cell.task.work
+        runtime = work.runtime if isinstance(work, Placed) else "local"
         run = progress.run = _identify(
-            Run(prompt=session.prompt, workspace=session.workspace), cell
+            Run(prompt=session.prompt, workspace=session.workspace, runtime=runtime), cell
         )
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
         watch = WATCH.get()
@@ -320,7 +322,4 @@ def _identify(run: Run, cell: Cell) -> Run:
     run.task_id, run.slug = cell.task.id, cell.task.slug
     run.harness, run.model, run.trial = cell.harness, cell.model or run.model, cell.trial
     run.job_id, run.group_id = cell.job_id, cell.group_id
-    if run.prompt is not None and run.runtime is None:
-        work = cell.task.work
-        run.runtime = work.runtime if isinstance(work, Placed) else "local"
     return run

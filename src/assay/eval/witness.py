@@ -18,7 +18,7 @@ from typing import cast
 
 from assay.errors import AgentError
 from assay.gateway import Gateway
-from assay.gateway.record import REDACTED
+from assay.gateway.journal import REDACTED
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult

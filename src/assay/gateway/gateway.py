@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from assay.errors import AssayError, InputError, ModelError
+from assay.frozen import frozen
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
 from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
@@ -43,16 +44,22 @@ _FAULTS_OF_BOTH = ("rejected", "unreadable")
 _PLAIN_SECONDS = 60.0
 
 _CROWDED = (503, 529)
-_Sent: TypeAlias = (
-    "tuple[Conversation, Protocol | None, Mapping[str, Json] | None, Mapping[str, str] | None]"
-)
 _NOTHING = Conversation(model="", turns=())
-_PLAIN: _Sent = (
-    Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16),
-    None,
-    None,
-    None,
-)
+
+
+@frozen
+class _Sent:
+    """A request as it was sent on."""
+
+    asked: Conversation
+    protocol: Protocol | None = None
+    body: Mapping[str, Json] | None = None
+    raw: bytes = b""
+    headers: Mapping[str, str] | None = None
+    is_streamed: bool = False
+
+
+_PLAIN = _Sent(Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16))
 _STATUS: Mapping[str, int] = {
     "rate_limited": 429,
     "overflow": 400,
@@ -111,7 +118,7 @@ class Gateway:
         self.token = f"cell-{secrets.token_urlsafe(24)}"
         self.spent = Spent(allowance or Allowance())
         self.failure: AssayError | None = None
-        self._failed: _Sent = (_NOTHING, None, None, None)
+        self._failed = _Sent(_NOTHING)
         self._limit: StopReason | None = None
         self._is_full = self._is_answered = False
         self.denials = 0
@@ -290,7 +297,7 @@ class Gateway:
                 if error.kind == "timeout" or lost is not None:
                     usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
-                self._failed = (asked, protocol, body, headers)
+                self._failed = _Sent(asked, protocol, body, raw, headers, listener is not None)
                 self._is_full = error.kind == "overflow"
                 self._recorder.refused(number, str(error), "agent" if is_agents else "model")
                 raise
@@ -369,9 +376,19 @@ class Gateway:
         return ""
 
     async def _send(self, sent: _Sent, seconds: float) -> None:
-        asked, protocol, body, headers = sent
+        listener = None
+        if sent.is_streamed and sent.protocol is not None:  # some servers fail in streams alone
+            codec = codec_of(sent.protocol)
+            listener = Listener(lambda _: None, codec, sent.asked.wants_usage)
         await self.client.pass_on(
-            self.model, asked, protocol=protocol, body=body, headers=headers, seconds=seconds
+            self.model,
+            sent.asked,
+            protocol=sent.protocol,
+            body=sent.body,
+            raw=sent.raw,
+            headers=sent.headers,
+            seconds=seconds,
+            listener=listener,
         )
 
     def listen(self, told: Callable[[Entry], None]) -> None:

@@ -7,6 +7,7 @@ agent is given it. So whatever ends, by whatever signal, all that had passed by 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, TypeAlias, cast
@@ -19,6 +20,7 @@ from assay.scoring.strict_json import decode_json
 from assay.types.codec import from_json, json_level
 
 __all__ = [
+    "REDACTED",
     "Answered",
     "Asked",
     "Begun",
@@ -30,6 +32,12 @@ __all__ = [
     "read_entries",
     "readable_entries",
 ]
+
+REDACTED = "(the gateway's token)"
+"""Stands where a token was said: traces are kept, exported and shown to others."""
+
+_TOKEN = re.compile(rb"\bcell-[\w-]{32}")
+"""Of any gateway: a reply that was under way when all was killed may say it piece by piece."""
 
 
 @frozen(kw_only=True)
@@ -231,4 +239,6 @@ def _as_heard(asked: Asked, events: list[str]) -> list[Answered]:
     reply = codec.read_reply(stream.partial())
     if reply is None:
         return []
-    return [Answered(number=asked.number, at=asked.at, reply=broken_off(reply))]
+    entry = Answered(number=asked.number, at=asked.at, reply=broken_off(reply))
+    line, tokens = _TOKEN.subn(REDACTED.encode(), encoded(entry))
+    return [cast("Answered", decoded(line)) if tokens else entry]

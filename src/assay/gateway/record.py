@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.gateway.journal import (
+    REDACTED,
     Answered,
     Asked,
     Begun,
@@ -31,10 +32,7 @@ from assay.models.conversation import Call, Conversation, Image, Reply, Turn
 from assay.models.protocols.turns import Turns
 from assay.scoring.json_safe import Json
 
-__all__ = ["REDACTED", "Recorder", "read_journal"]
-
-REDACTED = "(the gateway's token)"
-"""Stands where a token was said: traces are kept, exported and shown to others."""
+__all__ = ["Recorder", "read_journal"]
 
 _MOST_BYTES = 256 << 20
 _ENTRY_BYTES = 1_000  # what an entry takes in memory, whatever it says
@@ -144,7 +142,9 @@ class Recorder:
         """
         if self.journal is None or self._heard_bytes >= _MOST_BYTES:
             return
-        line = encoded(Heard(number=number, events=events.decode("utf-8", "replace")))
+        told = events.decode("utf-8", "replace")
+        told = told.replace(self.secret, REDACTED) if self.secret else told
+        line = encoded(Heard(number=number, events=told))
         self._heard_bytes += len(line)
         append(self.journal, line)
 

@@ -28,6 +28,14 @@ _STARTS_PYTEST = re.compile(r"\bpytest\b")
 _FETCHES = re.compile(r"\b(?:apt-get|apk|curl|wget|uvx|pip install|npm install)\b")
 _TESTS = "tests"
 _REPORT = "assay-reward.xml"
+_LAYOUT = {
+    "Harbor": (
+        "environment/Dockerfile; or docker_image in task.toml's [environment]",
+        "tests/test.sh",
+    ),
+    "Terminal-Bench": ("Dockerfile", "run-tests.sh"),
+}
+"""Where a task folder of each form has its image and its script of tests, for people."""
 _HEAD = """\
 # {id}: imported from {form}'s format. Everything runs in the image, without a network; what an
 # agent leaves outside of {workdir} is not graded.
@@ -114,9 +122,12 @@ def _harbor(folder: Path) -> _Task:
     file = folder / "task.toml"
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
-        prompt = (folder / "instruction.md").read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file.parent}: {error}") from error
+        file = folder / "instruction.md"
+        prompt = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
     environment = _table(said, "environment")
     context = folder / "environment"
     return _Task(
@@ -192,7 +203,10 @@ def _image(task: _Task) -> tuple[str, bool, str]:
     if task.image:
         return task.image, True, _workdir(task)
     if task.dockerfile is None or task.context is None:
-        raise InputError(f"{task.name}: it has neither a Dockerfile nor a docker_image")
+        raise InputError(
+            f"{task.name}: it has neither a Dockerfile nor a docker_image",
+            hint=f"it is looked for at {_LAYOUT[task.form][0]}",
+        )
     plain = _NAME.sub("-", task.name).strip("-._").lower() or "task"
     digest = hashlib.sha256(tree_digest(str(task.context)).encode()).hexdigest()[:12]
     image = f"localhost/assay-{plain}:{digest}"
@@ -221,7 +235,10 @@ def _workdir(task: _Task, said: str = "") -> str:
 def _copy_tests(task: _Task, hidden: Path) -> list[str]:
     """Copy what is hidden while the agent works; the paths, below the directory of tests."""
     if task.script is None:
-        raise InputError(f"{task.name}: it has no script of tests")
+        raise InputError(
+            f"{task.name}: it has no script of tests",
+            hint=f"it is looked for at {_LAYOUT[task.form][1]}",
+        )
     place = task.script.parent / "tests" if task.form == "Terminal-Bench" else task.script.parent
     sources = {p.relative_to(place).as_posix(): p for p in place.rglob("*") if _file(p)}
     for name, path in {**sources, task.script.name: task.script}.items():

@@ -185,10 +185,11 @@ class LedgerSummary:
         for purpose, noun in nouns:
             asked = self.total(purpose=purpose, kind="call").count
             hits = self.total(purpose=purpose, kind="hit").count
-            if asked or hits or (purpose == "judge" and not none):
+            if asked or hits:
                 parts.append(f"{asked:,} {noun}{'' if asked == 1 else 's'} asked")
             if hits:
                 parts.append(f"{hits:,} from cache")
+        parts = parts or ["0 judgements asked"]
         again = self.total(kind="retry").count + self.total(kind="repair").count
         if again:
             parts.append(f"{again:,} {'tries failed' if none else 'asked again'}")

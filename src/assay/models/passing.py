@@ -111,6 +111,11 @@ class Listener:
         """The error that came instead of the rest; None for none."""
         return None if self.heard is None else self.heard.error()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether something came that is no event of a reply."""
+        return self.heard is not None and self.heard.is_broken
+
     def ending(self) -> bytes:
         """The events that end the reply."""
         return b"" if self.heard is None else self.heard.ending()
@@ -365,8 +370,12 @@ def _heard(
         return answer
     if error := listener.error():
         return route.told(error, answer, is_beside_a_reply=listener.is_begun)
-    message = "broke off its reply, or sent what is none"
-    return Fault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
+    if listener.is_broken:
+        message = "sent what is no reply"
+        return Fault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
+    # Servers that fail hang up, and not all of them so that HTTP knows it from an end.
+    message = "broke off its reply"
+    return Fault("unreachable", "broken stream", message, 200, True, may_be_paid=True)
 
 
 def _read(route: HttpRoute, answer: JsonAnswer, codec: Codec) -> _Got | Fault:

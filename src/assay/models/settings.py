@@ -243,6 +243,10 @@ def read_settings_file(file: str) -> dict[str, object]:
             raise _wrong(file, "endpoints", "must be a mapping of names to endpoints")
         named = cast("Mapping[object, object]", entries)
         values["endpoints"] = {str(name): _entry(file, name, at) for name, at in named.items()}
+    try:
+        ModelSettings(**values)  # pyright: ignore[reportArgumentType]  # it checks them
+    except InputError as error:
+        raise InputError(error.message, location=Location(file), hint=error.hint) from None
     return values
 
 

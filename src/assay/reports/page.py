@@ -135,8 +135,13 @@ class Page:
         """Write an empty line."""
         self._console.print()
 
-    def table(self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int) -> None:
-        """Write a table whose first ``left`` columns hold text, and the others numbers."""
+    def table(
+        self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int, whole: int = 0
+    ) -> None:
+        """Write a table whose first ``left`` columns hold text, and the others numbers.
+
+        Numbers are never broken, nor are the texts of the first ``whole`` columns.
+        """
         from rich.table import Table
         from rich.text import Text
 
@@ -145,7 +150,7 @@ class Page:
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for place, title in enumerate(header):
-            table.add_column(unread(title), overflow="fold", no_wrap=place >= left)
+            table.add_column(unread(title), overflow="fold", no_wrap=not whole <= place < left)
         for row in rows:
             table.add_row(*map(unread, row))
         self._console.print(table)
@@ -235,13 +240,15 @@ class PlainPage(Page):
         """Write an empty line."""
         self._put("")
 
-    def table(self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int) -> None:
+    def table(
+        self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int, whole: int = 0
+    ) -> None:
         """Write a table whose first ``left`` columns hold text, and the others numbers."""
         lines = [[str(cell) for cell in row] for row in (header, *rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         fits = sum(widths) + _BETWEEN * (len(widths) - 1) <= self.width
         if not fits or not all(_PLAIN.fullmatch(cell) for line in lines for cell in line):
-            self._measuring.table(lines[0], lines[1:], left=left)
+            self._measuring.table(lines[0], lines[1:], left=left, whole=whole)
             return
         for line in lines:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

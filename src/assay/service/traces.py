@@ -255,12 +255,13 @@ async def _lines(host: Host, traces: Sequence[Whole]) -> list[bytes]:
 
 
 def _row(trace: TraceRecord, texts: Sequence[str]) -> dict[str, Json]:
+    from assay.agents.transcripts.otel import REWRITTEN
     from assay.agents.transcripts.otlp import gap
     from assay.agents.transcripts.rows import row_of_spans
 
     spans = [read_json(text) for text in texts]
     if trace.rewritten:
-        missing = "a span came again and said something else"
+        missing = REWRITTEN
     elif trace.refused:
         missing = "spans were refused: malformed, or too many"
     else:

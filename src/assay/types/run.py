@@ -434,10 +434,9 @@ _ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 def _texts(content: Json) -> list[str]:
     if isinstance(content, str):
         return [content]
-    if isinstance(content, list):
-        texts = [block.get("text") for block in content if isinstance(block, dict)]
-        return [text for text in texts if isinstance(text, str)]
-    return []
+    blocks = content if isinstance(content, list) else [content]  # MCP's messages have one block
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    return [text for text in texts if isinstance(text, str)]
 
 
 @dataclass(slots=True, kw_only=True)

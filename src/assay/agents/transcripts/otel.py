@@ -36,6 +36,7 @@ from assay.types.trace import ToolCall, ToolResult, tool_kind
 
 __all__ = [
     "FORMAT",
+    "REWRITTEN",
     "Span",
     "is_spans",
     "otlp_entries",
@@ -47,6 +48,10 @@ __all__ = [
 
 FORMAT = "otel"
 
+REWRITTEN = "a span came again and said something else"
+"""Why a trace is incomplete of which the first span of each id is read."""
+
+_HEX = re.compile(r"[0-9a-fA-F]+")
 _DEEPEST = 16
 _CALLS_A_MODEL = frozenset({"chat", "text_completion", "generate_content", "completion"})
 _TOOL = "execute_tool"
@@ -133,9 +138,9 @@ def otlp_span(span: Mapping[str, Json]) -> Span:
     status = mapping(span.get("status"))
     failed = status.get("code") in (2, "STATUS_CODE_ERROR")
     return Span(
-        trace=text_of(span.get("traceId")) or "",
-        id=text_of(span.get("spanId")) or "",
-        parent=text_of(span.get("parentSpanId")) or "",
+        trace=_id(span.get("traceId")),
+        id=_id(span.get("spanId")),
+        parent=_id(span.get("parentSpanId")),
         name=text_of(span.get("name")) or "",
         start=_nanoseconds(span.get("startTimeUnixNano")),
         end=_nanoseconds(span.get("endTimeUnixNano")),
@@ -145,6 +150,12 @@ def otlp_span(span: Mapping[str, Json]) -> Span:
         ),
         error=(text_of(status.get("message")) or "it failed")[:2000] if failed else "",
     )
+
+
+def _id(value: Json) -> str:
+    """An id, which may be written in letters of either size."""
+    said = text_of(value) or ""
+    return said.lower() if _HEX.fullmatch(said) else said
 
 
 def _sdk_span(span: Mapping[str, Json]) -> Span:
@@ -218,14 +229,24 @@ def _iso(seconds: float) -> str:
 
 def read(spans: Iterable[Span], notes: Notes) -> Transcript:
     """Read the spans of one trace."""
-    found = list({span.id or str(n): span for n, span in enumerate(spans)}.values())
+    first: dict[tuple[str, int], Span] = {}
+    is_rewritten = False
+    for n, span in enumerate(spans):
+        kept = first.setdefault((span.id, 0 if span.id else n), span)
+        is_rewritten = is_rewritten or kept != span
+    if is_rewritten:  # whoever writes it could say something better later
+        notes.lack(REWRITTEN)
+    found = list(first.values())
     known = {span.id for span in found}
     gathered = Spans(notes)
     for span in found:
         _take(gathered, span, is_outermost=span.parent not in known)
     times = [time for span in found for time in (span.start, span.end) if time > 0]
     gathered.seconds = max(times) - min(times) if times else None
-    return gathered.transcript(FORMAT)
+    transcript = gathered.transcript(FORMAT)
+    if is_rewritten:  # nor is known what was said last
+        transcript.trace.content = None
+    return transcript
 
 
 def _take(spans: Spans, span: Span, *, is_outermost: bool) -> None:

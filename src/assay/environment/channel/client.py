@@ -153,7 +153,8 @@ class ChannelClient:
         """
         given = {name: json_safe(value) for name, value in args.items()}
         self._check(template_id, given)
-        work = RemoteWork(self._channel.address, template_id, given, self.url)
+        channel = self._channel
+        work = RemoteWork(channel.address, template_id, given, self.url, patience=channel.patience)
         return Task(id=template_id, env=self.manifest.name, args=given, work=work)
 
     def run(self, template_id: str, /, **args: object) -> Run:

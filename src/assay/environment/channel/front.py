@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from assay.environment.channel.connection import Connection
 from assay.environment.channel.frames import (
@@ -31,12 +31,40 @@ from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
 
-__all__ = ["Front"]
+__all__ = ["Client", "Front"]
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger("assay.channel")
 _SHARED_DEATHS = 2
+
+
+class Line(Protocol):
+    """What can be hung up on."""
+
+    def close(self) -> None:
+        """Hang up, now."""
+        ...
+
+
+class Client(Protocol):
+    """Whose a session is: a connection of the channel, or of another door.
+
+    Attributes:
+        session: Its session; set to None where somebody else has it now, or its time is up.
+    """
+
+    session: ServedSession | None
+
+    @property
+    def wire(self) -> Line:
+        """What to hang up on then."""
+        ...
+
+    @property
+    def peer(self) -> str:
+        """Who it is, for the audit."""
+        ...
 
 
 class Front:
@@ -64,8 +92,8 @@ class Front:
         self._audit = audit or _log
         self._ledger = Ledger(self.limits)
         self._manifest: dict[str, Json] = {}
-        self._strangers: dict[Connection, None] = {}  # the oldest first
-        self._live: dict[str, Connection] = {}
+        self._strangers: dict[Client, None] = {}  # the oldest first
+        self._live: dict[str, Client] = {}
         self._running: dict[int, asyncio.Task[dict[str, Json]]] = {}
         self._places: dict[int, Worker] = {}
         self._behind: set[asyncio.Task[None]] = set()
@@ -127,7 +155,7 @@ class Front:
             connection.leave()
             wire.close()
 
-    def enter(self, connection: Connection, session_id: str) -> ServedSession:
+    def enter(self, connection: Client, session_id: str) -> ServedSession:
         """Give a connection its session: a new one, or the one whose id it knows.
 
         Raises:
@@ -148,7 +176,7 @@ class Front:
         self._live[session.id] = connection
         return session
 
-    def park(self, connection: Connection, session: ServedSession) -> None:
+    def park(self, connection: Client, session: ServedSession) -> None:
         """A session's connection is gone; its task stays."""
         if self._live.get(session.id) is connection:
             del self._live[session.id]

@@ -215,7 +215,7 @@ class Channel:
     def __init__(self, address: Address, *, patience: float = PATIENCE_SECONDS) -> None:
         self.address = address
         self.hello: dict[str, Json] = {}
-        self._patience = patience
+        self.patience = patience
         self._link: _Link | None = None
         self._linking = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -276,7 +276,7 @@ class Channel:
                 await self._link.close()
                 self._link = None
             loop = asyncio.get_running_loop()
-            deadline = loop.time() + self._patience
+            deadline = loop.time() + self.patience
             for nap in itertools.chain(_NAPS, itertools.repeat(_NAPS[-1])):
                 try:
                     self._link = await self._enter()

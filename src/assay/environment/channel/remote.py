@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.environment.channel.frames import unsendable
-from assay.environment.channel.link import Address, Channel
+from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel
 from assay.errors import ChannelError, ScoreError, SkippedError, TaskEndedError
 from assay.frozen import frozen
 from assay.scoring.graded import Grade
@@ -40,6 +40,7 @@ class RemoteWork:
         args: Its arguments.
         runtime: What its runs are said to execute in.
         origin: The work as it would be done in this process, where there is any.
+        patience: For how many seconds a server is tried that does not answer.
     """
 
     address: Address
@@ -47,6 +48,7 @@ class RemoteWork:
     args: Mapping[str, Json]
     runtime: str
     origin: object = None
+    patience: float = PATIENCE_SECONDS
 
     @property
     def returns(self) -> object:
@@ -69,7 +71,7 @@ class RemoteWork:
 
     @asynccontextmanager
     async def _session(self) -> AsyncGenerator[Session]:
-        async with Channel.open(self.address) as channel:
+        async with Channel.open(self.address, patience=self.patience) as channel:
             yield await RemoteSession.begin(channel, self.template, self.args)
 
 

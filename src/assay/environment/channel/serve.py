@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
 from assay.environment.channel.front import Front
+from assay.environment.channel.openenv_door import OpenEnvDoor
 from assay.environment.channel.sessions import Limits
 from assay.environment.channel.workers import Workers
 from assay.errors import InputError
@@ -55,6 +56,11 @@ class Served:
         return f"ws://{self._place}"
 
     @property
+    def openenv(self) -> str:
+        """For OpenEnv's clients, where they are served."""
+        return f"http://{self._place}"
+
+    @property
     def _place(self) -> str:
         host = f"[{self.host}]" if ":" in self.host and not self.host.startswith("[") else self.host
         return f"{host}:{self.port}"
@@ -71,6 +77,7 @@ async def serve(
     token: str = "",
     limits: Limits | None = None,
     audit: Callable[[dict[str, Json]], object] | None = None,
+    openenv: bool = False,
 ) -> AsyncGenerator[Served]:
     """Serve the environment of a Python file, until the context is left.
 
@@ -83,6 +90,7 @@ async def serve(
         token: The secret that clients must know; needed off loopback.
         limits: What the server bears.
         audit: Is told of each task how it ended.
+        openenv: Whether OpenEnv's clients are served, too.
 
     Raises:
         InputError: For a file without an environment, a port that cannot be had, or an address
@@ -101,7 +109,7 @@ async def serve(
             audit=audit,
         )
         await front.start()
-        doors = _Doors(front)
+        doors = _Doors(front, openenv=openenv)
         server = await asyncio.get_running_loop().create_server(
             lambda: _Sniffing(doors), sock=listener, backlog=_BACKLOG
         )
@@ -137,24 +145,30 @@ def audit_to(path: str) -> Callable[[dict[str, Json]], object]:
 class _Doors:
     """Takes connections, of either kind."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: Front, *, openenv: bool) -> None:
         from aiohttp import web
 
         self.limits = front.limits
         self.silent: dict[_Sniffing, None] = {}  # the oldest first
         self._front = front
         self._open: set[asyncio.Task[None]] = set()
+        self._openenv = OpenEnvDoor(front) if openenv else None
+        self._methods = (b"G", b"P") if openenv else (b"G",)
         self._web = web.Server(
-            self._websocket,
+            self._http,
             access_log=None,
             logger=logging.Logger("assay.channel.web", logging.CRITICAL + 1),  # noqa: LOG001
         )
 
     def protocol_for(self, first: bytes) -> asyncio.Protocol:
-        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with a GET."""
-        if first.startswith(b"G"):
+        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with GET or POST."""
+        if self.is_http(first):
             return cast("asyncio.Protocol", self._web())
         return asyncio.StreamReaderProtocol(asyncio.StreamReader(_CHUNK), self._lines)
+
+    def is_http(self, first: bytes) -> bool:
+        """Whether it is a request that somebody here answers."""
+        return first.startswith(self._methods)
 
     async def close(self) -> None:
         """Break off what is left."""
@@ -177,15 +191,26 @@ class _Doors:
             await self._front.connection(wire, _peer(writer.get_extra_info("peername")))
         writer.transport.abort()
 
-    async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web
-
+    async def _http(self, request: web.BaseRequest) -> web.StreamResponse:
         if "Origin" in request.headers:  # else any page that is open in a browser here could speak
             return _refusal(403, "browsers are not served")
+        if self._openenv is not None and request.path == "/health":
+            return self._openenv.health()
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         is_trusted = scheme.lower() == "bearer" and self._front.knows(token.strip())
         if self._front.needs_token and not is_trusted:
             return _refusal(401, "this server wants a token")
+        peer = _peer(request.transport and request.transport.get_extra_info("peername"))
+        # A proxy may serve the channel's own WebSocket under any other path.
+        if self._openenv is not None and (
+            request.path == "/ws" or "Upgrade" not in request.headers
+        ):
+            return await self._openenv.answer(request, peer)
+        return await self._websocket(request, peer)
+
+    async def _websocket(self, request: web.BaseRequest, peer: str) -> web.StreamResponse:
+        from aiohttp import web
+
         opened = web.WebSocketResponse(
             max_msg_size=MOST_BYTES, heartbeat=_PING_SECONDS, compress=False
         )
@@ -198,7 +223,6 @@ class _Doors:
             lambda: None if transport is None else transport.abort(),
             self._front.limits.frame,
         )
-        peer = _peer(transport and transport.get_extra_info("peername"))
         await self._front.connection(wire, peer, is_trusted=True)
         return opened
 
@@ -234,7 +258,7 @@ class _Sniffing(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._said += data
-        if self._said.startswith(b"G") and b"\r\n\r\n" not in self._said:
+        if self._doors.is_http(self._said) and b"\r\n\r\n" not in self._said:
             if len(self._said) > _MOST_HEAD:
                 self.abort()
             return

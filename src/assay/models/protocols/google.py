@@ -7,6 +7,7 @@ them into its body.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from assay.models.conversation import (
@@ -201,17 +202,21 @@ class _Calls:
 
     def __init__(self) -> None:
         self._count = 0
-        self._waiting: list[Call] = []
+        self._waiting: dict[int, Call] = {}
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
 
     def made(self, parts: Iterable[Part]) -> list[Part]:
         """What the model says, every call with an id."""
         said: list[Part] = []
-        self._waiting = []
+        self._waiting, self._by_id, self._by_name = {}, {}, {}
         for part in parts:
             if isinstance(part, Call):
                 self._count += 1
                 call = Call(part.id or f"{part.name}:{self._count}", part.name, part.arguments)
-                self._waiting.append(call)
+                self._waiting[self._count] = call
+                self._by_id.setdefault(call.id, deque()).append(self._count)
+                self._by_name.setdefault(call.name, deque()).append(self._count)
                 said.append(call)
             else:
                 said.append(part)
@@ -219,18 +224,25 @@ class _Calls:
 
     def answered(self, results: Sequence[tuple[Result, str]]) -> list[Part]:
         """Results with the ids of their calls: by their own, else in the order of the calls."""
-        found: list[Part] = []
+        last: dict[str, Part] = {}
+        joined: list[Part] = []
         for result, name in results:
-            call = next((one for one in self._waiting if one.id == result.id), None)
-            if call is None and result.id and result in found:
+            call = self._taken(self._by_id.get(result.id))
+            if call is None and result.id and last.get(result.id) == result:
                 continue  # Gemini CLI says it twice where it goes on with a session
-            call = call or next((one for one in self._waiting if one.name == name), None)
-            known = result.id or f"{name}:0"
-            if call is not None:
-                self._waiting.remove(call)
-                known = call.id
-            found.append(Result(known, result.content, result.is_error))
-        return found
+            call = call or self._taken(self._by_name.get(name))
+            known = result.id or f"{name}:0" if call is None else call.id
+            one = Result(known, result.content, result.is_error)
+            last[known] = one
+            joined.append(one)
+        return joined
+
+    def _taken(self, numbers: deque[int] | None) -> Call | None:
+        """The first call of some that has no result yet; from now on it has one."""
+        while numbers:
+            if call := self._waiting.pop(numbers.popleft(), None):
+                return call
+        return None
 
 
 def _content(content: Mapping[str, Json], where: str) -> list[tuple[Part, str]]:
@@ -292,7 +304,7 @@ def _tools(given: Mapping[str, Json]) -> list[Tool]:
     return tools
 
 
-def _choice(given: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
+def _choice(given: Mapping[str, Json]) -> tuple[str, frozenset[str]]:
     """What has to be called, and what may be; the latter is empty for anything."""
     place = "toolConfig.functionCallingConfig"
     calling = _inner(_inner(given, "toolConfig"), "functionCallingConfig", "toolConfig")
@@ -302,8 +314,8 @@ def _choice(given: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
     allowed = calling.get("allowedFunctionNames")
     names = () if allowed is None else texts_at(allowed, f"{place}.allowedFunctionNames")
     if mode == "ANY" and len(names) == 1:
-        return names[0], ()  # the others stay declared
-    return _MODES.get(mode, "auto"), names if mode in ("ANY", "VALIDATED") else ()
+        return names[0], frozenset()  # the others stay declared
+    return _MODES.get(mode, "auto"), frozenset(names if mode in ("ANY", "VALIDATED") else ())
 
 
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
