@@ -314,6 +314,76 @@ async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path
             assert run.reward == 0.25, f"{agent}: {run}"
 
 
+_BUSY = """
+import asyncio
+from assay import Environment
+from assay.environment import Observation
+from assay.errors import SkippedError
+
+env = Environment("slow")
+bag = env.state(list)
+
+
+@env.tool
+async def put(what: str) -> int:
+    await asyncio.sleep(0.3)
+    bag().append(what)
+    return len(bag())
+
+
+@env.template(max_steps=3)
+async def walk():
+    said = yield "Walk."
+    await asyncio.sleep(0.3)
+    said = yield Observation("walked")
+    yield 1.0 if said == "twice" else 0.25
+
+
+@env.template
+async def pack():
+    yield "Pack."
+    yield 0.5 * len(bag())
+
+
+@env.template
+async def skips():
+    answer = yield "Skip?"
+    if answer == "please":
+        raise SkippedError("as you like")
+    yield 0.0
+"""
+
+
+@pytest.mark.parametrize(("task", "reward"), [("walk", 0.0), ("pack", 0.5)])
+async def test_attack_who_is_cut_off_while_the_task_is_at_work_is_graded(
+    tmp_path: Path, task: str, reward: float
+) -> None:
+    """The task was still busy when it was to be graded, which was an error: no bad grade."""
+
+    async def late(run: Run) -> None:
+        if task == "walk":
+            await run.step("once")
+        else:
+            await run.call("put", {"what": "tea"})
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task(task).run(late, agent_timeout=0.1)).runs
+    assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
+
+
+async def test_attack_nobody_skips_a_grade(tmp_path: Path) -> None:
+    """A task that says that it does not apply says so before its agent begins, as it does here."""
+
+    async def begs(run: Run) -> str:
+        return "please"
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task("skips").run(begs)).runs
+    assert (run.reward, run.grade.is_error) == (None, True)
+
+
 def _kill_workers(front: int) -> None:
     found = Path(f"/proc/{front}/task/{front}/children").read_text().split()
     for pid in map(int, found):

@@ -200,7 +200,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
         finally:
             run.metadata.update(session.notes)
-            if moves.made:
+            if moves.made and ANSWERED in session.notes:
                 run.metadata[MOVES] = moves.made
         # Work that is graded again is the same work: what was odd about it stays odd.
         if cell.gateway is not None or run.metadata.get("regraded") is True:

@@ -87,6 +87,7 @@ class RemoteSession:
         self._channel = channel
         self._moves = 0
         self._moving = asyncio.Lock()
+        self._is_graded = False
         listed = begun.get("tools")
         tools = [RemoteTool.of(row, self) for row in (listed if isinstance(listed, list) else [])]
         self.tools = {tool.name: tool for tool in tools}
@@ -124,13 +125,20 @@ class RemoteSession:
         return _observation_of(await self.move("tasks.step", {"action": action}))
 
     async def move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
-        """Act, or call a tool; one after the other.
+        """Act, or call a tool; one after the other. What was begun goes on if this is cancelled.
 
         Raises:
             TaskEndedError: If the task takes no more of it.
             ChannelError: If it fails.
         """
+        moving = asyncio.create_task(self._move(method, said))
+        moving.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(moving)
+
+    async def _move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
         async with self._moving:
+            if self._is_graded:
+                raise TaskEndedError("the task is over")
             try:
                 seen = await self._channel.call(method, {**said, "number": self._moves + 1})
             except ChannelError as error:
@@ -149,7 +157,9 @@ class RemoteSession:
         answer = submission.answer
         # Whoever answers what cannot be sent has not answered; an error would be worth more.
         why = unsendable({"answer": answer})
-        frame = await self._channel.call("tasks.grade", {"answer": None if why else answer})
+        async with self._moving:  # what its agent was cut off at is part of the work
+            self._is_graded = True
+            frame = await self._channel.call("tasks.grade", {"answer": None if why else answer})
         result = grade_of(frame).result
         return result if not why else replace(result, info={**result.info, "answer": why})
 

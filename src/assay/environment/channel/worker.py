@@ -33,7 +33,6 @@ from assay.errors import (
     AssayError,
     ChannelError,
     InputError,
-    SkippedError,
     TaskEndedError,
     TemplateError,
     nearest,
@@ -41,7 +40,6 @@ from assay.errors import (
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Work
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
@@ -189,8 +187,6 @@ async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
         result = await session.grade(submission)
-    except SkippedError as error:
-        result = EvaluationResult(reward=None, content=str(error))
     except SystemExit as error:
         raise TemplateError(f"the grader tried to end its process: {error!r}") from error
     return _fitting(Grade.from_result(result).to_dict())
