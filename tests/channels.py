@@ -15,7 +15,7 @@ from assay.scoring.json_safe import Json
 from tests.children import Children
 from tests.command_line import environment
 
-__all__ = ["ENV", "Raw", "ServedProcess", "raw", "serve_process", "write_env"]
+__all__ = ["ENV", "Raw", "Relay", "ServedProcess", "raw", "serve_process", "write_env"]
 
 ENV = '''
 import asyncio
@@ -252,3 +252,57 @@ async def raw(port: int) -> AsyncGenerator[Raw]:
     finally:
         writer.transport.abort()
         await asyncio.sleep(0)  # in which it is closed
+
+
+class Relay:
+    """A TCP relay that hangs up when it is told to."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.connections = 0
+        self.port = 0
+        self._open: list[asyncio.StreamWriter] = []
+        self._accepted: set[asyncio.Task[None]] = set()
+        self.drop_after: bytes | None = None
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[Relay]:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            self.hang_up()
+            await asyncio.wait(self._accepted)
+
+    def hang_up(self) -> None:
+        for writer in self._open:
+            writer.transport.abort()
+        self._open.clear()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._accepted.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open += [writer, up_writer]
+        try:
+            await asyncio.gather(
+                self._pump(reader, up_writer), self._pump(up_reader, writer, is_down=True)
+            )
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            up_writer.transport.abort()
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_down: bool = False
+    ) -> None:
+        while data := await reader.read(1 << 16):
+            if is_down and self.drop_after is not None and self.drop_after in data:
+                self.drop_after = None  # the reply is lost, and the connection with it
+                self.hang_up()
+                return
+            writer.write(data)
+            await writer.drain()

@@ -21,12 +21,19 @@ from assay.environment.channel import Address
 from assay.environment.channel.link import Channel
 from assay.environment.channel.remote import RemoteSession, grade_of
 from assay.environment.channel.serve import serve
+from assay.environment.channel.sessions import Limits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
+from assay.eval.matrix import tasks_of
+from assay.eval.planning import MatrixRequest
 from assay.scoring.json_safe import Json
+from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
 from assay.types import Run, Submission
-from tests.channels import ServedProcess, serve_process, write_env
+from assay.types.codec import to_json
+from assay.types.run import Stepping
+from tests.channels import Relay, ServedProcess, serve_process, write_env
 from tests.children import Children, until
+from tests.command_line import assay as assay_command
 
 _TOKEN = "0123456789abcdef"
 
@@ -394,60 +401,6 @@ def _kill_workers(front: int) -> None:
 # Connections that break.
 
 
-class Relay:
-    """A TCP relay that hangs up when it is told to."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.connections = 0
-        self.port = 0
-        self._open: list[asyncio.StreamWriter] = []
-        self._accepted: set[asyncio.Task[None]] = set()
-        self.drop_after: bytes | None = None
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncGenerator[Relay]:
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
-            yield self
-        finally:
-            server.close()
-            self.hang_up()
-            await asyncio.wait(self._accepted)
-
-    def hang_up(self) -> None:
-        for writer in self._open:
-            writer.transport.abort()
-        self._open.clear()
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self._accepted.add(cast("asyncio.Task[None]", asyncio.current_task()))
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
-        self._open += [writer, up_writer]
-        try:
-            await asyncio.gather(
-                self._pump(reader, up_writer), self._pump(up_reader, writer, is_down=True)
-            )
-        except OSError:
-            pass
-        finally:
-            writer.transport.abort()
-            up_writer.transport.abort()
-
-    async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_down: bool = False
-    ) -> None:
-        while data := await reader.read(1 << 16):
-            if is_down and self.drop_after is not None and self.drop_after in data:
-                self.drop_after = None  # the reply is lost, and the connection with it
-                self.hang_up()
-                return
-            writer.write(data)
-            await writer.drain()
-
-
 @pytest.mark.parametrize("lost", [b"What is", b'"score"', b"cancelled"])
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])
 async def test_a_lost_reply_is_asked_for_again(
@@ -763,3 +716,114 @@ async def test_a_task_is_placed_at_a_url(served: ServedProcess) -> None:
         await count(word="abc").run(three, runtime="subproces")
     job = await count(word="abc").run(three, runtime=Address(served.url, "unneeded"))
     assert job.reward == 1.0
+
+
+# The command line.
+
+
+def test_what_is_served_is_listed_and_run_on_the_command_line(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    listed = json.loads(assay_command("tasks", served.websocket, "--json", cwd=tmp_path).stdout)
+    assert listed["environments"][0]["name"] == "demo"
+    assert "add" in [task["id"] for task in listed["tasks"]]
+    (tmp_path / "agent.py").write_text("async def three(run):\n    return '3'\n")
+    words = ("run", served.url, "--task", "add", "--harness", "agent.py:three", "--json")
+    done = assay_command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for again in (("run", "--resume", "latest"), ("regrade", "latest"), ("report", "latest")):
+        done = assay_command(*again, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_attack_an_imported_run_chooses_no_url_that_grades_it(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    request = MatrixRequest(paths=(served.url,))
+    config: dict[str, Json] = {"kind": "matrix", "request": to_json(request), "imported": True}
+    record = RunRecord(id="r", created_at="", config=config)
+    with pytest.raises(InputError, match="Python files or URLs, which it could choose"):
+        tasks_of(record)
+
+
+def test_a_stored_job_of_served_tasks_is_resumed_and_graded_again(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    store = str(tmp_path / ".assay")
+
+    async def kept() -> str:
+        async with assay.connect(served.url) as client:
+            rows = Taskset("served", [client.task("add"), client.task("raises")])
+            job = await rows.run(three, store=store)
+            again = await rows.run(three, store=store, resume=job.id)
+        assert (job.reward, job.coverage, again.coverage) == (1.0, (1, 2), (1, 2))
+        return job.id
+
+    done = assay_command("regrade", asyncio.run(kept()), cwd=tmp_path)
+    assert "Graded again: 2  0 changed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 3  # one of them has no grade
+
+
+async def test_rows_name_tasks_that_are_served(served: ServedProcess, tmp_path: Path) -> None:
+    row = {"env": "demo", "id": "add", "args": {"a": 1}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    async with assay.connect(served.url) as client:
+        rows = Taskset.from_file(str(tmp_path / "rows.jsonl"), env=client)
+        assert (await rows.run(three)).reward == 1.0
+        assert "count" not in [task.id for task in client.default_tasks()]
+
+
+# Sessions that tasks use one after the other.
+
+
+async def test_runs_use_a_session_one_after_the_other(tmp_path: Path) -> None:
+    """The server bears five starts a session, and is never told how many."""
+    audit: list[dict[str, Json]] = []
+    file = write_env(tmp_path)
+    limits = Limits(starts=5)
+    async with (
+        serve(str(file), workers=1, limits=limits, audit=audit.append) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("add").run(three, group=12, max_concurrent=1)
+        assert (job.reward, job.coverage) == (1.0, (12, 12))
+        graded = [line for line in audit if line["ended"] == "graded"]
+        assert [line["start"] for line in graded] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
+        assert len({str(line["session"]) for line in graded}) == 3
+        # What has no grade is not followed by anything in its session.
+        job = await client.task("raises").run(three, group=2, max_concurrent=1)
+        assert job.coverage == (0, 2)
+        failed = [line for line in audit if line["ended"] == "error"]
+        assert [line["start"] for line in failed] == [3, 1]
+
+
+async def test_attack_an_agent_that_goes_on_acts_in_no_later_task(served: ServedProcess) -> None:
+    """The later one has the same session: only the first may not know it any more."""
+    kept: list[Run] = []
+    held: list[Stepping] = []
+
+    async def agent(run: Run) -> None:
+        run.trace.content = "3"
+        assert run.stepping is not None
+        if not kept:
+            kept.append(run)
+            held.append(run.stepping)
+            return
+        with pytest.raises(TaskEndedError):
+            await held[0].step("9")
+        assert not hasattr(held[0], "grade")  # an agent acts, and nothing else
+
+    async with assay.connect(served.url) as client:
+        job = await client.task("add").run(agent, group=2, max_concurrent=1)
+    assert (job.reward, job.coverage) == (1.0, (2, 2))
+
+
+async def test_a_session_that_rests_may_be_lost(tmp_path: Path) -> None:
+    file = write_env(tmp_path)
+    async with serve(str(file), workers=1) as first:
+        context = assay.connect(first.url, patience=10)
+        client = await context.__aenter__()
+        assert (await client.task("add").run(three)).reward == 1.0
+    async with serve(str(file), workers=1, port=first.port):
+        assert (await client.task("add").run(three, group=2)).coverage == (2, 2)
+        await context.__aexit__(None, None, None)

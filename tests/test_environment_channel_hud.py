@@ -17,10 +17,12 @@ import pytest
 import assay
 from assay.errors import ChannelError
 from assay.scoring.json_safe import Json
+from assay.store.runs import Store
 from assay.types import Run
-from tests.channels import ENV, ServedProcess, serve_process, write_env
+from tests.channels import ENV, Relay, ServedProcess, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND
+from tests.command_line import assay as assay_command
 
 pytestmark = pytest.mark.slow
 
@@ -630,6 +632,48 @@ async def test_a_run_out_of_time_is_cancelled_where_hud_serves_it(
     await asyncio.to_thread(until, Path(f"{gate}.cancelled").exists)
 
 
+@pytest.mark.parametrize(
+    ("lost", "reward"),
+    [
+        (b"What is", 0.75),  # the task is started again, in the same session
+        (b"cancelled", 0.75),
+        # Its server has forgotten the session: the grade is lost, and nobody makes another.
+        (b'"score"', None),
+    ],
+)
+async def test_a_reply_of_hud_that_is_lost_gives_no_unearned_reward(
+    theirs: str, lost: bytes, reward: float | None
+) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+        async with assay.connect(url, patience=5) as client:
+            relay.drop_after = lost
+            run = client.run("add")
+            await run.__aenter__()
+            run.trace.content = "3"
+            if reward is None:
+                with pytest.raises(ChannelError, match="the session is lost: unknown session"):
+                    await run.__aexit__(None, None, None)
+            else:
+                await run.__aexit__(None, None, None)
+            assert run.reward == reward
+            await client.cancel(run)
+            assert relay.connections > 1
+
+
+async def test_a_session_with_hud_is_resumed_while_the_agent_works(theirs: str) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+
+        async def unlucky(run: Run) -> None:
+            relay.hang_up()
+            run.trace.content = "3"
+
+        async with assay.connect(url, patience=5) as client:
+            job = await client.task("add").run(unlucky, group=3, max_concurrent=1)
+    assert (job.reward, job.coverage) == (0.75, (3, 3))
+
+
 async def test_a_run_by_hand_where_hud_serves_it(theirs: str) -> None:
     async with assay.connect(theirs) as client:
         async with client.run("add", a=2) as run:
@@ -653,3 +697,40 @@ async def test_where_huds_server_dies_there_is_no_reward(
             run = (await task.run(_agent)).runs[0]
             assert (run.reward, run.grade.is_error) == (None, True)
             assert "cannot reach" in str(run.grade.content)
+
+
+_AGENT = """
+async def solve(run):
+    return {"add": "3", "count": "5"}.get(run.task_id, "no")
+"""
+
+
+def test_what_hud_serves_is_run_kept_and_graded_again_on_the_command_line(
+    theirs: str, tmp_path: Path
+) -> None:
+    listed = json.loads(assay_command("tasks", theirs, "--json", cwd=tmp_path).stdout)
+    (environment,) = listed["environments"]
+    assert (environment["name"], environment["version"]) == ("theirs", "3.2.1")
+    assert "raises" in [task["id"] for task in listed["tasks"]]
+    assert "count" not in [task["id"] for task in listed["tasks"]]  # it needs an argument
+
+    (tmp_path / "agent.py").write_text(_AGENT)
+    rows: list[dict[str, Json]] = [
+        {"env": "theirs", "id": "add", "args": {}},
+        {"env": "theirs", "id": "count", "args": {"word": "hello"}},
+        {"env": "theirs", "id": "raises", "args": {}},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "rows.jsonl", "--env", theirs, "--harness", "agent.py:solve", "--group", "2")
+    done = assay_command(*words, cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    with Store.open(str(tmp_path / ".assay")) as store:
+        run = store.run("latest")
+        kept = {cell.case.partition("-")[0]: cell for cell in store.cells(run.id)}
+    assert {name: (cell.status, cell.reward or cell.error) for name, cell in kept.items()} == {
+        "add": ("graded", 0.75),
+        "count": ("graded", 1.0),
+        "raises": ("error", "[grading] boom"),
+    }
+    again = assay_command("regrade", "latest", "--json", cwd=tmp_path)
+    assert again.returncode == 3, again.stdout + again.stderr

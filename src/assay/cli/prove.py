@@ -43,7 +43,7 @@ def _add_tasks(parser: ArgumentParser, nargs: str) -> None:
     add = parser.add_argument
     files = "case files, directories of cases, Python files of environments, or their rows"
     add("paths", nargs=nargs, metavar="PATH", help=files)
-    add("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    add("--env", default="", metavar="FILE", help="the Python file or URL that rows belong to")
     only = "only this case or task"
     add("--case", "--task", action="append", default=[], metavar="ID", help=only)
 

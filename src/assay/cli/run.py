@@ -46,6 +46,7 @@ _EXAMPLES = """\
   assay run evals/ --json > result.json
   assay run env.py --model anthropic:claude-sonnet-5 --group 4
   assay run rows.jsonl --env env.py --harness agent.py:solve
+  assay run tcp://127.0.0.1:8765 --harness agent.py:solve
   assay run --resume latest"""
 _REGRADE = """\
   assay regrade latest
@@ -65,9 +66,10 @@ def add(parser: ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="case files, directories of cases, Python files of environments, or their rows",
+        help="case files, directories of cases, Python files of environments, URLs where they are "
+        "served, or rows",
     )
-    option("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    option("--env", default="", metavar="FILE", help="the Python file or URL that rows belong to")
     option(
         "--case", "--task", action="append", default=[], metavar="ID", help="only this case or task"
     )

@@ -1,4 +1,4 @@
-"""``assay tasks``: the templates and tasks of Python environments, and the cases under paths."""
+"""``assay tasks``: templates and tasks of environments, in files or served, and cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from assay.cli.options import add_json, check_targets, explain
 from assay.environment.environment import Environment
 from assay.errors import InputError
-from assay.eval.work import file_of, load_tasks, shown
+from assay.eval.work import file_of, is_served, load_tasks, served_at, shown
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
@@ -20,13 +20,15 @@ from assay.tasks.task import Task, Taskset, environments_of
 
 _MORE = """\
 Of a Python file it lists the tasks that it makes, else those of templates that need no arguments.
-The file is run. What is listed is run by: assay run PATH --task ID
+The file is run. A URL is asked what is served there.
+What is listed is run by: assay run PATH --task ID
 
 exit status: 0, or 2 for bad input"""
 _EXAMPLES = """\
   assay tasks env.py
   assay tasks env.py --jsonl rows.jsonl
-  assay tasks rows.jsonl --env env.py --json"""
+  assay tasks rows.jsonl --env env.py --json
+  assay tasks tcp://127.0.0.1:8765"""
 _WIDTH = 60
 
 
@@ -38,9 +40,11 @@ def add(parser: ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="Python files of environments, their rows, or cases",
+        help="Python files of environments, URLs where they are served, rows, or cases",
     )
-    add_option("--env", default="", metavar="FILE", help="the Python file that rows belong to")
+    add_option(
+        "--env", default="", metavar="FILE", help="the Python file or URL that rows belong to"
+    )
     add_option("--jsonl", metavar="FILE", help="also write the tasks of environments as rows")
     add_json(parser)
 
@@ -55,9 +59,10 @@ def run(given: Namespace) -> int:
         InputError: For files that define nothing, or that cannot be run.
     """
     check_targets((given.jsonl,), inputs=[*given.paths, given.env])
-    files = [path for path in (*given.paths, given.env) if path.endswith(".py")]
+    named = (*given.paths, given.env)
+    files = [path for path in named if path.endswith(".py")]
     with redirect_stdout(sys.stderr):  # what the files print is no part of the list
-        manifests = _manifests(files)
+        manifests = _manifests(files) + [_served(url) for url in named if is_served(url)]
         templates = [one for manifest in manifests if (one := manifest["templates"])]
         tasks = _tasks(given.paths, given.env, has_templates=bool(templates))
     if given.jsonl is not None:
@@ -87,6 +92,17 @@ def _manifests(files: Iterable[str]) -> list[dict[str, Json]]:
             {**one.manifest(), "file": file} for one in environments if isinstance(one, Environment)
         ]
     return found
+
+
+def _served(url: str) -> dict[str, Json]:
+    """What is offered at a URL, as a file's environment says it."""
+    client = served_at(url)
+    templates: list[Json] = [
+        {"id": row.id, "description": row.description, "args": dict(row.args)}
+        for row in client.tasks
+    ]
+    version = client.manifest.version
+    return {"name": client.name, "version": version, "templates": templates, "file": url}
 
 
 def _tasks(paths: Sequence[str], env: str, *, has_templates: bool) -> list[Task]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from assay.environment.channel.link import Address
+from assay.environment.channel.remote import RemoteWork
 from assay.errors import InputError
 from assay.eval.matrix import Launch, left_of, require_own
 from assay.eval.planning import Coordinate
@@ -112,13 +114,14 @@ def tasks_of_job(run: RunRecord) -> list[Task]:
 
 
 def _row_of(task: Task) -> dict[str, Json]:
-    file = file_of(task)
+    file, work = file_of(task), task.work
     return {
         "env": task.env,
         "id": task.id,
         "args": dict(task.args),
         "slug": task.slug,
         "file": str(Path(file).resolve()) if file else "",
+        "url": "" if file or not isinstance(work, RemoteWork) else work.address.url,
         "threshold": task.pass_threshold,
         "verifier": None if task.verifier is None else _row_of(task.verifier),
     }
@@ -126,11 +129,15 @@ def _row_of(task: Task) -> dict[str, Json]:
 
 def _task_of(row: dict[str, Json]) -> Task:
     file, env, args = str(row.get("file")), str(row.get("env")), row.get("args")
-    if env and file:
+    url, known = str(row.get("url") or ""), args if isinstance(args, dict) else {}
+    if url:
+        name = str(row.get("id"))
+        task = Task(id=name, env=env, args=known, work=RemoteWork(Address(url), name, known, url))
+    elif env and file:
         found = {one.name: one for one in environments_of(file)}
         if env not in found:
             raise InputError(f"{file} has no environment {env!r} any more")
-        task = found[env].task(str(row.get("id")), **(args if isinstance(args, dict) else {}))
+        task = found[env].task(str(row.get("id")), **known)
     elif file:
         task = case_task(load_case(file))
     else:

@@ -32,6 +32,7 @@ from assay.eval.runner import fitted, run_cells, verifier_of
 from assay.eval.work import (
     begun_again,
     is_python_agent,
+    is_served,
     load_agent,
     load_tasks,
     open_work,
@@ -200,7 +201,7 @@ def resume(
     """
     run = store.run(ref)
     request = _request_of(run)
-    if _runs_python(request):
+    if _trusts_others(request):
         require_own(run)
     # Of a tag that has moved since, the cells to come take what those before had.
     # Those that ended early, or with assay, may know none.
@@ -253,27 +254,32 @@ def tasks_of(run: RunRecord) -> list[Task]:
         InputError: If it is not a matrix run, or its tasks are gone or malformed.
     """
     request = _request_of(run)
-    if _runs_python(request):
+    if _trusts_others(request):
         require_own(run)
     return load_tasks(request.paths, env=request.env, only=request.cases)
 
 
 def require_own(run: RunRecord) -> None:
-    """Refuse to run the Python files that a run names which somebody else wrote.
+    """Refuse to run the Python files, or to ask the URLs, of a run that somebody else wrote.
 
     Raises:
         InputError: If the run was imported.
     """
     if run.config.get("imported") is True:
         raise InputError(
-            f"run {run.id} was imported, and its tasks are of Python files, which it could choose",
+            f"run {run.id} was imported, and its tasks are of Python files or URLs, which it could "
+            "choose",
             hint="run the environment's own file: assay run env.py",
         )
 
 
-def _runs_python(request: MatrixRequest) -> bool:
+def _trusts_others(request: MatrixRequest) -> bool:
+    """Whether it runs Python files, or has tasks graded elsewhere."""
     named = (*request.paths, request.env, *filter(is_python_agent, request.harnesses))
-    return any(name.rpartition(":")[0].endswith(".py") or name.endswith(".py") for name in named)
+    return any(
+        name.rpartition(":")[0].endswith(".py") or name.endswith(".py") or is_served(name)
+        for name in named
+    )
 
 
 def _request_of(run: RunRecord) -> MatrixRequest:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from assay.environment.channel.link import Address
+from assay.environment.channel.link import Address, Channels
 from assay.environment.channel.remote import RemoteWork
 from assay.environment.environment import Environment
 from assay.environment.template import TemplateWork
@@ -46,16 +46,20 @@ async def placed(tasks: Sequence[Task], runtime: str | Runtime) -> AsyncGenerato
         return
     async with AsyncExitStack() as stack:
         served: dict[tuple[str, str], Address] = {}
+        shared: dict[Address, Channels] = {}
         found: list[Task] = []
         for task in tasks:
             if runtime == _SUBPROCESS:
                 source = _source_of(task)
                 if source not in served:
                     served[source] = await stack.enter_async_context(_child(*source))
-                found.append(_moved(task, served[source], _SUBPROCESS))
+                address, name = served[source], _SUBPROCESS
             else:
                 address = _address(runtime)
-                found.append(_moved(task, address, address.url))
+                name = address.url
+            if address not in shared:
+                shared[address] = await stack.enter_async_context(Channels(address))
+            found.append(_moved(task, address, name, shared[address]))
         yield found
 
 
@@ -68,13 +72,14 @@ def _address(runtime: str | Runtime) -> Address:
     return Address(runtime)
 
 
-def _moved(task: Task, address: Address, runtime: str) -> Task:
+def _moved(task: Task, address: Address, runtime: str, channels: Channels) -> Task:
     if not isinstance(task.work, TemplateWork | RemoteWork) or task.verifier is not None:
         raise InputError(
             f"{task.slug!r} is no template's task, or has a verifier, and runs here alone",
             hint="runtime='local'",
         )
-    return replace(task, work=RemoteWork(address, task.id, task.args, runtime, task.work))
+    work = RemoteWork(address, task.id, task.args, runtime, task.work, channels=channels)
+    return replace(task, work=work)
 
 
 def _source_of(task: Task) -> tuple[str, str]:

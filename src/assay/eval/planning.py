@@ -39,8 +39,9 @@ class MatrixRequest:
     """What to run; kept with the run, so that it can be resumed.
 
     Attributes:
-        paths: Case files, directories of cases, Python files of environments, and rows for them.
-        env: The Python file that rows belong to.
+        paths: Case files, directories of cases, Python files of environments, URLs where they are
+            served, and rows for them.
+        env: The Python file or URL that rows belong to.
         cases: Ids of cases, or of tasks, to run; all by default.
         harnesses: Harnesses to run instead of those that the cases list; one that is called
             ``file.py:name`` is an agent of a Python file.

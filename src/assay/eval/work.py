@@ -6,6 +6,7 @@ makes them a version of their own is where they come from and what they are call
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, nearest
 from assay.eval.case_session import Kept, case_session, has_tests, kept_session
@@ -39,15 +40,20 @@ from assay.tasks.task import (
 from assay.types.codec import to_json
 from assay.types.run import Run
 
+if TYPE_CHECKING:
+    from assay.environment.channel.client import ChannelClient
+
 __all__ = [
     "begun_again",
     "conditions_of",
     "file_of",
     "is_python_agent",
+    "is_served",
     "load_agent",
     "load_tasks",
     "open_work",
     "own_model",
+    "served_at",
     "shown",
     "stop_environments",
     "version_of",
@@ -55,30 +61,69 @@ __all__ = [
 ]
 
 
+_PATIENCE_SECONDS = 15.0
+
+
 def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ()) -> list[Task]:
     """The tasks that paths name: cases first, then those of Python files and of rows.
 
     Args:
-        paths: Case files, directories of cases, ``.py`` files with environments or tasks, and
-            ``.json`` or ``.jsonl`` files of their rows.
-        env: The ``.py`` file that rows belong to.
+        paths: Case files, directories of cases, ``.py`` files with environments or tasks, URLs
+            where environments are served, and ``.json`` or ``.jsonl`` files of rows.
+        env: The ``.py`` file or the URL that rows belong to.
         only: Ids of cases, slugs of tasks, or ids of templates, for all of theirs; all by default.
 
     Raises:
         InputError: For whatever is wrong with one of them, for two tasks of one name, or for an id
             that is none.
+        ChannelError: If nobody answers at a URL.
     """
+    served = [path for path in paths if is_served(path)]
     files = [path for path in paths if _has_tasks(path, env)]
     if env and all(path.endswith(".py") for path in files):
         raise InputError("--env goes with rows", hint="name a .json or .jsonl file of them")
-    cases = load_cases([path for path in paths if path not in files])
+    cases = load_cases([path for path in paths if path not in files and path not in served])
     found = [case_task(case) for case in cases]
+    provider = served_at(env) if is_served(env) else env or None
     for file in dict.fromkeys(files):
-        found += Taskset.from_file(file, env=env or None)
+        found += Taskset.from_file(file, env=provider)
+    for url in dict.fromkeys(served):
+        found += _default_tasks(url)
     for task in found:
         if isinstance(task.work, Case) and task.slug != task.work.id:
             raise InputError(f"task {task.slug!r} is the case {task.work.id!r}: it keeps its id")
     return _select(list(Taskset("what is to be run", found)), only)
+
+
+def is_served(path: str) -> bool:
+    """Whether a path is the URL of a served environment."""
+    return path.startswith(("tcp://", "ws://", "wss://"))
+
+
+def served_at(url: str) -> ChannelClient:
+    """What is served at a URL; its tasks make connections of their own.
+
+    Raises:
+        InputError: For a URL of another form.
+        ChannelError: If nobody answers, or the server wants a token.
+    """
+    from assay.environment.channel.client import connect
+
+    async def look() -> ChannelClient:
+        async with connect(url, patience=_PATIENCE_SECONDS) as client:
+            return client
+
+    return asyncio.run(look())
+
+
+def _default_tasks(url: str) -> list[Task]:
+    found = served_at(url).default_tasks()
+    if not found:
+        raise InputError(
+            f"{url} defines no tasks: every template there needs arguments",
+            hint=f"write rows: assay run rows.jsonl --env {url}",
+        )
+    return found
 
 
 def _select(tasks: list[Task], ids: Sequence[str]) -> list[Task]:

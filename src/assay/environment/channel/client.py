@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
-from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel
+from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel, Channels
 from assay.environment.channel.remote import RemoteSession, RemoteWork
 from assay.errors import ChannelError, InputError, nearest, reason_of
 from assay.frozen import frozen
@@ -55,6 +55,12 @@ class TaskRow:
     args: Mapping[str, Json]
     input: Mapping[str, Json] | None = None
     returns: Mapping[str, Json] | None = None
+
+    @property
+    def needed(self) -> list[str]:
+        """Arguments without a default."""
+        required = self.args.get("required")
+        return [str(name) for name in required] if isinstance(required, list) else []
 
     @classmethod
     def of(cls, row: Json) -> TaskRow:
@@ -105,8 +111,9 @@ class ChannelClient:
         tasks: The templates that it serves.
     """
 
-    def __init__(self, channel: Channel, rows: Mapping[str, Json]) -> None:
+    def __init__(self, channel: Channel, rows: Mapping[str, Json], channels: Channels) -> None:
         self._channel = channel
+        self._channels = channels
         self._current: RemoteSession | None = None
         listed = rows.get("tasks")
         hello = channel.hello
@@ -128,6 +135,11 @@ class ChannelClient:
             if isinstance(one, dict)
         ]
 
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.manifest.name
+
     def binding(self, name: str) -> Binding:
         """The binding of a name, a protocol, or a protocol without its version.
 
@@ -146,7 +158,7 @@ class ChannelClient:
         raise InputError(f"{self.manifest.name!r} has {what} {name!r}", hint=nearest(name, names))
 
     def task(self, template_id: str, /, **args: object) -> Task:
-        """A task whose work is there: every run of it has a session of its own.
+        """A task whose work is there; its runs share no session with this client.
 
         Raises:
             InputError: For an unknown template, or an argument that it does not take or misses.
@@ -154,8 +166,19 @@ class ChannelClient:
         given = {name: json_safe(value) for name, value in args.items()}
         self._check(template_id, given)
         channel = self._channel
-        work = RemoteWork(channel.address, template_id, given, self.url, patience=channel.patience)
+        work = RemoteWork(
+            channel.address,
+            template_id,
+            given,
+            self.url,
+            patience=channel.patience,
+            channels=self._channels,
+        )
         return Task(id=template_id, env=self.manifest.name, args=given, work=work)
+
+    def default_tasks(self) -> list[Task]:
+        """A task of every template that needs no arguments."""
+        return [self.task(row.id) for row in self.tasks if not row.needed]
 
     def run(self, template_id: str, /, **args: object) -> Run:
         """A run to be driven by hand: ``async with client.run("add", a=1) as run``.
@@ -226,7 +249,7 @@ class ChannelClient:
         if row is None:
             hint = nearest(template_id, [row.id for row in self.tasks])
             raise InputError(f"{self.manifest.name!r} has no template {template_id!r}", hint=hint)
-        properties, required = row.args.get("properties"), row.args.get("required")
+        properties = row.args.get("properties")
         if not isinstance(properties, dict):
             return
         if unknown := [name for name in args if name not in properties]:
@@ -234,8 +257,7 @@ class ChannelClient:
                 f"template {template_id!r} takes no argument {unknown[0]!r}",
                 hint=nearest(unknown[0], list(properties)),
             )
-        needed = required if isinstance(required, list) else []
-        if missing := [str(name) for name in needed if name not in args]:
+        if missing := [name for name in row.needed if name not in args]:
             raise InputError(f"template {template_id!r} needs the argument {missing[0]!r}")
 
 
@@ -254,5 +276,9 @@ async def connect(
         InputError: For another URL.
         ChannelError: If nobody answers, or the server refuses.
     """
-    async with Channel.open(Address(url, token), patience=patience) as channel:
-        yield ChannelClient(channel, await channel.call("tasks.list", {}))
+    address = Address(url, token)
+    async with (
+        Channel.open(address, patience=patience) as channel,
+        Channels(address, patience=patience) as channels,
+    ):
+        yield ChannelClient(channel, await channel.call("tasks.list", {}), channels)

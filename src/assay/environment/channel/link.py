@@ -10,7 +10,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 from urllib.parse import urlsplit
 
 from assay import errors
@@ -32,7 +32,7 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-__all__ = ["PATIENCE_SECONDS", "Address", "Channel"]
+__all__ = ["PATIENCE_SECONDS", "Address", "Channel", "Channels"]
 
 PATIENCE_SECONDS = 60.0
 """How long a connection that broke is made again."""
@@ -43,6 +43,10 @@ _BYE_SECONDS = 2.0
 _FRAME_SECONDS = 120.0
 _NAPS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _MOST_BREAKS = 8
+_MOST_STARTS = 32
+"""Tasks in one session; a server bears twice that unless it is told otherwise."""
+_MOST_RESTING = 32
+"""Sessions that rest: a server has only so many."""
 
 
 @frozen
@@ -221,6 +225,7 @@ class Channel:
         self._beating: asyncio.Task[None] | None = None
         self._has_started = False
         self._is_closed = False
+        self.starts = 0
 
     @property
     def session_id(self) -> str:
@@ -242,13 +247,31 @@ class Channel:
         Raises:
             ChannelError: If nobody answers, or the server refuses.
         """
+        channel = await cls.begin(address, patience=patience)
+        try:
+            yield channel
+        finally:
+            await channel.close()
+
+    @classmethod
+    async def begin(cls, address: Address, *, patience: float = PATIENCE_SECONDS) -> Channel:
+        """A session, to be closed by its owner.
+
+        Raises:
+            ChannelError: If nobody answers, or the server refuses.
+        """
         channel = cls(address, patience=patience)
         try:
             await channel._linked()
-            channel._beating = asyncio.create_task(channel._beat())
-            yield channel
-        finally:
-            await channel._close()
+        except BaseException:
+            await channel.close()
+            raise
+        channel._beating = asyncio.create_task(channel._beat())
+        return channel
+
+    def rest(self) -> None:
+        """Its task is graded: if the session is lost now, nothing is lost with it."""
+        self._has_started = False
 
     async def call(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
         """Call a method; again, where the connection breaks before the reply.
@@ -256,9 +279,11 @@ class Channel:
         Raises:
             ChannelError: If the server refuses, or cannot be reached any more.
         """
-        self._has_started = self._has_started or method == "tasks.start"
+        is_start = method == "tasks.start"
+        self.starts += is_start
         for _ in range(_MOST_BREAKS):
             link = await self._linked()
+            self._has_started = self._has_started or is_start
             try:
                 return await link.ask(method, params)
             except _BrokenError:
@@ -343,7 +368,8 @@ class Channel:
                 except TimeoutError:
                     await link.close()
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """End the session."""
         self._is_closed = True
         if self._beating is not None:
             self._beating.cancel()
@@ -356,3 +382,45 @@ class Channel:
                 async with asyncio.timeout(_BYE_SECONDS):
                     await link.ask("bye", {})
         await link.close()
+
+
+class Channels:
+    """Sessions with one server, used by one task after the other: a task's start is its own.
+
+    A connection costs more than a quick task. While the context lasts, one whose task was graded is
+    kept for the next, if the server is one of ours; before and after, each is ended with its task.
+    """
+
+    def __init__(self, address: Address, *, patience: float = PATIENCE_SECONDS) -> None:
+        self._address = address
+        self._patience = patience
+        self._resting: list[Channel] = []
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        self._is_open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._is_open = False
+        resting, self._resting = self._resting, []
+        await asyncio.gather(*(channel.close() for channel in resting))
+
+    async def take(self) -> Channel:
+        """One that rests, or a new one; to be given back.
+
+        Raises:
+            ChannelError: If nobody answers, or the server refuses.
+        """
+        if self._resting:
+            return self._resting.pop()
+        return await Channel.begin(self._address, patience=self._patience)
+
+    async def give(self, channel: Channel, *, is_graded: bool) -> None:
+        """Give one back; one whose task was not graded is of no more use."""
+        is_good = is_graded and channel.is_native and channel.starts < _MOST_STARTS
+        if self._is_open and is_good and len(self._resting) < _MOST_RESTING:
+            channel.rest()
+            self._resting.append(channel)
+        else:
+            await channel.close()

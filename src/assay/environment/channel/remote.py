@@ -9,11 +9,11 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from assay.environment.channel.frames import unsendable
-from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel
+from assay.environment.channel.frames import BUSY, unsendable
+from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel, Channels
 from assay.errors import ChannelError, ScoreError, SkippedError, TaskEndedError
 from assay.frozen import frozen
 from assay.scoring.graded import Grade
@@ -41,6 +41,7 @@ class RemoteWork:
         runtime: What its runs are said to execute in.
         origin: The work as it would be done in this process, where there is any.
         patience: For how many seconds a server is tried that does not answer.
+        channels: Sessions that its tasks share, one after the other; None gives each its own.
     """
 
     address: Address
@@ -49,6 +50,7 @@ class RemoteWork:
     runtime: str
     origin: object = None
     patience: float = PATIENCE_SECONDS
+    channels: Channels | None = field(default=None, repr=False, compare=False)
 
     @property
     def returns(self) -> object:
@@ -66,13 +68,27 @@ class RemoteWork:
         return getattr(self.origin, "mcp", {})
 
     def open(self) -> AbstractAsyncContextManager[Session]:
-        """Begin it in a session of its own."""
+        """Begin it in a session that nobody else uses meanwhile."""
         return self._session()
 
     @asynccontextmanager
     async def _session(self) -> AsyncGenerator[Session]:
-        async with Channel.open(self.address, patience=self.patience) as channel:
-            yield await RemoteSession.begin(channel, self.template, self.args)
+        channels = self.channels or Channels(self.address, patience=self.patience)
+        channel = await channels.take()
+        session: RemoteSession | None = None
+        try:
+            while session is None:
+                try:
+                    session = await RemoteSession.begin(channel, self.template, self.args)
+                except ChannelError as error:
+                    if error.code != BUSY or channel.starts < 2:
+                        raise
+                    await channel.close()  # its server bears fewer starts
+                    channel = await channels.take()
+            yield session
+        finally:
+            is_graded = session is not None and session.end()
+            await channels.give(channel, is_graded=is_graded)
 
 
 class RemoteSession:
@@ -87,7 +103,8 @@ class RemoteSession:
         self._channel = channel
         self._moves = 0
         self._moving = asyncio.Lock()
-        self._is_graded = False
+        self._is_grading = self._is_graded = False
+        self._is_over = False
         listed = begun.get("tools")
         tools = [RemoteTool.of(row, self) for row in (listed if isinstance(listed, list) else [])]
         self.tools = {tool.name: tool for tool in tools}
@@ -137,10 +154,10 @@ class RemoteSession:
 
     async def _move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
         async with self._moving:
-            if self._is_graded:
+            if self._is_grading:
                 raise TaskEndedError("the task is over")
             try:
-                seen = await self._channel.call(method, {**said, "number": self._moves + 1})
+                seen = await self._ask(method, {**said, "number": self._moves + 1})
             except ChannelError as error:
                 if error.kind == "TaskEndedError":
                     raise TaskEndedError(error.message, hint=error.hint) from error
@@ -158,10 +175,21 @@ class RemoteSession:
         # Whoever answers what cannot be sent has not answered; an error would be worth more.
         why = unsendable({"answer": answer})
         async with self._moving:  # what its agent was cut off at is part of the work
-            self._is_graded = True
-            frame = await self._channel.call("tasks.grade", {"answer": None if why else answer})
+            self._is_grading = True
+            frame = await self._ask("tasks.grade", {"answer": None if why else answer})
+        self._is_graded = True
         result = grade_of(frame).result
         return result if not why else replace(result, info={**result.info, "answer": why})
+
+    def end(self) -> bool:
+        """Say no more: the channel may be another task's now. Whether there is a grade."""
+        self._is_over = True
+        return self._is_graded
+
+    async def _ask(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
+        if self._is_over:
+            raise TaskEndedError("the task is over")
+        return await self._channel.call(method, params)
 
 
 @frozen
