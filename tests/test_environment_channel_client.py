@@ -13,9 +13,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import pytest
 
 import assay
+from assay.agents import ModelAgent
+from assay.agents.workspace_tools import WORKSPACE_TOOLS
 from assay.environment import Environment
 from assay.environment.channel import Address
 from assay.environment.channel.link import Channel
@@ -25,13 +28,17 @@ from assay.environment.channel.sessions import Limits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
 from assay.eval.matrix import tasks_of
 from assay.eval.planning import MatrixRequest
+from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
+from assay.testing import FakeModel
+from assay.testing import calls as calls_
 from assay.types import Run, Submission
 from assay.types.codec import to_json
 from assay.types.run import Stepping
-from tests.channels import Relay, ServedProcess, serve_process, write_env
+from assay.types.trace import ToolStep
+from tests.channels import Relay, ServedProcess, raw, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
 
@@ -240,6 +247,110 @@ async def test_tools_are_called_where_the_task_is(tmp_path: Path) -> None:
         async with client.run("pack") as run:
             await run.call("put", {"what": "x"})
         assert run.reward == 0.25
+
+
+_REPAIRS = """
+from pathlib import Path
+from assay import Environment
+
+env = Environment("repairs")
+repo = env.workspace(Path(__file__).parent / "source")
+
+
+@env.tool
+def write_off() -> str:
+    return "a tool of the environment's own"
+
+
+@env.template(workspace=repo)
+async def fix():
+    await repo.run("echo begun > notes", keep=True)
+    answer = yield "Repair sums.py."
+    fixed = repo.read("sums.py") == "total = sum\\n" and repo().changes == ("sums.py",)
+    yield float(fixed and answer == "Repaired.")
+
+
+clash = Environment("clash")
+files = clash.workspace()
+
+
+@clash.tool
+def bash() -> str:
+    return "not a shell"
+
+
+@clash.template(workspace=files)
+async def work():
+    yield "Work."
+    yield 1.0
+"""
+
+
+@pytest.fixture
+def repairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "sums.py").write_text("total = len\n")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))  # what killed workers leave behind
+    return write_env(tmp_path, _REPAIRS)
+
+
+@pytest.mark.sandbox
+async def test_a_workspace_is_worked_in_by_tools_from_elsewhere(repairs: Path) -> None:
+    async def repairer(run: Run) -> str:
+        assert run.workspace is None
+        assert set(run.tools) == {"write_off", *WORKSPACE_TOOLS}
+        assert (await run.call("read", {"path": "notes"})).content == "begun\n"
+        seen = await run.call("bash", {"command": "sed -i s/len/sum/ sums.py; pwd; exit 3"})
+        assert seen.content == "/workspace\n\n[exit status 3]"
+        _kill_workers(os.getpid())  # what was done is done again
+        for arguments in ({"path": "/etc/passwd/x", "content": ""}, {"path": 3}):
+            assert (await run.call("write", arguments)).is_error
+        assert "notes" in str((await run.call("search", {"name": "*"})).content)
+        return "Repaired."
+
+    async def idle(run: Run) -> str:
+        return "Repaired."
+
+    async with (
+        serve(str(repairs), name="repairs", workers=1) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("fix").run(repairer)
+        assert job.reward == 1.0, str(job)
+        calls = [step.call.name for step in job.runs[0].answered if isinstance(step, ToolStep)]
+        assert calls == ["read", "bash", "write", "write", "search"]
+        assert (await client.task("fix").run(idle)).reward == 0.0
+        script = [calls_("edit", path="sums.py", old="len", new="sum"), "Repaired."]
+        with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+            job = await client.task("fix").run(ModelAgent(tools=("edit",)), model=fake.model)
+        assert job.reward == 1.0, str(job)
+        asked = fake.requests[0].conversation
+        assert asked is not None
+        asked = fake.requests[0].conversation
+        assert asked is not None
+        assert {tool.name for tool in asked.tools} == {"write_off", "edit"}
+        assert "/workspace" in str(asked)
+
+
+@pytest.mark.sandbox
+async def test_who_cannot_call_the_tools_of_a_workspace_is_not_graded_in_it(repairs: Path) -> None:
+    async with (
+        serve(str(repairs), name="repairs", workers=1, openenv=True) as served,
+        raw(served.port) as hud,
+        aiohttp.ClientSession() as web,
+    ):
+        await hud.result("hello")
+        assert "works in a workspace" in (await hud.error("tasks.start", id="fix"))[2]
+        async with web.post(f"http://127.0.0.1:{served.port}/reset", json={"task": "fix"}) as reply:
+            assert "works in a workspace" in await reply.text()
+    async with (
+        serve(str(repairs), name="clash", workers=1) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("work").run(three)
+        assert job.reward is None
+        assert "has a tool 'bash'" in str(job.runs[0].grade.content)
 
 
 async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:

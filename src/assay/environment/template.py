@@ -128,6 +128,8 @@ class Template(Generic[P]):
         }
         if self.max_steps is not None:
             row["max_steps"] = self.max_steps
+        if self.workspace is not None:
+            row["workspace"] = True
         for key, annotation in (("input", self.input), ("returns", self.returns)):
             if annotation is not None:
                 row[key] = type_adapter(annotation, what=f"{self.id} {key}").json_schema()

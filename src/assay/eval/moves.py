@@ -73,6 +73,7 @@ class _NotedTool:
         self.name = tool.name
         self.description = tool.description
         self.schema = tool.schema
+        self.is_of_workspace = getattr(tool, "is_of_workspace", False) is True
         self._tool = tool
         self._moves = moves
 

@@ -201,12 +201,14 @@ class RemoteTool:
         description: What it does.
         schema: JSON schema of its arguments.
         session: Whose tool it is.
+        is_of_workspace: Whether it is one of those over a workspace that is there.
     """
 
     name: str
     description: str
     schema: Mapping[str, Json]
     session: RemoteSession
+    is_of_workspace: bool = False
 
     @classmethod
     def of(cls, row: Json, session: RemoteSession) -> RemoteTool:
@@ -220,7 +222,8 @@ class RemoteTool:
         if not isinstance(name, str) or not name:
             raise ChannelError("tasks.start: a tool has no name")
         described = str(said.get("description") or "")
-        return cls(name, described, schema if isinstance(schema, dict) else {}, session)
+        known = schema if isinstance(schema, dict) else {}
+        return cls(name, described, known, session, said.get("workspace") is True)
 
     async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call it.

@@ -40,7 +40,7 @@ from assay.errors import (
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
-from assay.tasks.task import Session, Work
+from assay.tasks.task import Session, Work, find_workspace_tools
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
@@ -131,11 +131,12 @@ class _Begun:
     async def _live(self) -> None:
         try:
             async with self._work.open() as session:
-                _settle(self._prompt, _opening(session))
+                tools = _tools(session, has_network=getattr(self._work, "network", False) is True)
+                _settle(self._prompt, _opening(session, tools))
                 while True:
                     what, params, answered = await self._inbox.get()
                     try:
-                        _settle(answered, await _do(session, what, params))
+                        _settle(answered, await _do(session, tools, what, params))
                     except Exception as error:  # of the author: told to whoever asked
                         _fail(answered, error)
                     if what == "grade":
@@ -148,20 +149,21 @@ class _Begun:
             _fail(self._prompt, TemplateError(f"the task tried to end its process: {error!r}"))
 
 
-def _opening(session: Session) -> dict[str, Json]:
+def _opening(session: Session, tools: Mapping[str, OfferedTool]) -> dict[str, Json]:
     said: dict[str, Json] = {"prompt": session.prompt}
     if (stepping := _stepping(session)) and stepping.max_steps > 1:
         said["max_steps"] = stepping.max_steps
-    if tools := _tools(session):
+    own = _own_tools(session)
+    if tools:
         said["tools"] = [
-            {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "schema": dict(tool.schema),
+                **({} if tool.name in own else {"workspace": True}),
+            }
             for tool in tools.values()
         ]
-    if session.workspace is not None:
-        raise TemplateError(
-            "the task works in a workspace, which no channel reaches",
-            hint="run it where its environment is: runtime='local'",
-        )
     return said
 
 
@@ -176,13 +178,13 @@ def _fail(future: asyncio.Future[T], error: BaseException) -> None:
         future.exception()  # seen, also where nobody asks any more
 
 
-async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
+async def _do(
+    session: Session, tools: Mapping[str, OfferedTool], what: str, params: Mapping[str, Json]
+) -> Json:
     if what == "step":
         return await _step(session, str(params["action"]))
     if what == "call":
-        return await _call(
-            session, str(params["name"]), cast("dict[str, Json]", params["arguments"])
-        )
+        return await _call(tools, str(params["name"]), cast("dict[str, Json]", params["arguments"]))
     answer = params.get("answer")
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
@@ -210,8 +212,8 @@ async def _step(session: Session, action: str) -> Json:
     return {**shown, "observation": f"{said}\n[{_CUT_OBSERVATION}]", "info": {}}
 
 
-async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json:
-    tool = _tools(session).get(name)
+async def _call(tools: Mapping[str, OfferedTool], name: str, arguments: dict[str, Json]) -> Json:
+    tool = tools.get(name)
     if tool is None:
         raise TaskEndedError(f"the task offers no tool {name!r}")
     result = await tool(arguments)
@@ -221,7 +223,21 @@ async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json
     return {"content": f"error: what {name!r} gave is larger than a frame", "is_error": True}
 
 
-def _tools(session: Session) -> Mapping[str, OfferedTool]:
+def _tools(session: Session, *, has_network: bool) -> Mapping[str, OfferedTool]:
+    """What the agent may call: tools of the environment, and those over a workspace."""
+    own = _own_tools(session)
+    if session.workspace is None:
+        return own
+    over = find_workspace_tools()(session.workspace, network=has_network)
+    if twice := sorted(own.keys() & over.keys()):
+        raise TemplateError(
+            f"the environment has a tool {twice[0]!r}, and there is one over its workspace",
+            hint="give it another name",
+        )
+    return {**own, **over}
+
+
+def _own_tools(session: Session) -> Mapping[str, OfferedTool]:
     return cast("Offering", session).tools if hasattr(session, "tools") else {}
 
 
