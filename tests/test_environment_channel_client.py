@@ -366,6 +366,142 @@ async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
         ] == "y"
 
 
+_ESCAPES = """
+from assay import Environment, EvaluationResult
+from assay.environment import Observation
+
+env = Environment("escapes")
+
+
+@env.tool
+def repeat(text: str, times: int, deep: object = None) -> str:
+    return text * times
+
+
+@env.template(returns=list)
+async def seen():
+    answer = yield "What?"
+    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
+
+
+@env.template(max_steps=3)
+async def echo():
+    said = yield "Say."
+    while said != "end":
+        said = yield Observation(said * 2_000)
+    yield 0.25
+"""
+
+
+async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path: Path) -> None:
+    """Whatever does not pass the channel was an error, which is worth more than a bad grade."""
+    file = write_env(tmp_path, _ESCAPES)
+    deep: list[Json] = []
+    for _ in range(120):
+        deep = [deep]
+    calls: list[tuple[dict[str, Json], str]] = [
+        ({"text": "x", "times": 1, "deep": deep}, "nested deeper"),
+        ({"text": "x", "times": 1, "deep": cast("Json", [0] * 500_001)}, "values"),
+        ({"text": "x", "times": 1, "deep": float("nan")}, "JSON cannot"),
+        ({"text": "x", "times": 1, "deep": 10**5000}, "JSON cannot"),
+        ({"text": "x" * (16 << 20), "times": 1}, "larger than a frame"),
+        ({"text": "x" * 9_000, "times": 1_000}, "larger than a frame"),
+    ]
+
+    async def calling(run: Run) -> str:
+        for arguments, why in calls:
+            result = await run.call("repeat", arguments)
+            assert (result.is_error, why in str(result.content)) == (True, True), result
+        return "no"
+
+    async def large(_: Run) -> str:
+        return "\x00" * (3 << 20)
+
+    async def nested(_: Run) -> str:
+        return "[" * 120 + "]" * 120
+
+    async def shouting(run: Run) -> None:
+        shown = (await run.step("x" * 5_000)).content
+        assert str(shown).endswith("[cut: it was larger than a frame]")
+        await run.step("end")
+
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        for template, agent in (("seen", calling), ("seen", large), ("seen", nested),
+                                ("echo", shouting)):  # fmt: skip
+            (run,) = (await client.task(template).run(agent)).runs
+            assert run.reward == 0.25, f"{agent}: {run}"
+
+
+_BUSY = """
+import asyncio
+from assay import Environment
+from assay.environment import Observation
+from assay.errors import SkippedError
+
+env = Environment("slow")
+bag = env.state(list)
+
+
+@env.tool
+async def put(what: str) -> int:
+    await asyncio.sleep(0.3)
+    bag().append(what)
+    return len(bag())
+
+
+@env.template(max_steps=3)
+async def walk():
+    said = yield "Walk."
+    await asyncio.sleep(0.3)
+    said = yield Observation("walked")
+    yield 1.0 if said == "twice" else 0.25
+
+
+@env.template
+async def pack():
+    yield "Pack."
+    yield 0.5 * len(bag())
+
+
+@env.template
+async def skips():
+    answer = yield "Skip?"
+    if answer == "please":
+        raise SkippedError("as you like")
+    yield 0.0
+"""
+
+
+@pytest.mark.parametrize(("task", "reward"), [("walk", 0.0), ("pack", 0.5)])
+async def test_attack_who_is_cut_off_while_the_task_is_at_work_is_graded(
+    tmp_path: Path, task: str, reward: float
+) -> None:
+    """The task was still busy when it was to be graded, which was an error: no bad grade."""
+
+    async def late(run: Run) -> None:
+        if task == "walk":
+            await run.step("once")
+        else:
+            await run.call("put", {"what": "tea"})
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task(task).run(late, agent_timeout=0.1)).runs
+    assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
+
+
+async def test_attack_nobody_skips_a_grade(tmp_path: Path) -> None:
+    """A task that says that it does not apply says so before its agent begins, as it does here."""
+
+    async def begs(run: Run) -> str:
+        return "please"
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task("skips").run(begs)).runs
+    assert (run.reward, run.grade.is_error) == (None, True)
+
+
 def _kill_workers(front: int) -> None:
     found = Path(f"/proc/{front}/task/{front}/children").read_text().split()
     for pid in map(int, found):
@@ -818,8 +954,7 @@ async def test_attack_an_agent_that_goes_on_acts_in_no_later_task(served: Served
             return
         with pytest.raises(TaskEndedError):
             await held[0].step("9")
-        with pytest.raises(TaskEndedError):
-            await cast("RemoteSession", held[0]).grade(Submission(answer="9"))
+        assert not hasattr(held[0], "grade")  # an agent acts, and nothing else
 
     async with assay.connect(served.url) as client:
         job = await client.task("add").run(agent, group=2, max_concurrent=1)

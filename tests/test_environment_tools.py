@@ -292,3 +292,28 @@ def test_what_cannot_be_a_tool_is_refused() -> None:
 def _tools(env: Environment) -> list[dict[str, Any]]:
     found: Any = env.manifest()["tools"]
     return found
+
+
+async def test_attack_a_tool_gets_no_number_that_is_none() -> None:
+    """A balance of NaN was at least as much as every goal."""
+    env = Environment("bank")
+    account = env.state(dict[str, float])
+
+    @env.tool
+    def deposit(euros: float) -> None:
+        if euros <= 0:
+            raise ValueError("it must be more than 0")
+        account()["balance"] = account().get("balance", 0) + euros
+
+    @env.template()
+    async def save(goal: int = 100) -> Steps:
+        yield "Save."
+        yield min(1.0, account().get("balance", 0) / goal)
+
+    async def agent(run: Run) -> None:
+        for euros in ("NaN", "Infinity", float("nan"), "1e999"):
+            result = await run.call("deposit", {"euros": euros})
+            assert (result.is_error, "finite number" in str(result.content)) == (True, True)
+
+    (run,) = (await save().run(agent)).runs
+    assert run.reward == 0.0

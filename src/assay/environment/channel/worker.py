@@ -33,7 +33,6 @@ from assay.errors import (
     AssayError,
     ChannelError,
     InputError,
-    SkippedError,
     TaskEndedError,
     TemplateError,
     nearest,
@@ -42,7 +41,6 @@ from assay.errors import (
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Work, find_workspace_tools
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
@@ -56,7 +54,9 @@ MOST_INSIDE = 8 * MOST_BYTES
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
-_UNSENDABLE = "cut: the evidence held a number that JSON cannot"
+_UNSENDABLE = "cut: the evidence held a number that JSON cannot, or was too deep"
+_CUT_OBSERVATION = "cut: it was larger than a frame"
+_MOST_SHOWN = 1_000_000
 
 
 def environment_in(file: str, name: str = "") -> Environment:
@@ -198,8 +198,6 @@ async def _do(
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
         result = await session.grade(submission)
-    except SkippedError as error:
-        result = EvaluationResult(reward=None, content=str(error))
     except SystemExit as error:
         raise TemplateError(f"the grader tried to end its process: {error!r}") from error
     return _fitting(Grade.from_result(result).to_dict())
@@ -216,7 +214,11 @@ async def _step(session: Session, action: str) -> Json:
         "reward": seen.reward,
         "info": dict(seen.info),
     }
-    return _sendable(shown, "an observation")
+    if _fits(shown):
+        return shown
+    # An action at which too much is shown must not cost the task its grade.
+    said = seen.content[:_MOST_SHOWN] if isinstance(seen.content, str) else ""
+    return {**shown, "observation": f"{said}\n[{_CUT_OBSERVATION}]", "info": {}}
 
 
 async def _call(tools: Mapping[str, OfferedTool], name: str, arguments: dict[str, Json]) -> Json:
@@ -225,7 +227,9 @@ async def _call(tools: Mapping[str, OfferedTool], name: str, arguments: dict[str
         raise TaskEndedError(f"the task offers no tool {name!r}")
     result = await tool(arguments)
     found: dict[str, Json] = {"content": result.content, "is_error": result.is_error}
-    return _sendable(found, f"what {name!r} gave")
+    if _fits(found):
+        return found
+    return {"content": f"error: what {name!r} gave is larger than a frame", "is_error": True}
 
 
 def _tools(session: Session, *, has_network: bool) -> Mapping[str, OfferedTool]:
@@ -252,9 +256,9 @@ def _stepping(session: Session) -> Stepping | None:
 
 def _fitting(grade: dict[str, Json]) -> Json:
     """A grade that fits in a frame: what cuts evidence must not cost the score it belongs to."""
-    size = _size(grade)
-    if size is not None and size <= MOST_BYTES // 2:
+    if _fits(grade):
         return grade
+    size = _size(grade)
     content = grade.get("content")
     cut: dict[str, Json] = {
         **grade,
@@ -262,7 +266,7 @@ def _fitting(grade: dict[str, Json]) -> Json:
         "content": content[:10_000] if isinstance(content, str) else None,
         "subscores": _without_evidence(grade.get("subscores")),
     }
-    return cut if (_size(cut) or MOST_BYTES) <= MOST_BYTES // 2 else {**cut, "subscores": None}
+    return cut if _fits(cut) else {**cut, "subscores": None}
 
 
 def _without_evidence(nodes: Json) -> Json:
@@ -350,17 +354,25 @@ def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
     """
     size = _size(value)
     if size is None:
-        raise TemplateError(f"{what} holds a number that JSON cannot")
+        raise TemplateError(f"{what} holds a number that JSON cannot, or is too deep")
     if size > MOST_BYTES // 2:
         raise TemplateError(f"{what} is larger than a frame")
     return value
 
 
+def _fits(value: Mapping[str, Json]) -> bool:
+    size = _size(value)
+    return size is not None and size <= MOST_BYTES // 2
+
+
 def _size(value: Mapping[str, Json]) -> int | None:
-    """How many bytes it has as a frame; None for one that cannot be sent."""
+    """How many bytes it has as a frame; None for one that no client takes."""
     try:
-        return len(encode(value))
-    except ValueError:
+        data = encode({"result": dict(value)})
+        if len(data) <= MOST_BYTES // 2:
+            decode(data)
+        return len(data)
+    except (ValueError, RecursionError, ChannelError):
         return None
 
 
