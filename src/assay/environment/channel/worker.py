@@ -1,17 +1,19 @@
 """A worker: a process in which templates run, asked by the front that started it.
 
-``python -m assay.environment.channel.worker DESCRIPTOR FILE NAME``. It runs the author's code and
-knows of no client: of a task that has begun it knows a number, which the front gave it.
+``python -m assay.environment.channel.worker SOCKET MEMORY FRONT FILE NAME``. It runs the author's
+code and knows of no client: of a task that has begun it knows a number, which the front gave it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -46,12 +48,15 @@ from assay.tasks.task import Session, Work
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
-__all__ = ["MOST_INSIDE", "environment_in", "main"]
+__all__ = ["MOST_BEGINS", "MOST_INSIDE", "Begins", "environment_in", "main"]
 
 T = TypeVar("T")
 
 MOST_INSIDE = 8 * MOST_BYTES
 """Of one frame between front and worker: text can be longer in another encoding."""
+MOST_BEGINS = 1024
+"""Of which it is known when they began; older ones have to be noted before."""
+_BEGINS_BYTES = MOST_BEGINS * 2 * 8
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
@@ -255,10 +260,43 @@ def _without_evidence(nodes: Json) -> Json:
     ]
 
 
+class Begins:
+    """When a worker began what it was asked: memory that it shares with the front.
+
+    A frame could say so, too, but would cost a quick task more than all else that it does here.
+    What is asked is numbered, and begins in this order.
+
+    Args:
+        descriptor: Of the memory; see `shared`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._slots = memoryview(mmap.mmap(descriptor, _BEGINS_BYTES)).cast("d")
+
+    @staticmethod
+    def shared() -> int:
+        """New memory: its descriptor, to be closed by its owner."""
+        descriptor = os.memfd_create("assay-begins")
+        os.ftruncate(descriptor, _BEGINS_BYTES)
+        return descriptor
+
+    def note(self, number: int) -> None:
+        """It begins now."""
+        place = number % MOST_BEGINS * 2
+        self._slots[place + 1] = time.monotonic()
+        self._slots[place] = number
+
+    def when(self, number: int) -> float | None:
+        """When it began, or a later number in its place; None if it has not."""
+        place = number % MOST_BEGINS * 2
+        return self._slots[place + 1] if self._slots[place] >= number else None
+
+
 class _Worker:
-    def __init__(self, environment: Environment, wire: TcpWire) -> None:
+    def __init__(self, environment: Environment, wire: TcpWire, begins: Begins) -> None:
         self._environment = environment
         self._wire = wire
+        self._begins = begins
         self._begun: dict[int, _Begun] = {}
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -274,7 +312,7 @@ class _Worker:
 
     async def _answer(self, frame: Mapping[str, Json]) -> None:
         number = cast("int", frame["id"])
-        await self._wire.send(encode({"id": number, "begun": True}))
+        self._begins.note(number)
         try:
             params = cast("dict[str, Json]", frame["params"])
             reply = success(number, {"value": await self._call(str(frame["method"]), params)})
@@ -352,7 +390,7 @@ def _told(error: Exception) -> AssayError:
     return ChannelError(said or type(error).__name__, kind=type(error).__name__)
 
 
-async def _run(descriptor: int, file: str, name: str) -> None:
+async def _run(descriptor: int, begins: Begins, file: str, name: str) -> None:
     held = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_connection(sock=held)
     wire = TcpWire(reader, writer)
@@ -362,20 +400,23 @@ async def _run(descriptor: int, file: str, name: str) -> None:
         await wire.send(encode(failure(0, _told(error))))
         return
     await wire.send(encode(success(0, {"value": environment.manifest()})))
-    await _Worker(environment, wire).serve()
+    await _Worker(environment, wire, begins).serve()
 
 
 def main() -> None:
     """Serve the front whose descriptor the command line names, until it hangs up."""
     parent = os.getppid()
-    descriptor, file, name, front = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    descriptor, memory, front = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    file, name = sys.argv[4:]
     # Code that blocks would not see that the front is gone.
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
     if parent != front:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the front
     os.set_inheritable(descriptor, False)  # whoever has it can say what was graded
-    asyncio.run(_run(descriptor, file, name))
+    begins = Begins(memory)
+    os.close(memory)
+    asyncio.run(_run(descriptor, begins, file, name))
 
 
 if __name__ == "__main__":
