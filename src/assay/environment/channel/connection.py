@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,29 +61,43 @@ class Connection:
         self._front = front
         self._is_trusted = is_trusted
         self._is_native = False
+        self._connected = 0.0
+        self._waits_since: float | None = None  # None while a frame of its is being taken
         self._replying: set[asyncio.Future[None]] = set()
 
     async def serve(self) -> None:
         """Answer frame by frame, until somebody hangs up."""
-        limits = self._front.limits
-        deadline = time.monotonic() + limits.hello
+        limits, loop = self._front.limits, asyncio.get_running_loop()
+        self._connected = loop.time()
+        self._watching = loop.call_later(limits.hello, self._watch)
         try:
             while True:
-                is_known = self.session is not None
-                patience = limits.idle if is_known else max(0.0, deadline - time.monotonic())
-                async with asyncio.timeout(patience):
-                    most = MOST_BYTES if is_known else _MOST_BEFORE_HELLO
-                    data = await self.wire.receive(most, limits.frame)
+                most = MOST_BYTES if self.session is not None else _MOST_BEFORE_HELLO
+                self._waits_since = loop.time()
+                data = await self.wire.receive(most, limits.frame)
+                self._waits_since = None
                 if data is None:
                     return
                 await self._take(data)
-        except TimeoutError:
-            return
         except ChannelError as error:
             await self.wire.send(encode(failure(None, error)))
         except _HangUpError:
             while self._replying:
                 await asyncio.wait(self._replying)
+        finally:
+            self._watching.cancel()
+
+    def _watch(self) -> None:
+        """Hang up on a client that has been silent for too long: one timer for all its frames."""
+        limits, loop = self._front.limits, asyncio.get_running_loop()
+        left = self._connected + limits.hello - loop.time()
+        if self.session is not None:
+            since = self._waits_since
+            left = limits.idle if since is None else since + limits.idle - loop.time()
+        if left > 0:
+            self._watching = loop.call_later(left, self._watch)
+        else:
+            self.wire.close()
 
     def leave(self) -> None:
         """The connection is gone."""

@@ -133,8 +133,11 @@ class TcpWire:
         line = self._line(0, most)
         if line is not None:
             return line
-        if not self._ahead and not await self._more():
-            return None
+        if not self._ahead:
+            if not await self._more():
+                return None
+            if (line := self._line(0, most)) is not None:
+                return line
         taken = 0
         try:
             async with asyncio.timeout(seconds):

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -110,33 +111,40 @@ class _Begun:
     the first line to the last.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, name: str) -> None:
         self._inbox: asyncio.Queue[tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = (
             asyncio.Queue()
         )
         self._work = work
-        self._prompt: asyncio.Future[dict[str, Json]] = asyncio.get_running_loop().create_future()
+        self._name = name
+        self._asked: set[asyncio.Future[Json]] = set()
+        self.prompt: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live())
+        self._task.add_done_callback(self._ended)
 
-    async def prompt(self) -> dict[str, Json]:
-        return await asyncio.shield(self._prompt)
-
-    async def ask(self, what: str, params: Mapping[str, Json]) -> Json:
+    def ask(self, what: str, params: Mapping[str, Json]) -> asyncio.Future[Json]:
         answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._inbox.put_nowait((what, params, answered))
-        await asyncio.wait({answered, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        if not answered.done():
-            raise ChannelError("the task has ended", code=INVALID_REQUEST)
-        return answered.result()
+        self._asked.add(answered)
+        answered.add_done_callback(self._asked.discard)
+        if self._task.done():
+            self._ended(self._task)
+        else:
+            self._inbox.put_nowait((what, params, answered))
+        return answered
+
+    def _ended(self, _: object) -> None:
+        for answered in list(self._asked):
+            _fail(answered, ChannelError("the task has ended", code=INVALID_REQUEST))
 
     async def end(self) -> None:
+        """End it, and wait until it has."""
         self._task.cancel()
         await asyncio.wait({self._task})
 
     async def _live(self) -> None:
         try:
             async with self._work.open() as session:
-                _settle(self._prompt, _opening(session))
+                _settle(self.prompt, _sendable(_opening(session), f"the prompt of {self._name!r}"))
                 while True:
                     what, params, answered = await self._inbox.get()
                     try:
@@ -146,11 +154,11 @@ class _Begun:
                     if what == "grade":
                         return
         except Exception as error:  # likewise
-            _fail(self._prompt, error)
+            _fail(self.prompt, error)
         except asyncio.CancelledError:
-            _fail(self._prompt, ChannelError("the task was ended", code=INVALID_REQUEST))
+            _fail(self.prompt, ChannelError("the task was ended", code=INVALID_REQUEST))
         except (SystemExit, KeyboardInterrupt) as error:
-            _fail(self._prompt, TemplateError(f"the task tried to end its process: {error!r}"))
+            _fail(self.prompt, TemplateError(f"the task tried to end its process: {error!r}"))
 
 
 def _opening(session: Session) -> dict[str, Json]:
@@ -260,6 +268,9 @@ def _without_evidence(nodes: Json) -> Json:
     ]
 
 
+_Promised = asyncio.Future[Json] | asyncio.Future[None]
+
+
 class Begins:
     """When a worker began what it was asked: memory that it shares with the front.
 
@@ -298,61 +309,78 @@ class _Worker:
         self._wire = wire
         self._begins = begins
         self._begun: dict[int, _Begun] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._busy: set[object] = set()
 
     async def serve(self) -> None:
         while (data := await self._wire.receive(MOST_INSIDE, 3600.0)) is not None:
-            answering = asyncio.create_task(self._answer(decode(data, bounded=False)))
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+            self._take(decode(data, bounded=False))
         for begun in list(self._begun.values()):
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(begun.end(), 5)
         await self._environment.stop()
 
-    async def _answer(self, frame: Mapping[str, Json]) -> None:
+    def _take(self, frame: Mapping[str, Json]) -> None:
         number = cast("int", frame["id"])
         self._begins.note(number)
         try:
             params = cast("dict[str, Json]", frame["params"])
-            reply = success(number, {"value": await self._call(str(frame["method"]), params)})
-            data = encode(reply)
+            asked = self._call(str(frame["method"]), params)
         except Exception as error:  # the author's, told to whoever asked
-            said = _told(error)
-            if not isinstance(error, AssayError):
-                traceback.print_exception(error, file=sys.stderr)
-            data = encode(failure(number, said))
-        await self._wire.send(data)
+            self._send(_refused(number, error))
+            return
+        if isinstance(asked, asyncio.Future):
+            self._busy.add(asked)
+            asked.add_done_callback(partial(self._answer, number))
+        else:
+            self._send(encode(success(number, {"value": asked})))
 
-    async def _call(self, method: str, params: Mapping[str, Json]) -> Json:
+    def _answer(self, number: int, asked: _Promised) -> None:
+        self._busy.discard(asked)
+        try:
+            data = encode(success(number, {"value": asked.result()}))
+        except Exception as error:  # likewise
+            data = _refused(number, error)
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        if not self._wire.offer(data):
+            sending = asyncio.create_task(self._wire.send(data))
+            self._busy.add(sending)
+            sending.add_done_callback(self._busy.discard)
+
+    def _call(self, method: str, params: Mapping[str, Json]) -> Json | _Promised:
         if method == "ping":
             return None
-        if method == "manifest":
-            return self._environment.manifest()
         task = cast("int", params["task"])
         if method == "start":
-            return await self._start(task, params)
+            return self._start(task, params)
         if method == "end":
-            if begun := self._begun.pop(task, None):
-                await begun.end()
-            return None
+            begun = self._begun.pop(task, None)
+            return asyncio.create_task(begun.end()) if begun else None
         begun = self._begun.get(task)
         if begun is None:
             raise ChannelError("no such task here", code=INVALID_REQUEST)
         if method == "grade":
             del self._begun[task]
-        return await begun.ask(method, params)
+        return begun.ask(method, params)
 
-    async def _start(self, task: int, params: Mapping[str, Json]) -> Json:
+    def _start(self, task: int, params: Mapping[str, Json]) -> asyncio.Future[Json]:
         args = cast("dict[str, Json]", params["args"])
         made = self._environment.task(str(params["id"]), **args)
-        begun = self._begun[task] = _Begun(cast("Work", made.work))
-        try:
-            return _sendable(await begun.prompt(), f"the prompt of {made.id!r}")
-        except BaseException:
-            self._begun.pop(task, None)
-            await begun.end()
-            raise
+        begun = self._begun[task] = _Begun(cast("Work", made.work), made.id)
+
+        def prompted(prompt: asyncio.Future[Json]) -> None:
+            if prompt.exception() and self._begun.get(task) is begun:
+                del self._begun[task]
+
+        begun.prompt.add_done_callback(prompted)
+        return begun.prompt
+
+
+def _refused(number: int, error: Exception) -> bytes:
+    if not isinstance(error, AssayError):
+        traceback.print_exception(error, file=sys.stderr)
+    return encode(failure(number, _told(error)))
 
 
 def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
