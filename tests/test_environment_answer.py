@@ -140,3 +140,33 @@ async def test_a_typed_task_from_end_to_end(answer: str | None, reward: float) -
         run.trace.content = answer
 
     assert (await count().run(agent)).reward == reward
+
+
+class Place(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    at: list[float]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "raw"),
+    [
+        (float, "NaN"),
+        (float, '"nan"'),
+        (float, "-Infinity"),
+        (float, "1e999"),
+        (float | None, '"inf"'),
+        (Point, '{"x": 1, "y": "NaN"}'),
+        (Place, '{"at": [1, "inf"]}'),
+        (Place, '{"at": [], "more": {"x": NaN}}'),
+        (dict[str, Any], '{"a": [NaN]}'),
+        (dict[float, int], '{"nan": 1}'),
+    ],
+)
+def test_attack_an_answer_that_is_no_number_is_not_parsed(annotation: object, raw: str) -> None:
+    """``min(1.0, answer.content / goal)`` is 1.0 where the answer is NaN."""
+    answer = parse(annotation, raw)
+    assert (answer.ok, answer.content, answer.error) == (
+        False,
+        raw,
+        "it holds a number that is not finite",
+    )

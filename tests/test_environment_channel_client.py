@@ -13,9 +13,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import pytest
 
 import assay
+from assay.agents import ModelAgent
+from assay.agents.workspace_tools import WORKSPACE_TOOLS
 from assay.environment import Environment
 from assay.environment.channel import Address
 from assay.environment.channel.link import Channel
@@ -25,13 +28,17 @@ from assay.environment.channel.sessions import Limits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
 from assay.eval.matrix import tasks_of
 from assay.eval.planning import MatrixRequest
+from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
+from assay.testing import FakeModel
+from assay.testing import calls as calls_
 from assay.types import Run, Submission
 from assay.types.codec import to_json
 from assay.types.run import Stepping
-from tests.channels import Relay, ServedProcess, serve_process, write_env
+from assay.types.trace import ToolStep
+from tests.channels import Relay, ServedProcess, raw, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
 
@@ -242,6 +249,110 @@ async def test_tools_are_called_where_the_task_is(tmp_path: Path) -> None:
         assert run.reward == 0.25
 
 
+_REPAIRS = """
+from pathlib import Path
+from assay import Environment
+
+env = Environment("repairs")
+repo = env.workspace(Path(__file__).parent / "source")
+
+
+@env.tool
+def write_off() -> str:
+    return "a tool of the environment's own"
+
+
+@env.template(workspace=repo)
+async def fix():
+    await repo.run("echo begun > notes", keep=True)
+    answer = yield "Repair sums.py."
+    fixed = repo.read("sums.py") == "total = sum\\n" and repo().changes == ("sums.py",)
+    yield float(fixed and answer == "Repaired.")
+
+
+clash = Environment("clash")
+files = clash.workspace()
+
+
+@clash.tool
+def bash() -> str:
+    return "not a shell"
+
+
+@clash.template(workspace=files)
+async def work():
+    yield "Work."
+    yield 1.0
+"""
+
+
+@pytest.fixture
+def repairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "sums.py").write_text("total = len\n")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))  # what killed workers leave behind
+    return write_env(tmp_path, _REPAIRS)
+
+
+@pytest.mark.sandbox
+async def test_a_workspace_is_worked_in_by_tools_from_elsewhere(repairs: Path) -> None:
+    async def repairer(run: Run) -> str:
+        assert run.workspace is None
+        assert set(run.tools) == {"write_off", *WORKSPACE_TOOLS}
+        assert (await run.call("read", {"path": "notes"})).content == "begun\n"
+        seen = await run.call("bash", {"command": "sed -i s/len/sum/ sums.py; pwd; exit 3"})
+        assert seen.content == "/workspace\n\n[exit status 3]"
+        _kill_workers(os.getpid())  # what was done is done again
+        for arguments in ({"path": "/etc/passwd/x", "content": ""}, {"path": 3}):
+            assert (await run.call("write", arguments)).is_error
+        assert "notes" in str((await run.call("search", {"name": "*"})).content)
+        return "Repaired."
+
+    async def idle(run: Run) -> str:
+        return "Repaired."
+
+    async with (
+        serve(str(repairs), name="repairs", workers=1) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("fix").run(repairer)
+        assert job.reward == 1.0, str(job)
+        calls = [step.call.name for step in job.runs[0].answered if isinstance(step, ToolStep)]
+        assert calls == ["read", "bash", "write", "write", "search"]
+        assert (await client.task("fix").run(idle)).reward == 0.0
+        script = [calls_("edit", path="sums.py", old="len", new="sum"), "Repaired."]
+        with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+            job = await client.task("fix").run(ModelAgent(tools=("edit",)), model=fake.model)
+        assert job.reward == 1.0, str(job)
+        asked = fake.requests[0].conversation
+        assert asked is not None
+        asked = fake.requests[0].conversation
+        assert asked is not None
+        assert {tool.name for tool in asked.tools} == {"write_off", "edit"}
+        assert "/workspace" in str(asked)
+
+
+@pytest.mark.sandbox
+async def test_who_cannot_call_the_tools_of_a_workspace_is_not_graded_in_it(repairs: Path) -> None:
+    async with (
+        serve(str(repairs), name="repairs", workers=1, openenv=True) as served,
+        raw(served.port) as hud,
+        aiohttp.ClientSession() as web,
+    ):
+        await hud.result("hello")
+        assert "works in a workspace" in (await hud.error("tasks.start", id="fix"))[2]
+        async with web.post(f"http://127.0.0.1:{served.port}/reset", json={"task": "fix"}) as reply:
+            assert "works in a workspace" in await reply.text()
+    async with (
+        serve(str(repairs), name="clash", workers=1) as served,
+        assay.connect(served.url) as client,
+    ):
+        job = await client.task("work").run(three)
+        assert job.reward is None
+        assert "has a tool 'bash'" in str(job.runs[0].grade.content)
+
+
 async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
     file = write_env(tmp_path, _GAME)
     async with serve(str(file), workers=1) as served, Channel.open(Address(served.url)) as channel:
@@ -253,6 +364,142 @@ async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
         assert (await channel.call("tasks.step", {"action": "y", "number": 2}))[
             "observation"
         ] == "y"
+
+
+_ESCAPES = """
+from assay import Environment, EvaluationResult
+from assay.environment import Observation
+
+env = Environment("escapes")
+
+
+@env.tool
+def repeat(text: str, times: int, deep: object = None) -> str:
+    return text * times
+
+
+@env.template(returns=list)
+async def seen():
+    answer = yield "What?"
+    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
+
+
+@env.template(max_steps=3)
+async def echo():
+    said = yield "Say."
+    while said != "end":
+        said = yield Observation(said * 2_000)
+    yield 0.25
+"""
+
+
+async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path: Path) -> None:
+    """Whatever does not pass the channel was an error, which is worth more than a bad grade."""
+    file = write_env(tmp_path, _ESCAPES)
+    deep: list[Json] = []
+    for _ in range(120):
+        deep = [deep]
+    calls: list[tuple[dict[str, Json], str]] = [
+        ({"text": "x", "times": 1, "deep": deep}, "nested deeper"),
+        ({"text": "x", "times": 1, "deep": cast("Json", [0] * 500_001)}, "values"),
+        ({"text": "x", "times": 1, "deep": float("nan")}, "JSON cannot"),
+        ({"text": "x", "times": 1, "deep": 10**5000}, "JSON cannot"),
+        ({"text": "x" * (16 << 20), "times": 1}, "larger than a frame"),
+        ({"text": "x" * 9_000, "times": 1_000}, "larger than a frame"),
+    ]
+
+    async def calling(run: Run) -> str:
+        for arguments, why in calls:
+            result = await run.call("repeat", arguments)
+            assert (result.is_error, why in str(result.content)) == (True, True), result
+        return "no"
+
+    async def large(_: Run) -> str:
+        return "\x00" * (3 << 20)
+
+    async def nested(_: Run) -> str:
+        return "[" * 120 + "]" * 120
+
+    async def shouting(run: Run) -> None:
+        shown = (await run.step("x" * 5_000)).content
+        assert str(shown).endswith("[cut: it was larger than a frame]")
+        await run.step("end")
+
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        for template, agent in (("seen", calling), ("seen", large), ("seen", nested),
+                                ("echo", shouting)):  # fmt: skip
+            (run,) = (await client.task(template).run(agent)).runs
+            assert run.reward == 0.25, f"{agent}: {run}"
+
+
+_BUSY = """
+import asyncio
+from assay import Environment
+from assay.environment import Observation
+from assay.errors import SkippedError
+
+env = Environment("slow")
+bag = env.state(list)
+
+
+@env.tool
+async def put(what: str) -> int:
+    await asyncio.sleep(0.3)
+    bag().append(what)
+    return len(bag())
+
+
+@env.template(max_steps=3)
+async def walk():
+    said = yield "Walk."
+    await asyncio.sleep(0.3)
+    said = yield Observation("walked")
+    yield 1.0 if said == "twice" else 0.25
+
+
+@env.template
+async def pack():
+    yield "Pack."
+    yield 0.5 * len(bag())
+
+
+@env.template
+async def skips():
+    answer = yield "Skip?"
+    if answer == "please":
+        raise SkippedError("as you like")
+    yield 0.0
+"""
+
+
+@pytest.mark.parametrize(("task", "reward"), [("walk", 0.0), ("pack", 0.5)])
+async def test_attack_who_is_cut_off_while_the_task_is_at_work_is_graded(
+    tmp_path: Path, task: str, reward: float
+) -> None:
+    """The task was still busy when it was to be graded, which was an error: no bad grade."""
+
+    async def late(run: Run) -> None:
+        if task == "walk":
+            await run.step("once")
+        else:
+            await run.call("put", {"what": "tea"})
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task(task).run(late, agent_timeout=0.1)).runs
+    assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
+
+
+async def test_attack_nobody_skips_a_grade(tmp_path: Path) -> None:
+    """A task that says that it does not apply says so before its agent begins, as it does here."""
+
+    async def begs(run: Run) -> str:
+        return "please"
+
+    file = write_env(tmp_path, _BUSY)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        (run,) = (await client.task("skips").run(begs)).runs
+    assert (run.reward, run.grade.is_error) == (None, True)
 
 
 def _kill_workers(front: int) -> None:
@@ -675,8 +922,7 @@ async def test_attack_an_agent_that_goes_on_acts_in_no_later_task(served: Served
             return
         with pytest.raises(TaskEndedError):
             await held[0].step("9")
-        with pytest.raises(TaskEndedError):
-            await cast("RemoteSession", held[0]).grade(Submission(answer="9"))
+        assert not hasattr(held[0], "grade")  # an agent acts, and nothing else
 
     async with assay.connect(served.url) as client:
         job = await client.task("add").run(agent, group=2, max_concurrent=1)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pydantic
 import pytest
 
 from assay.environment import Environment, Observation
@@ -240,3 +241,55 @@ async def test_what_cannot_be_declared_is_refused() -> None:
         with pytest.raises(Exception, match=why):
             async with env:
                 pass
+
+
+class Room(pydantic.BaseModel):
+    todo: list[str]
+
+
+@pytest.mark.parametrize("task", ["todo", "nested", "room", "cart", "default"])
+async def test_attack_what_one_session_did_is_not_done_in_the_next(task: str) -> None:
+    """What one took off the list of its arguments was done when its repeat began."""
+    env = Environment()
+    lock = asyncio.Lock()
+
+    def play(todo: list[str]) -> float:
+        left = not todo
+        todo.clear()
+        return float(left)
+
+    @env.template(id="todo")
+    async def _(todo: list[str]) -> Steps:
+        yield "p"
+        yield play(todo)
+
+    @env.template(id="nested")
+    async def _(rooms: dict[str, tuple[list[str], object]]) -> Steps:
+        yield "p"
+        assert rooms["hall"][1] is lock  # what is no data is what was given
+        yield play(rooms["hall"][0])
+
+    @env.template(id="room")
+    async def _(room: Room) -> Steps:
+        yield "p"
+        yield play(room.todo)
+
+    @env.template(id="cart")
+    async def _(cart: Cart) -> Steps:
+        yield "p"
+        yield play(cart.items)
+
+    @env.template(id="default")
+    async def _(todo: list[str] = ["sweep"]) -> Steps:  # noqa: B006 - what authors write
+        yield "p"
+        yield play(todo)
+
+    args: dict[str, object] = {
+        "todo": {"todo": ["sweep"]},
+        "nested": {"rooms": {"hall": (["sweep"], lock)}},
+        "room": {"room": Room(todo=["sweep"])},
+        "cart": {"cart": Cart(["sweep"])},
+        "default": {},
+    }
+    job = await env.task(task, **cast("dict[str, object]", args[task])).run(answer, group=2)
+    assert [run.reward for run in job.runs] == [0.0, 0.0]

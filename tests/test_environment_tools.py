@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import mcp
 import pytest
 
-from assay.agents import ModelAgent
+from assay.agents import CommandAgent, ModelAgent
 from assay.environment import Environment, Template
 from assay.environment.tools import mcp_server
 from assay.errors import InputError, SandboxError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
+from assay.tasks.blocks import HarnessSpec
 from assay.testing import FakeModel, calls
 from assay.types import Run, ToolCall, ToolResult, ToolStep
 from assay.types.run import OfferedTool
@@ -182,6 +184,89 @@ async def test_others_reach_them_as_an_mcp_server() -> None:
     assert [name for name, *_ in _told(run)] == ["add", "add", "broken"]
 
 
+async def test_an_mcp_client_reaches_them_over_http() -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        assert run.gateway is not None
+        url, bearer = f"{run.gateway.anthropic_url}/mcp", f"Bearer {run.gateway.token}"
+        headers = {"Authorization": bearer}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            mcp.Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            assert len((await client.list_tools()).tools) == 3
+            await client.call_tool("add", {"item": "lamp", "pieces": 2})
+
+    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        assert (await buy().run(agent, model=fake.model)).reward == 1.0
+
+
+_IN_SANDBOX = """
+import json, os, sys, urllib.error, urllib.request
+
+def say(frame, token=os.environ["OPENAI_API_KEY"]):
+    headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+    asked = urllib.request.Request(sys.argv[1], json.dumps(frame).encode(), headers)
+    try:
+        with urllib.request.urlopen(asked) as reply:
+            return json.loads(reply.read() or "null")
+    except urllib.error.HTTPError as error:
+        return error.code
+
+def call(method, **params):
+    said = say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return said.get("result") or said["error"]["code"]
+
+assert call("initialize", protocolVersion="2025-03-26")["protocolVersion"] == "2025-03-26"
+assert say({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
+assert say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, "stolen") == 401
+assert [say(wrong) for wrong in ({}, {"jsonrpc": "2.0", "id": [], "method": "ping"})] == [400, 400]
+assert [call("prompts/list"), call("tools/call", name=7)] == [-32601, -32602]
+listed = [tool["name"] for tool in call("tools/list")["tools"]]
+told = [
+    call("tools/call", name=name, arguments=arguments)
+    for name, arguments in json.loads(sys.argv[2])
+]
+print(json.dumps([listed, [[one["content"][0]["text"], one["isError"]] for one in told]]))
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("is_broken", [False, True])
+async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool) -> None:  # noqa: FBT001
+    env, _ = shop()
+
+    @env.template(workspace=env.workspace())
+    async def order() -> Steps:
+        yield "Order a lamp."
+        yield 1.0
+
+    said: list[Any] = [["add", {"item": "lamp"}], ["add", {"item": "elephant"}], ["sell", {}]]
+    said += [["broken", {}]] if is_broken else []
+    argv = ("/usr/bin/python3", "-c", _IN_SANDBOX.replace("{", "{{").replace("}", "}}"))
+    spec = HarnessSpec(
+        argv=(*argv, "{gateway}/mcp", json.dumps(said).replace("{", "{{").replace("}", "}}")),
+        gateway=True,
+    )
+    agent = CommandAgent(spec=spec)
+    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await order().run(agent, model=fake.model)).runs
+    assert [name for name, *_ in _told(run)] == [name for name, _ in said if name != "sell"]
+    if is_broken:  # what we cannot do is no work of the agent's
+        assert run.reward is None
+        assert "no sandbox" in str(run.grade.content)
+        return
+    assert run.reward == 1.0, run.trace.extra
+    listed, told = json.loads(str(run.trace.content))
+    assert listed == ["add", "look", "broken"]
+    assert told[0] == ["1 in the cart", False]
+    assert [is_error for _, is_error in told] == [False, True, True]
+
+
 def test_what_cannot_be_a_tool_is_refused() -> None:
     env, _ = shop()
     assert [tool["name"] for tool in _tools(env)] == ["add", "look", "broken"]
@@ -207,3 +292,28 @@ def test_what_cannot_be_a_tool_is_refused() -> None:
 def _tools(env: Environment) -> list[dict[str, Any]]:
     found: Any = env.manifest()["tools"]
     return found
+
+
+async def test_attack_a_tool_gets_no_number_that_is_none() -> None:
+    """A balance of NaN was at least as much as every goal."""
+    env = Environment("bank")
+    account = env.state(dict[str, float])
+
+    @env.tool
+    def deposit(euros: float) -> None:
+        if euros <= 0:
+            raise ValueError("it must be more than 0")
+        account()["balance"] = account().get("balance", 0) + euros
+
+    @env.template()
+    async def save(goal: int = 100) -> Steps:
+        yield "Save."
+        yield min(1.0, account().get("balance", 0) / goal)
+
+    async def agent(run: Run) -> None:
+        for euros in ("NaN", "Infinity", float("nan"), "1e999"):
+            result = await run.call("deposit", {"euros": euros})
+            assert (result.is_error, "finite number" in str(result.content)) == (True, True)
+
+    (run,) = (await save().run(agent)).runs
+    assert run.reward == 0.0

@@ -59,6 +59,7 @@ def answering(answer: str) -> Any:
         ("4", check(), 1.0, None),
         ("5", check(), 0.0, None),
         ('5", "answer": "4', check(), 0.0, None),  # an answer that would be the frame
+        ("\ud800", check(), 0.0, None),  # half a character kept the frame from being read
         ("break", check(), None, "it broke"),  # nothing that was not graded is verified
         ("unknown", check(), None, "nobody knows"),
         ("4", breaks(), None, "the verifier's own"),
@@ -72,7 +73,7 @@ async def test_the_verifiers_grade_replaces_the_tasks_own(
     if why is None:
         assert run.grade.info["verified"] == {
             "score": 1.0,
-            "content": f"{answer} it is",
+            "content": f"{answer} it is".encode("utf-8", "replace").decode(),
             "done": True,
         }
     else:

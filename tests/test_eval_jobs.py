@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from assay import Environment, Job, Run, Taskset
+from assay.agents import ModelAgent
 from assay.environment import Observation
 from assay.errors import InputError
 from assay.eval import group_relative
 from assay.graders.kinds import load_file
+from assay.models import ModelClient, ModelSettings, using
 from assay.store.runs import Store
 from assay.tasks.task import Task
+from assay.testing import FakeModel, calls
+from assay.types import ActionStep, ToolCall, ToolResult, ToolStep
 from assay.types.run import Rewarded
 from tests.command_line import assay, cells, echo_case
 
@@ -269,6 +273,32 @@ def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
     monkeypatch.setattr(load_file(__file__), "GREETING", [greeting])
     (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
     assert cell["reward"] == reward
+
+
+def test_attack_calls_that_a_trace_makes_up_are_not_made_to_grade_again(tmp_path: Path) -> None:
+    """They were made then: what had earned nothing earned everything when it was graded again."""
+
+    async def tells(run: Run) -> str:
+        call = ToolCall(name="put", arguments={"item": "tea"})
+        run.record(ToolStep(call=call, result=ToolResult(content="1 in the cart")))
+        run.record(ActionStep(action="up", observation="height 1"))
+        return "done"
+
+    home = str(tmp_path / ".assay")
+    assert asyncio.run(buy().run(tells, store=home)).reward == 0.0
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
+    assert (cell["status"], cell["reward"]) == ("graded", 0.0)
+
+
+def test_a_call_that_was_never_made_is_not_made_to_grade_again(tmp_path: Path) -> None:
+    """A model that once called with wrong arguments lost what it had earned when graded again."""
+    script = [calls("put", what=1), calls("put", item="tea"), "Done."]
+    home = str(tmp_path / ".assay")
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        job = asyncio.run(buy().run(ModelAgent(), model=fake.model, store=home))
+    assert job.reward == 1.0
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
+    assert (cell["status"], cell["reward"]) == ("graded", 1.0), cell
 
 
 def test_a_verifier_still_verifies_what_is_graded_again(tmp_path: Path) -> None:

@@ -71,10 +71,13 @@ async def test_over_its_time_it_is_a_0_with_the_output_so_far_and_nothing_left(
 ) -> None:
     mark = marker()
     line = f"echo early; sleep {mark} & setsid sleep {mark} & echo more >&2; sleep {mark}"
-    node = await bash(line, workspace, timeout_seconds=0.5)
-    kept = evidence(node)
-    assert node.value == 0.0
-    assert (kept["timed_out"], kept["timeout"], kept["exit_code"]) == (True, 0.5, None)
+    for seconds in (0.5, 5.0, 50.0):  # a busy machine may not have begun it by then
+        node = await bash(line, workspace, timeout_seconds=seconds)
+        kept = evidence(node)
+        assert node.value == 0.0
+        assert (kept["timed_out"], kept["timeout"], kept["exit_code"]) == (True, seconds, None)
+        if kept["stderr"]:
+            break
     assert (kept["stdout"], kept["stderr"]) == ("early\n", "more\n")
     assert living(mark) == []
 

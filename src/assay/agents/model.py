@@ -24,7 +24,7 @@ from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task, Terms
-from assay.types.run import Observation, Run
+from assay.types.run import Observation, OfferedTool, Run
 from assay.types.trace import (
     AgentStep,
     Source,
@@ -230,7 +230,11 @@ class ModelAgent:
             for one in self.tools
             if not isinstance(one, str)
         ]
-        found += [offered_tool(one, seconds=self.tool_seconds) for one in run.tools.values()]
+        found += [
+            offered_tool(one, seconds=self.tool_seconds)
+            for name, one in run.tools.items()
+            if name in self.tools or not _is_of_workspace(one)
+        ]
         async with AsyncExitStack() as stack:
             if self.mcp:
                 from assay.agents.mcp import served_tools
@@ -251,6 +255,11 @@ class ModelAgent:
                 twice = next(name for name in names if names.count(name) > 1)
                 raise InputError(f"the agent has two tools {twice!r}", hint="rename one of them")
             yield named
+
+
+def _is_of_workspace(tool: OfferedTool) -> bool:
+    """Whether a tool of the task is one over a workspace, which is elsewhere then."""
+    return getattr(tool, "is_of_workspace", False) is True
 
 
 class _Work:
@@ -317,7 +326,9 @@ class _Work:
         parts: list[str] = []
         acts = self._run.max_steps > 1 and self._typed is None
         if self._tools:
-            parts.append(_WITH_TOOLS if self._run.workspace is None else _IN_WORKSPACE)
+            is_there = any(map(_is_of_workspace, self._run.tools.values()))
+            in_workspace = self._run.workspace is not None or is_there
+            parts.append(_IN_WORKSPACE if in_workspace else _WITH_TOOLS)
             is_told = agent.user is not None or agent.turns
             parts.append(_ACTS if acts else _WITH_USER if is_told else _ALONE)
         elif acts:

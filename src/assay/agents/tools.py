@@ -26,7 +26,6 @@ __all__ = [
     "Outcome",
     "ToolError",
     "answer_call",
-    "as_shown",
     "function_tool",
     "offered_tool",
     "shortened",
@@ -185,11 +184,6 @@ def offered_tool(tool: OfferedTool, *, seconds: float) -> AgentTool:
 
     declared = Tool(name=tool.name, description=tool.description, schema=tool.schema)
     return AgentTool(declared=declared, use=use, seconds=seconds)
-
-
-def as_shown(content: Json) -> Json:
-    """What a tool of a task gave, as a model agent is shown it and its trace keeps it."""
-    return _told(content).to_json()
 
 
 def _told(found: object) -> Outcome:

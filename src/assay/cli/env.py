@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import actions, number_between, port, positive
@@ -78,6 +79,13 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="end when standard input ends, as it does with the process that holds it",
     )
+    add(
+        "--dial",
+        type=port,
+        metavar="N",
+        help="likewise, and listen to nobody: for each line of standard input, connect to a client "
+        "at this port of loopback, and begin with the line",
+    )
 
 
 def run(given: Namespace) -> int:
@@ -103,8 +111,9 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    if given.with_parent:
-        await _watch_input(ended)
+    words = asyncio.Queue[bytes]()
+    if given.with_parent or given.dial:
+        await _watch_input(ended, words)
     async with serve(
         file,
         name=name,
@@ -114,16 +123,34 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         token=token,
         limits=limits,
         audit=audit_to(given.log) if given.log else None,
+        listens=not given.dial,
         openenv=given.openenv,
     ) as served:
         print(_announced(given, served), flush=True)
+        dialing = asyncio.create_task(_dial(served, given.dial, words)) if given.dial else None
         await ended.wait()
+        if dialing is not None:
+            dialing.cancel()
 
 
-async def _watch_input(ended: asyncio.Event) -> None:
-    """Set the event when standard input ends."""
+async def _dial(served: Served, to: int, words: asyncio.Queue[bytes]) -> None:
+    while True:
+        word = await words.get()
+        with suppress(OSError):  # whoever wanted it has gone
+            await served.dial(to, word)
+
+
+async def _watch_input(ended: asyncio.Event, words: asyncio.Queue[bytes]) -> None:
+    """Set the event when standard input ends; its lines are words."""
 
     class _Input(asyncio.Protocol):
+        rest = b""
+
+        def data_received(self, data: bytes) -> None:
+            *lines, self.rest = (self.rest + data).split(b"\n")
+            for line in lines:
+                words.put_nowait(line)
+
         def eof_received(self) -> bool:
             ended.set()
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from assay.types.typed import problem_of
+from assay.types.typed import is_finite, problem_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -52,10 +52,12 @@ def parse_answer(raw: object, adapter: TypeAdapter[object], *, plain_text: bool)
     text = raw if isinstance(raw, str) else ""
     try:
         if not isinstance(raw, str):
-            return Answer(adapter.validate_python(raw), str(raw))
-        if plain_text:
-            return Answer(raw, raw)
-        return Answer(_validate_text(raw, adapter), raw)
+            content = adapter.validate_python(raw)
+        else:
+            content = raw if plain_text else _validate_text(raw, adapter)
+        if not is_finite(content):  # no comparison with it is true, and JSON has none
+            return Answer(raw, text or str(raw), "it holds a number that is not finite")
+        return Answer(content, text or str(raw))
     except (pydantic.ValidationError, ValueError, RecursionError) as error:
         return Answer(raw, text or str(raw), _reason(error))
 

@@ -20,10 +20,13 @@ One that takes several actions yields an `Observation` after each but the last::
 
 from __future__ import annotations
 
+import copy
 import inspect
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 
 from assay.environment.session import TemplateSession
@@ -125,6 +128,8 @@ class Template(Generic[P]):
         }
         if self.max_steps is not None:
             row["max_steps"] = self.max_steps
+        if self.workspace is not None:
+            row["workspace"] = True
         for key, annotation in (("input", self.input), ("returns", self.returns)):
             if annotation is not None:
                 row[key] = type_adapter(annotation, what=f"{self.id} {key}").json_schema()
@@ -219,7 +224,11 @@ class TemplateWork:
         """Begin the task; its workspace, if it has one, is laid out by the workshop."""
         if self.template.start is not None:
             await self.template.start()
-        session = TemplateSession(self.template, self.template.function(**self.arguments))
+        function = self.template.function
+        shared = {**_shared_defaults(function), **self.arguments}
+        given = {name: _own(value) for name, value in shared.items()}
+        generator: AsyncGenerator[object, object] = function(**given)
+        session = TemplateSession(self.template, generator)
         try:
             if (declared := self.template.workspace) is None:
                 await session.begin()
@@ -229,6 +238,41 @@ class TemplateWork:
                     yield hosted
         finally:
             await session.close()
+
+
+@lru_cache(maxsize=1024)
+def _shared_defaults(function: TemplateFunction[...]) -> dict[str, object]:
+    """The defaults that one session could change for the next."""
+    parameters = inspect.signature(function).parameters.values()
+    found = {p.name: cast("object", p.default) for p in parameters if p.default is not p.empty}
+    return {name: default for name, default in found.items() if _own(default) is not default}
+
+
+def _own(value: object) -> object:
+    """A session's own copy of what a template may change while it plays.
+
+    Whatever a task is made of is there for each of its repeats: what one of them takes off a list
+    would be done when the next begins. What is no data, such as a client, stays what it is.
+    """
+    kind = type(value)
+    if kind is dict:
+        items = cast("dict[object, object]", value).items()
+        return {key: _own(item) for key, item in items}
+    if kind in (list, tuple, set):
+        return cast("type[list[object]]", kind)(map(_own, cast("list[object]", value)))
+    if isinstance(value, dict | list | set | bytearray | deque):
+        return copy.copy(cast("object", value))
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [one.name for one in fields(value)]
+    elif hasattr(kind, "model_fields"):  # pydantic's
+        names = list(vars(value))
+    else:
+        return value
+    own = copy.copy(value)
+    for name in names:
+        if hasattr(value, name):
+            object.__setattr__(own, name, _own(getattr(value, name)))
+    return own
 
 
 def require_named_parameters(name: str, function: Callable[..., object]) -> None:

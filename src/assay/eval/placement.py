@@ -8,10 +8,16 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from assay.environment.channel.link import Address, Channels
 from assay.environment.channel.remote import RemoteWork
@@ -23,23 +29,28 @@ from assay.tasks.task import Runtime, Task
 __all__ = ["placed"]
 
 _SUBPROCESS = "subprocess"
+_CONTAINER = "container:"
 _TOKEN = "ASSAY_CHANNEL_TOKEN"  # noqa: S105 - the name of a variable
 _START_SECONDS = 150.0
 _END_SECONDS = 15.0
 
 
 @asynccontextmanager
-async def placed(tasks: Sequence[Task], runtime: str | Runtime) -> AsyncGenerator[list[Task]]:
+async def placed(
+    tasks: Sequence[Task], runtime: str | Runtime, home: str = ""
+) -> AsyncGenerator[list[Task]]:
     """The same tasks, to be run elsewhere, while the context lasts.
 
     Args:
         tasks: Tasks of environments.
-        runtime: ``local``, ``subprocess``, the URL of a served environment, or its address with
-            the token that it wants.
+        runtime: ``local``, ``subprocess``, ``container:IMAGE``, the URL of a served environment, or
+            its address with the token that it wants.
+        home: The store's directory, in which images are unpacked; by default they go with the
+            context.
 
     Raises:
         InputError: For any other runtime, and tasks that it cannot run.
-        ProvisionError: If no process can be started.
+        ProvisionError: If no process can be started, or the image does not fit.
     """
     if runtime == "local":
         yield list(tasks)
@@ -48,19 +59,42 @@ async def placed(tasks: Sequence[Task], runtime: str | Runtime) -> AsyncGenerato
         served: dict[tuple[str, str], Address] = {}
         shared: dict[Address, Channels] = {}
         found: list[Task] = []
+        serving = _serving(runtime, home, stack)
         for task in tasks:
-            if runtime == _SUBPROCESS:
-                source = _source_of(task)
-                if source not in served:
-                    served[source] = await stack.enter_async_context(_child(*source))
-                address, name = served[source], _SUBPROCESS
-            else:
+            if serving is None:
                 address = _address(runtime)
                 name = address.url
+            else:
+                source = _source_of(task)
+                if source not in served:
+                    served[source] = await stack.enter_async_context(serving(*source))
+                address = served[source]
+                name = _SUBPROCESS if runtime == _SUBPROCESS else address.url
             if address not in shared:
                 shared[address] = await stack.enter_async_context(Channels(address))
             found.append(_moved(task, address, name, shared[address]))
         yield found
+
+
+def _serving(
+    runtime: str | Runtime, home: str, stack: AsyncExitStack
+) -> Callable[[str, str], AbstractAsyncContextManager[Address]] | None:
+    """What serves the environment of a file, for this job alone; None where it is served."""
+    if runtime == _SUBPROCESS:
+        return _child
+    if not isinstance(runtime, str) or not runtime.startswith(_CONTAINER):
+        return None
+    from assay.eval.contained import contained
+
+    image = runtime.removeprefix(_CONTAINER)
+    if not image:
+        raise InputError("the runtime names no image", hint="container:python:3.12-slim")
+    cache = (
+        str(Path(home, "cache"))
+        if home
+        else stack.enter_context(TemporaryDirectory(prefix="assay-images-"))
+    )
+    return lambda file, name: contained(file, name, image, cache)
 
 
 def _address(runtime: str | Runtime) -> Address:
@@ -68,7 +102,8 @@ def _address(runtime: str | Runtime) -> Address:
         return Address(runtime.url, runtime.token)
     if "://" not in runtime:
         hint = nearest(runtime, ["local", _SUBPROCESS])
-        raise InputError(f"unknown runtime {runtime!r}", hint=f"{hint}, or tcp://HOST:PORT")
+        hint = f"{hint}, container:IMAGE, or tcp://HOST:PORT"
+        raise InputError(f"unknown runtime {runtime!r}", hint=hint)
     return Address(runtime)
 
 

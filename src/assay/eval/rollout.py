@@ -30,14 +30,15 @@ from assay.errors import (
     reason_of,
     traceback_of,
 )
+from assay.eval.moves import Moves
 from assay.eval.within import OutOfTimeError, within
 from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
-from assay.types.run import Offering, Run, Stepping
+from assay.types.run import Run
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, ActionStep, Step, TaskCall, Trace
 
@@ -46,10 +47,13 @@ if TYPE_CHECKING:
     from assay.gateway.journal import Entry
     from assay.store.records import CellRecord
 
-__all__ = ["ANSWERED", "WATCH", "Cell", "Live", "Watch", "rollout"]
+__all__ = ["ANSWERED", "MOVES", "WATCH", "Cell", "Live", "Watch", "rollout"]
 
 ANSWERED = "answered"
 """Note of a session whose agent's answer can be graded again; it reaches the run with the rest."""
+
+MOVES = "moves"
+"""Where a run has what its agent did in the task, to be done again."""
 
 
 @frozen(kw_only=True)
@@ -164,9 +168,8 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         watch = WATCH.get()
         live = None if watch is None or not cell.is_live else watch.begin(run, cell)
         progress.phase = "agent"
-        # By their names: asking a protocol costs more than the rest of a quick rollout.
-        run.stepping = cast("Stepping", session) if hasattr(session, "step") else None
-        run.tools = cast("Offering", session).tools if hasattr(session, "tools") else {}
+        moves = Moves()
+        run.stepping, run.tools = moves.stepping(session), moves.tools(session)
         try:
             if cell.gateway is None:
                 await _let_agent_work(cell, run)
@@ -197,6 +200,8 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
         finally:
             run.metadata.update(session.notes)
+            if moves.made and ANSWERED in session.notes:
+                run.metadata[MOVES] = moves.made
         # Work that is graded again is the same work: what was odd about it stays odd.
         if cell.gateway is not None or run.metadata.get("regraded") is True:
             from assay.eval.witness import flagged
@@ -215,7 +220,9 @@ async def _graded(cell: Cell, session: Session, submission: Submission) -> Evalu
     if cell.verifier is None or result.reward is None:
         return result
     frame = Grade.from_result(result).to_dict()
-    told = json.dumps({**frame, "answer": submission.answer}, ensure_ascii=False)
+    told = json.dumps(plain({**frame, "answer": submission.answer}), ensure_ascii=False)
+    # Half a character of an answer must not keep the verifier from reading the frame.
+    told = told.encode("utf-8", "replace").decode()
     async with cell.verifier as verifier:
         verified = await verifier.grade(
             Submission(answer=told, question=submission.question, trace=submission.trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -72,7 +73,7 @@ async def run_tasks(
     if options.runtime != "local":
         from assay.eval.placement import placed
 
-        async with placed(tasks, options.runtime) as elsewhere:
+        async with placed(tasks, options.runtime, os.fspath(options.store)) as elsewhere:
             return await run_tasks(elsewhere, agent, replace(options, runtime="local"), job)
     job = Job() if job is None else job  # an empty one is false
     if options.store:

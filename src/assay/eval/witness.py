@@ -19,6 +19,7 @@ from typing import cast
 from assay.errors import AgentError
 from assay.gateway import Gateway
 from assay.gateway.journal import REDACTED
+from assay.gateway.offered import OfferedTools
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -51,14 +52,17 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
         AgentError: If the agent ended because its model could not be asked: what the work would
             have been worth, nobody knows.
     """
+    offered = gateway.offered = OfferedTools(run) if run.tools else None
     async with gateway:
         run.gateway = gateway
         try:
             yield
             await gateway.find_out()
         finally:
-            run.gateway = None
+            run.gateway = gateway.offered = None
             _settle(run, gateway)
+    if offered is not None and offered.failure is not None:
+        raise offered.failure
     if gateway.failure is not None:
         raise AgentError(
             f"its model could not be asked: {gateway.failure.message}", hint=gateway.failure.hint

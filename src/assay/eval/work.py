@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, nearest
 from assay.eval.case_session import Kept, case_session, has_tests, kept_session
-from assay.eval.rollout import ANSWERED
+from assay.eval.moves import act_again
+from assay.eval.rollout import ANSWERED, MOVES
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
 from assay.tasks.blocks import CaseTask, Expect, Limits, find_harnesses_file
@@ -37,8 +38,7 @@ from assay.tasks.task import (
     load_own_file,
 )
 from assay.types.codec import to_json
-from assay.types.run import OfferedTool, Offering, Run, Stepping
-from assay.types.trace import ActionStep, ToolStep
+from assay.types.run import Run
 
 if TYPE_CHECKING:
     from assay.environment.channel.client import ChannelClient
@@ -248,49 +248,8 @@ async def begun_again(
                 f"the workspace that was left of task {task.slug!r} was not kept",
                 hint="run the task again",
             )
-        await _act_again(session, before, task)
+        await act_again(session, before.metadata.get(MOVES), task.slug)
         yield session
-
-
-async def _act_again(session: Session, before: Run, task: Task) -> None:
-    """Do what an agent did in a task: its actions, and its calls of the task's own tools.
-
-    Raises:
-        InputError: If one of them comes to something else than the agent saw.
-    """
-    offered: Mapping[str, OfferedTool] = {}
-    if hasattr(session, "tools"):
-        offered = cast("Offering", session).tools
-    number = 0
-    for step in before.trace.work:
-        if isinstance(step, ActionStep):
-            is_same = hasattr(session, "step") and await _acts_alike(
-                cast("Stepping", session), step
-            )
-        elif isinstance(step, ToolStep) and step.call.name in offered:
-            is_same = await _called_alike(offered[step.call.name], step)
-        else:
-            continue
-        number += 1
-        if not is_same:
-            raise InputError(
-                f"task {task.slug!r} shows something else after action {number} than the agent saw",
-                hint="what comes of chance has no second grading; run the task again",
-            )
-
-
-async def _acts_alike(session: Stepping, step: ActionStep) -> bool:
-    seen = await session.step(step.action)
-    return (seen.content, seen.done) == (step.observation, step.done)
-
-
-async def _called_alike(tool: OfferedTool, step: ToolStep) -> bool:
-    from assay.agents.tools import as_shown
-
-    result, before = await tool(step.call.arguments), step.result
-    if before is None or result.is_error != before.is_error:
-        return False
-    return before.content in (result.content, as_shown(result.content))
 
 
 async def stop_environments(tasks: Iterable[Task]) -> None:

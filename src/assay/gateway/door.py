@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.web_protocol import RequestHandler
 
-__all__ = ["Door"]
+__all__ = ["MCP", "Door"]
+
+MCP = "/mcp"
+"""Path of the run's tools, by MCP's streamable HTTP."""
 
 _MOST_BYTES = 32 << 20
 _MOST_HELD_BYTES = 4 * _MOST_BYTES
@@ -117,6 +120,8 @@ class Door:
         codec = codec_at(request.path)
         try:
             self._require_token(request.headers, request.query.get("key", ""))
+            if request.path == MCP:
+                return await self._offer(request)
             if request.method == "GET":
                 return _models(request.path, self._gateway.model)
             if request.path.endswith((_COUNT, _GOOGLES_COUNT)) and request.method == "POST":
@@ -139,6 +144,17 @@ class Door:
                 codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
         return await self._pass(request, codec, asked, body, received)
+
+    async def _offer(self, request: web.BaseRequest) -> web.Response:
+        """Answer a frame of MCP."""
+        if request.method != "POST":
+            raise ProtocolError(405, "frames are posted here, one at a time")
+        frame = _object(await self._read(request))
+        offered = self._gateway.offered
+        if offered is None:
+            raise ProtocolError(404, "the task is over, or offers no tools")
+        reply = await offered.answer(frame)
+        return _sent(b"", 202) if reply is None else _json(reply)
 
     async def _read(self, request: web.BaseRequest) -> bytes:
         """The body of a request.

@@ -29,6 +29,7 @@ from assay.types.trace import StopReason
 
 if TYPE_CHECKING:
     from assay.gateway.door import Door
+    from assay.gateway.offered import OfferedTools
 
 __all__ = ["Gateway"]
 
@@ -103,6 +104,7 @@ class Gateway:
         denials: Requests that came without the token.
         served: Requests that came over HTTP.
         is_lent: Whether a program was given it that asks here or nowhere.
+        offered: The tools of its run, while that is at work; None for none.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class Gateway:
         self.denials = 0
         self.served = 0
         self.is_lent = False
+        self.offered: OfferedTools | None = None
         self._client = client
         self._flags: list[str] = []
         file = None if journal is None else Path(journal)

@@ -138,7 +138,8 @@ class RunOptions:
         store: Where the job is kept, usually ``.assay``; empty keeps it in memory alone.
         resume: A stored job to go on with: its id, the beginning of it, its name, or latest.
         runtime: Where templates run: ``local`` (this process), ``subprocess`` (one that serves the
-            environment's file and ends with the job), or where the environment is served.
+            environment's file and ends with the job), ``container:IMAGE`` (the same in an image,
+            in the sandbox), or where the environment is served.
     """
 
     group: int = 1
@@ -214,6 +215,20 @@ class Hosted(Protocol):
     def open_in(self, workshop: Workshop) -> AbstractAsyncContextManager[Session]:
         """Begin; a workspace, if it has one, is laid out by the workshop."""
         ...
+
+
+class WorkspaceTooling(Protocol):
+    """Whoever makes tools over a workspace for agents that do not reach it; `assay.agents` does."""
+
+    def __call__(self, workspace: Workspace, *, network: bool) -> Mapping[str, OfferedTool]:
+        """Them, by name."""
+        ...
+
+
+def find_workspace_tools() -> WorkspaceTooling:
+    """The tools over workspaces, found as the runner is."""
+    found = importlib.import_module("assay.agents.workspace_tools")
+    return cast("WorkspaceTooling", found.offered_over)
 
 
 def find_workshop() -> Workshop:

@@ -58,7 +58,7 @@ def function_tool(
     from pydantic_core import ArgsKwargs
 
     name = name or getattr(function, "__name__", type(function).__name__)
-    adapter = type_adapter(function, what=f"the tool {name!r}")
+    adapter = type_adapter(function, what=f"the tool {name!r}", finite=True)
     try:
         schema = cast("dict[str, Json]", adapter.json_schema())
     except pydantic.PydanticUserError as error:

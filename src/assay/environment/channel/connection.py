@@ -150,6 +150,8 @@ class Connection:
             "tasks.call": front.move,
             "tasks.grade": front.grade_task,
         }
+        if method == "tasks.start" and not self._is_native:
+            front.require_foreign(request.text("id"))
         if call := long.get(method):
             return call(session, request)
         if method == "tasks.list":

@@ -59,6 +59,7 @@ class Episodes:
         """
         async with self._alone():
             row, args = self._asked(data)
+            self._front.require_foreign(str(row["id"]))
             before = self.session
             if before is None or before.starts:
                 self.end()

@@ -42,6 +42,7 @@ __all__ = [
     "fault_of",
     "request_of",
     "success",
+    "unsendable",
 ]
 
 NATIVE = "assay"
@@ -49,6 +50,8 @@ NATIVE = "assay"
 
 MOST_BYTES = 16 << 20
 """Of one frame of a client, its line break not counted."""
+_MOST_AROUND = 1 << 10
+"""Of a frame, what stands around the parameters."""
 _MOST_DEPTH = 100
 _MOST_VALUES = 500_000
 _MOST_SAID = 10_000
@@ -363,6 +366,21 @@ def decode(data: str | bytes, *, bounded: bool = True) -> dict[str, Json]:
     if not isinstance(frame, dict):
         raise ChannelError(f"a frame must be an object, got {_kind(frame)}", code=INVALID_REQUEST)
     return frame
+
+
+def unsendable(params: Mapping[str, Json]) -> str:
+    """Why the other end would not take a frame with these; empty where it would.
+
+    What somebody says who is graded must not break the connection that brings the grade.
+    """
+    try:
+        data = encode({"params": dict(params)})
+        decode(data)
+    except ChannelError as error:
+        return error.message
+    except (ValueError, RecursionError):
+        return "it holds what JSON cannot"
+    return "it is larger than a frame" if len(data) > MOST_BYTES - _MOST_AROUND else ""
 
 
 def request_of(frame: Mapping[str, Json], size: int = 0) -> Request:

@@ -25,6 +25,7 @@ from assay.environment.channel.frames import (
     Held,
     Request,
     Wire,
+    encode,
 )
 from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, Move, ServedSession
 from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
@@ -215,6 +216,20 @@ class Front:
         attempt.keep(request.size, self.limits.kept_bytes)
         return self._run(attempt, self._start(session, attempt))
 
+    def require_foreign(self, task: str) -> None:
+        """Refuse a task to a client that would not call its tools, and could only fail in it.
+
+        Raises:
+            ChannelError: If it works in a workspace.
+        """
+        rows = cast("list[dict[str, Json]]", self.templates)
+        if any(row["id"] == task and row.get("workspace") for row in rows):
+            raise ChannelError(
+                f"{task!r} works in a workspace, by tools that its client is not told of",
+                code=INVALID_REQUEST,
+                hint='say hello with {"form": "assay"} on the channel, and call them by tasks.call',
+            )
+
     def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
         """Act in the task of a session, or call a tool of it; sent again it is done once.
 
@@ -318,6 +333,7 @@ class Front:
                 raise
             raise self._fail(session, attempt, error) from error  # whoever goes on has no grade
         attempt.moves.append(Move(method, said, seen))
+        attempt.kept_bytes += len(encode(seen))
         return seen
 
     async def _grade(

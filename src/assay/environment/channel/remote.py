@@ -9,10 +9,10 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from assay.environment.channel.frames import BUSY
+from assay.environment.channel.frames import BUSY, unsendable
 from assay.environment.channel.link import PATIENCE_SECONDS, Address, Channel, Channels
 from assay.errors import ChannelError, ScoreError, SkippedError, TaskEndedError
 from assay.frozen import frozen
@@ -103,7 +103,7 @@ class RemoteSession:
         self._channel = channel
         self._moves = 0
         self._moving = asyncio.Lock()
-        self._is_graded = False
+        self._is_grading = self._is_graded = False
         self._is_over = False
         listed = begun.get("tools")
         tools = [RemoteTool.of(row, self) for row in (listed if isinstance(listed, list) else [])]
@@ -142,13 +142,20 @@ class RemoteSession:
         return _observation_of(await self.move("tasks.step", {"action": action}))
 
     async def move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
-        """Act, or call a tool; one after the other.
+        """Act, or call a tool; one after the other. What was begun goes on if this is cancelled.
 
         Raises:
             TaskEndedError: If the task takes no more of it.
             ChannelError: If it fails.
         """
+        moving = asyncio.create_task(self._move(method, said))
+        moving.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(moving)
+
+    async def _move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
         async with self._moving:
+            if self._is_grading:
+                raise TaskEndedError("the task is over")
             try:
                 seen = await self._ask(method, {**said, "number": self._moves + 1})
             except ChannelError as error:
@@ -164,9 +171,15 @@ class RemoteSession:
         Raises:
             ChannelError: If it cannot be, or the grade is none.
         """
-        frame = await self._ask("tasks.grade", {"answer": submission.answer})
+        answer = submission.answer
+        # Whoever answers what cannot be sent has not answered; an error would be worth more.
+        why = unsendable({"answer": answer})
+        async with self._moving:  # what its agent was cut off at is part of the work
+            self._is_grading = True
+            frame = await self._ask("tasks.grade", {"answer": None if why else answer})
         self._is_graded = True
-        return grade_of(frame).result
+        result = grade_of(frame).result
+        return result if not why else replace(result, info={**result.info, "answer": why})
 
     def end(self) -> bool:
         """Say no more: the channel may be another task's now. Whether there is a grade."""
@@ -188,12 +201,14 @@ class RemoteTool:
         description: What it does.
         schema: JSON schema of its arguments.
         session: Whose tool it is.
+        is_of_workspace: Whether it is one of those over a workspace that is there.
     """
 
     name: str
     description: str
     schema: Mapping[str, Json]
     session: RemoteSession
+    is_of_workspace: bool = False
 
     @classmethod
     def of(cls, row: Json, session: RemoteSession) -> RemoteTool:
@@ -207,7 +222,8 @@ class RemoteTool:
         if not isinstance(name, str) or not name:
             raise ChannelError("tasks.start: a tool has no name")
         described = str(said.get("description") or "")
-        return cls(name, described, schema if isinstance(schema, dict) else {}, session)
+        known = schema if isinstance(schema, dict) else {}
+        return cls(name, described, known, session, said.get("workspace") is True)
 
     async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call it.
@@ -217,6 +233,8 @@ class RemoteTool:
             ChannelError: If it fails, or what came is no result.
         """
         said: dict[str, Json] = {"name": self.name, "arguments": dict(arguments)}
+        if why := unsendable(said):
+            return ToolResult(content=f"error: the call cannot be made: {why}", is_error=True)
         found = await self.session.move("tasks.call", said)
         if "content" not in found or not isinstance(found.get("is_error"), bool):
             raise ChannelError(f"what {self.name!r} gave is no result")

@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
 from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
@@ -39,11 +39,14 @@ class Served:
         host: As others name it.
         port: The port, for TCP and WebSocket alike.
         manifest: What it offers.
+        dial: Connects to a client that listens at a port of this loopback, says a word to it by
+            which it knows us, and serves it.
     """
 
     host: str
     port: int
     manifest: dict[str, Json]
+    dial: Callable[[int, bytes], Awaitable[object]]
 
     @property
     def url(self) -> str:
@@ -77,6 +80,7 @@ async def serve(
     token: str = "",
     limits: Limits | None = None,
     audit: Callable[[dict[str, Json]], object] | None = None,
+    listens: bool = True,
     openenv: bool = False,
 ) -> AsyncGenerator[Served]:
     """Serve the environment of a Python file, until the context is left.
@@ -90,6 +94,7 @@ async def serve(
         token: The secret that clients must know; needed off loopback.
         limits: What the server bears.
         audit: Is told of each task how it ended.
+        listens: Whether anybody can connect, or only those are served to whom it is `dial`led.
         openenv: Whether OpenEnv's clients are served, too.
 
     Raises:
@@ -101,7 +106,7 @@ async def serve(
             f"others can reach {host}, and nothing would keep them out",
             hint="give a token that clients must know",
         )
-    with listen(host, port) as listener:
+    with listen(host, port) if listens else nullcontext() as listener:
         front = Front(
             Workers(file, name, workers or len(os.sched_getaffinity(0))),
             limits=limits,
@@ -110,17 +115,27 @@ async def serve(
         )
         await front.start()
         doors = _Doors(front, openenv=openenv)
-        server = await asyncio.get_running_loop().create_server(
-            lambda: _Sniffing(doors), sock=listener, backlog=_BACKLOG
-        )
+        loop = asyncio.get_running_loop()
+        server = None
+        if listener is not None:
+            server = await loop.create_server(
+                lambda: _Sniffing(doors), sock=listener, backlog=_BACKLOG
+            )
+
+        async def dial(to: int, word: bytes) -> None:
+            opened, _ = await loop.create_connection(lambda: _Sniffing(doors), "127.0.0.1", to)
+            opened.write(word)
+
         try:
             yield Served(
                 host=host,
-                port=cast("int", listener.getsockname()[1]),
+                port=0 if listener is None else cast("int", listener.getsockname()[1]),
                 manifest=dict(front.manifest),
+                dial=dial,
             )
         finally:
-            server.close()
+            if server is not None:
+                server.close()
             await front.stop()
             await doors.close()
 

@@ -41,7 +41,7 @@ class Limits:
         start: For a template to come to its prompt, and from an action to what comes of it.
         grading: For a template to grade.
         held_bytes: Of unfinished frames, in all.
-        kept_bytes: Of the arguments, actions and calls of one task.
+        kept_bytes: Of the arguments, actions and calls of one task, and what came of them.
     """
 
     sessions: int = 1024

@@ -36,7 +36,6 @@ from assay.errors import (
     AssayError,
     ChannelError,
     InputError,
-    SkippedError,
     TaskEndedError,
     TemplateError,
     nearest,
@@ -44,8 +43,7 @@ from assay.errors import (
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
-from assay.tasks.task import Session, Work
+from assay.tasks.task import Session, Work, find_workspace_tools
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
@@ -61,7 +59,9 @@ _BEGINS_BYTES = MOST_BEGINS * 2 * 8
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
-_UNSENDABLE = "cut: the evidence held a number that JSON cannot"
+_UNSENDABLE = "cut: the evidence held a number that JSON cannot, or was too deep"
+_CUT_OBSERVATION = "cut: it was larger than a frame"
+_MOST_SHOWN = 1_000_000
 
 
 def environment_in(file: str, name: str = "") -> Environment:
@@ -144,11 +144,13 @@ class _Begun:
     async def _live(self) -> None:
         try:
             async with self._work.open() as session:
-                _settle(self.prompt, _sendable(_opening(session), f"the prompt of {self._name!r}"))
+                tools = _tools(session, has_network=getattr(self._work, "network", False) is True)
+                opening = _sendable(_opening(session, tools), f"the prompt of {self._name!r}")
+                _settle(self.prompt, opening)
                 while True:
                     what, params, answered = await self._inbox.get()
                     try:
-                        _settle(answered, await _do(session, what, params))
+                        _settle(answered, await _do(session, tools, what, params))
                     except Exception as error:  # of the author: told to whoever asked
                         _fail(answered, error)
                     if what == "grade":
@@ -161,20 +163,21 @@ class _Begun:
             _fail(self.prompt, TemplateError(f"the task tried to end its process: {error!r}"))
 
 
-def _opening(session: Session) -> dict[str, Json]:
+def _opening(session: Session, tools: Mapping[str, OfferedTool]) -> dict[str, Json]:
     said: dict[str, Json] = {"prompt": session.prompt}
     if (stepping := _stepping(session)) and stepping.max_steps > 1:
         said["max_steps"] = stepping.max_steps
-    if tools := _tools(session):
+    own = _own_tools(session)
+    if tools:
         said["tools"] = [
-            {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "schema": dict(tool.schema),
+                **({} if tool.name in own else {"workspace": True}),
+            }
             for tool in tools.values()
         ]
-    if session.workspace is not None:
-        raise TemplateError(
-            "the task works in a workspace, which no channel reaches",
-            hint="run it where its environment is: runtime='local'",
-        )
     return said
 
 
@@ -189,19 +192,17 @@ def _fail(future: asyncio.Future[T], error: BaseException) -> None:
         future.exception()  # seen, also where nobody asks any more
 
 
-async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
+async def _do(
+    session: Session, tools: Mapping[str, OfferedTool], what: str, params: Mapping[str, Json]
+) -> Json:
     if what == "step":
         return await _step(session, str(params["action"]))
     if what == "call":
-        return await _call(
-            session, str(params["name"]), cast("dict[str, Json]", params["arguments"])
-        )
+        return await _call(tools, str(params["name"]), cast("dict[str, Json]", params["arguments"]))
     answer = params.get("answer")
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
         result = await session.grade(submission)
-    except SkippedError as error:
-        result = EvaluationResult(reward=None, content=str(error))
     except SystemExit as error:
         raise TemplateError(f"the grader tried to end its process: {error!r}") from error
     return _fitting(Grade.from_result(result).to_dict())
@@ -218,19 +219,39 @@ async def _step(session: Session, action: str) -> Json:
         "reward": seen.reward,
         "info": dict(seen.info),
     }
-    return _sendable(shown, "an observation")
+    if _fits(shown):
+        return shown
+    # An action at which too much is shown must not cost the task its grade.
+    said = seen.content[:_MOST_SHOWN] if isinstance(seen.content, str) else ""
+    return {**shown, "observation": f"{said}\n[{_CUT_OBSERVATION}]", "info": {}}
 
 
-async def _call(session: Session, name: str, arguments: dict[str, Json]) -> Json:
-    tool = _tools(session).get(name)
+async def _call(tools: Mapping[str, OfferedTool], name: str, arguments: dict[str, Json]) -> Json:
+    tool = tools.get(name)
     if tool is None:
         raise TaskEndedError(f"the task offers no tool {name!r}")
     result = await tool(arguments)
     found: dict[str, Json] = {"content": result.content, "is_error": result.is_error}
-    return _sendable(found, f"what {name!r} gave")
+    if _fits(found):
+        return found
+    return {"content": f"error: what {name!r} gave is larger than a frame", "is_error": True}
 
 
-def _tools(session: Session) -> Mapping[str, OfferedTool]:
+def _tools(session: Session, *, has_network: bool) -> Mapping[str, OfferedTool]:
+    """What the agent may call: tools of the environment, and those over a workspace."""
+    own = _own_tools(session)
+    if session.workspace is None:
+        return own
+    over = find_workspace_tools()(session.workspace, network=has_network)
+    if twice := sorted(own.keys() & over.keys()):
+        raise TemplateError(
+            f"the environment has a tool {twice[0]!r}, and there is one over its workspace",
+            hint="give it another name",
+        )
+    return {**own, **over}
+
+
+def _own_tools(session: Session) -> Mapping[str, OfferedTool]:
     return cast("Offering", session).tools if hasattr(session, "tools") else {}
 
 
@@ -240,9 +261,9 @@ def _stepping(session: Session) -> Stepping | None:
 
 def _fitting(grade: dict[str, Json]) -> Json:
     """A grade that fits in a frame: what cuts evidence must not cost the score it belongs to."""
-    size = _size(grade)
-    if size is not None and size <= MOST_BYTES // 2:
+    if _fits(grade):
         return grade
+    size = _size(grade)
     content = grade.get("content")
     cut: dict[str, Json] = {
         **grade,
@@ -250,7 +271,7 @@ def _fitting(grade: dict[str, Json]) -> Json:
         "content": content[:10_000] if isinstance(content, str) else None,
         "subscores": _without_evidence(grade.get("subscores")),
     }
-    return cut if (_size(cut) or MOST_BYTES) <= MOST_BYTES // 2 else {**cut, "subscores": None}
+    return cut if _fits(cut) else {**cut, "subscores": None}
 
 
 def _without_evidence(nodes: Json) -> Json:
@@ -391,17 +412,25 @@ def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
     """
     size = _size(value)
     if size is None:
-        raise TemplateError(f"{what} holds a number that JSON cannot")
+        raise TemplateError(f"{what} holds a number that JSON cannot, or is too deep")
     if size > MOST_BYTES // 2:
         raise TemplateError(f"{what} is larger than a frame")
     return value
 
 
+def _fits(value: Mapping[str, Json]) -> bool:
+    size = _size(value)
+    return size is not None and size <= MOST_BYTES // 2
+
+
 def _size(value: Mapping[str, Json]) -> int | None:
-    """How many bytes it has as a frame; None for one that cannot be sent."""
+    """How many bytes it has as a frame; None for one that no client takes."""
     try:
-        return len(encode(value))
-    except ValueError:
+        data = encode({"result": dict(value)})
+        if len(data) <= MOST_BYTES // 2:
+            decode(data)
+        return len(data)
+    except (ValueError, RecursionError, ChannelError):
         return None
 
 
