@@ -161,8 +161,8 @@ class Worker:
             raise WorkerGoneError(was_begun=False)
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
-        if before := self._asked.get(number - MOST_BEGINS):
-            before.began = self._began(number - MOST_BEGINS)
+        if number - MOST_BEGINS in self._asked:
+            self._began(number - MOST_BEGINS)  # noted, before another takes its place
         asked = self._asked[number] = _Asked(loop)
         timer = loop.call_later(seconds, self._look_at, number, seconds)
         try:
@@ -177,7 +177,10 @@ class Worker:
 
     def _began(self, number: int) -> float | None:
         """When it began what it was asked; None if it has not."""
-        return self._asked[number].began or self._begins.when(number)
+        asked = self._asked[number]
+        if asked.began is None:
+            asked.began = self._begins.when(number)
+        return asked.began
 
     def _look_at(self, number: int, seconds: float) -> None:
         """See whether its time to answer is up, and when else that would be."""
