@@ -292,7 +292,9 @@ class Channel:
         is_start = method == "tasks.start"
         self.starts += is_start
         for _ in range(_MOST_BREAKS):
-            link = await self._linked()
+            link = self._link
+            if link is None or link.is_broken or self._is_closed or self._linking.locked():
+                link = await self._linked()
             self._has_started = self._has_started or is_start
             try:
                 return await link.ask(method, params)
