@@ -93,6 +93,7 @@ def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
     [
         (("one",), "nothing to compare it with"),
         (("one", "tow"), "did you mean 'two'"),
+        (("two", "latest", "--max-drop", "0"), "two and latest are the same run"),
         (("one", "two", "--model", "aa"), "did you mean 'a'"),
         (("one", "two", "--model", "a", "--model", "b", "--model", "a"), "given 3 times"),
         (("one", "two", "--case", "none"), "no cell in common"),

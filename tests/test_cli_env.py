@@ -14,7 +14,7 @@ import pytest
 import assay
 from assay.types import Run
 from tests.channels import serve_process, write_env
-from tests.children import Children
+from tests.children import Children, until
 from tests.command_line import COMMAND, environment
 from tests.command_line import assay as command
 
@@ -41,6 +41,9 @@ async def t():
         ("import os; os._exit(0)", (), "ended the process that loaded it"),
         ("def (", (), "SyntaxError"),
         (_TWO, (), "has several environments (name one"),
+        (_TWO, (":one",), "env.py: the environment 'first' has no template to be served"),
+        (_TWO + "t(x=1)", (), "cannot be loaded: template 't': got an unexpected"),
+        (_TWO + "t(x=1)", (), "(env.py:12 in <module>)"),
         (_TWO, (":thrid",), "has no environment 'thrid'"),
         (_TWO, (":two", "--host", "0.0.0.0"), "others can reach 0.0.0.0"),
         (_TWO, (":two", "--token-env", "NO_SUCH"), "NO_SUCH is not set"),
@@ -68,6 +71,17 @@ def test_what_cannot_be_served_is_said(
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     done = command("env", "serve", "missing.py", cwd=tmp_path)
     assert (done.returncode, "there is no file" in done.stderr) == (2, True)
+
+
+def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: Path) -> None:
+    source = "import pathlib, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n"
+    write_env(tmp_path, source)
+    words = [*COMMAND, "env", "serve", "env.py", "--workers", "1"]
+    served = children.start(words, cwd=tmp_path, env=environment(tmp_path))
+    until((tmp_path / "begun").exists)
+    served.send_signal(signal.SIGINT)
+    assert served.wait(20) == 0
+    assert cast("IO[str]", served.stderr).read() == ""
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,15 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
     assert (row["slug"], row["kind"]) == ("c1", "case")
 
 
+_NEEDS = """from assay import Environment
+env = Environment("needs")
+@env.template()
+async def add(a: int):
+    yield "p"
+    yield 1.0
+"""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -223,6 +232,9 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
         ("tasks broken.py", "broken.py cannot be imported"),
         ("tasks env.py --jsonl env.py", "env.py"),
         ("tasks env.py --jsonl rows.txt", "must end in .jsonl"),
+        ("tasks typo.py", "typo.py cannot be imported: template 'add': argument 'a' is 'x'"),
+        ("run typo.py", "(typo.py:7 in <module>)"),
+        ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
         ("selftest agent.py", "agent.py defines no tasks"),
         ("regrade latest", "no run"),
     ],
@@ -231,6 +243,8 @@ def test_bad_input_is_2_and_says_what_to_do(place: Path, words: str, said: str) 
     _write(place, "quits.py", "import sys\nsys.exit(0)\n")
     _write(place, "broken.py", "1 / 0\n")
     _write(place, "twin.py", _ENV)
+    _write(place, "needs.py", _NEEDS)
+    _write(place, "typo.py", f"{_NEEDS}tasks = [add(a='x')]\n")
     done = assay(*words.split(), cwd=place)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert said in done.stderr
@@ -425,3 +439,5 @@ def test_the_solution_of_a_task_of_several_steps_is_a_list_of_actions(place: Pat
     )
     done = assay("selftest", "game.py", cwd=place)
     assert (done.returncode, "PASS: 1 case proven" in done.stdout) == (0, True), done.stdout
+    faked = assay("run", "game.py", "--model", "fake", "--json", cwd=place)
+    assert _told(cells(faked), "case", "reward") == [("walk", 1.0)], faked.stderr

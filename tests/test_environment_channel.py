@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,9 @@ import pytest
 from assay.environment.channel import workers
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import Limits
+from assay.environment.channel.worker import MOST_BEGINS, Begins
+from assay.environment.channel.workers import Worker
+from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
 from tests.channels import ServedProcess, error_of, raw, serve_process, write_env
 from tests.children import Children, until
@@ -330,6 +334,34 @@ async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
             "grade took longer than 0.1 s",
         )
         assert (await waits)["score"] == 1.0  # it was held up, which is not its fault
+
+
+def test_front_and_worker_share_when_things_began() -> None:
+    with os.fdopen(Begins.shared(), "rb") as memory:
+        worker, front = Begins(memory.fileno()), Begins(memory.fileno())
+    before = time.monotonic()
+    assert front.when(1) is None
+    worker.note(1)
+    assert before <= (front.when(1) or 0.0) <= time.monotonic()
+    assert front.when(1 + MOST_BEGINS) is None
+    worker.note(1 + MOST_BEGINS)
+    assert front.when(1) == front.when(1 + MOST_BEGINS)  # it has begun, still
+
+
+async def test_a_call_that_began_long_ago_gets_no_more_time_from_newer_ones(tmp_path: Path) -> None:
+    write_env(tmp_path)
+    worker = await Worker.start(str(tmp_path / "env.py"), "")
+    try:
+        args: dict[str, Json] = {"gate": str(tmp_path / "gate")}
+        await worker.ask("start", {"task": 1, "id": "held", "args": args}, 60)
+        grading = asyncio.create_task(worker.ask("grade", {"task": 1, "answer": "x"}, 0.2))
+        for _ in range(50):  # as many as there are places, again and again
+            await asyncio.gather(*(worker.ask("ping", {}, 60) for _ in range(MOST_BEGINS)))
+            if grading.done():
+                break
+        assert isinstance(grading.exception(), GradingTimeoutError)
+    finally:
+        await worker.kill()
 
 
 async def test_a_cancelled_task_that_blocks_holds_its_worker_up_no_longer_than_it_may(

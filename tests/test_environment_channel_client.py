@@ -20,7 +20,7 @@ import assay
 from assay.agents import ModelAgent
 from assay.agents.workspace_tools import WORKSPACE_TOOLS
 from assay.environment import Environment
-from assay.environment.channel import Address
+from assay.environment.channel import Address, link
 from assay.environment.channel.link import Channel
 from assay.environment.channel.remote import RemoteSession, grade_of
 from assay.environment.channel.serve import serve
@@ -582,6 +582,38 @@ async def test_a_server_that_is_gone_is_an_error_and_no_reward(
             await run.__aexit__(None, None, None)
         assert run.reward is None
     await asyncio.to_thread(until, lambda: not _workers_of(tmp_path))  # they end with their front
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+async def test_a_wrong_port_is_said_soon(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_FIRST_SECONDS", 0.1)
+    async with asyncio.timeout(20):
+        with pytest.raises(ChannelError, match=f"cannot reach {scheme}://127.0.0.1:1: "):
+            await _reach(f"{scheme}://127.0.0.1:1")
+        elsewhere = Environment("w")
+
+        @elsewhere.template()
+        async def t():  # noqa: ANN202 - what a template yields is two types
+            yield "p"
+            yield 1.0
+
+        address = f"{scheme}://127.0.0.1:1"
+        job = await t().run(three, group=2, runtime=address)
+        assert "cannot reach" in str(job.runs[0].grade.content)
+
+
+async def test_what_is_no_environment_is_said_by_its_url() -> None:
+    def banner(_: Mapping[str, Json]) -> bytes:
+        return b"HTTP/1.0 400 Bad request"
+
+    async with lying(banner) as url:
+        with pytest.raises(ChannelError, match=f"what answers at {url} is no environment"):
+            await _reach(url)
+
+
+async def _reach(url: str) -> None:
+    async with assay.connect(url):
+        pass
 
 
 def _workers_of(folder: Path) -> list[Path]:

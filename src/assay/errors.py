@@ -303,6 +303,22 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}{f' ({place})' if place else ''}"
 
 
+def reason_in(error: BaseException) -> str:
+    """What happened in a file of somebody's own: with its line, also where the error is ours."""
+    place = _place_of(error) if isinstance(error, AssayError) else ""
+    return f"{reason_of(error)} ({place})" if place else reason_of(error)
+
+
+def shown(file: str) -> str:
+    """A file as its user would type it."""
+    import os
+
+    here = file
+    with suppress(OSError):  # the working directory may be gone
+        here = os.path.relpath(file) if file else ""
+    return file if here.startswith("..") else here
+
+
 def traceback_of(error: BaseException) -> str:
     """The traceback of an exception in code that is not ours, from where that code begins.
 
@@ -325,17 +341,11 @@ def traceback_of(error: BaseException) -> str:
 
 def _place_of(error: BaseException) -> str:
     """File, line and function of the innermost code that is somebody's own; "" where none is."""
-    import os
-
     place, step = "", error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if _is_foreign(code.co_filename):
-            file = code.co_filename
-            with suppress(OSError):  # the working directory may be gone
-                below = os.path.relpath(file)
-                file = file if below.startswith("..") else below
-            place = f"{file}:{step.tb_lineno} in {code.co_name}"
+            place = f"{shown(code.co_filename)}:{step.tb_lineno} in {code.co_name}"
         step = step.tb_next
     return place
 

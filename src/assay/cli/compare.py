@@ -77,6 +77,11 @@ def run(given: Namespace) -> int:
     with Database.open(state_home()) as database:
         before = _side(database, given.before, harnesses[0], models[0], given.case)
         after = _side(database, given.after or given.before, harnesses[1], models[1], given.case)
+        if before.run.id == after.run.id and before.agents == after.agents:
+            raise InputError(
+                f"{given.before} and {given.after} are the same run, {before.run.id}",
+                hint="a run is no better and no worse than itself; `assay runs` lists others",
+            )
         found = compare(before, after)
     if given.html:
         from assay.reports.comparing.page import write_comparison_html

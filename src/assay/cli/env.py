@@ -8,7 +8,7 @@ import os
 import signal
 import stat
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import actions, number_between, port, positive
@@ -114,7 +114,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
     words = asyncio.Queue[bytes]()
     if given.with_parent or given.dial:
         await _watch_input(ended, words)
-    async with serve(
+    serving = serve(
         file,
         name=name,
         host=given.host,
@@ -125,10 +125,19 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         audit=audit_to(given.log) if given.log else None,
         listens=not given.dial,
         openenv=given.openenv,
-    ) as served:
+    )
+    async with AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(stack.enter_async_context(serving))
+        waiting = asyncio.ensure_future(ended.wait())
+        await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():  # the file is still being loaded, which may take minutes
+            opening.cancel()
+            await asyncio.wait({opening})
+            return
+        served = await opening
         print(_announced(given, served), flush=True)
         dialing = asyncio.create_task(_dial(served, given.dial, words)) if given.dial else None
-        await ended.wait()
+        await waiting
         if dialing is not None:
             dialing.cancel()
 

@@ -10,8 +10,8 @@ from contextlib import redirect_stdout
 
 from assay.cli.options import add_json, check_targets, explain
 from assay.environment.environment import Environment
-from assay.errors import InputError
-from assay.eval.work import file_of, is_served, load_tasks, served_at, shown
+from assay.errors import InputError, shown
+from assay.eval.work import file_of, is_served, load_tasks, served_at
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json

@@ -185,6 +185,11 @@ class TemplateWork:
         return None if self.template.returns is str else self.template.returns
 
     @property
+    def max_steps(self) -> int:
+        """Most actions that it takes."""
+        return self.template.max_steps or 1
+
+    @property
     def mcp(self) -> Mapping[str, McpServer]:
         """The environment's MCP servers."""
         return self.template.mcp

@@ -14,6 +14,7 @@ from assay.tasks.task import Agent, Task, solution_of
 
 if TYPE_CHECKING:
     from assay.gateway import Gateway
+    from assay.models.conversation import Conversation
     from assay.tasks.blocks import HarnessSpec
     from assay.types.submission import Image
 
@@ -314,7 +315,7 @@ def fake_models(tasks: Iterable[Task]) -> Generator[Mapping[str, str]]:
 
     It shows how a case runs with a model, without one: whatever the agent, the files of the
     recording are written and its script is run through the agent's own shell. For other tasks it
-    gives the solution that their metadata has.
+    gives the solution that their metadata has, of several steps one action after the other.
     """
     listed = list(tasks)
     if not listed:
@@ -332,9 +333,23 @@ def fake_models(tasks: Iterable[Task]) -> Generator[Mapping[str, str]]:
             if isinstance(case, Case) and name:
                 move = through_recording(recordings_of(str(Path(case.root, "recordings")))[name])
             else:
-                move = through_shell(done=solution_of(task) or _NOTHING)
+                move = _actions_of(task) or through_shell(done=solution_of(task) or _NOTHING)
             found[task.slug] = stack.enter_context(FakeModel(move, model=FAKE)).model
         yield found
+
+
+def _actions_of(task: Task) -> Callable[[Conversation], object] | None:
+    """Takes the actions of a solution one by one, in a task that takes several."""
+    actions = task.metadata.get("solution")
+    most = getattr(task.work, "max_steps", 1)
+    if not isinstance(actions, list) or not actions or most < 2:
+        return None
+
+    def move(conversation: Conversation) -> object:
+        taken = sum(turn.speaker == "assistant" for turn in conversation.turns)
+        return str(actions[min(taken, len(actions) - 1)])
+
+    return move
 
 
 def gateway_for(

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from assay.environment.channel.link import Address
 from assay.environment.channel.remote import RemoteWork
-from assay.errors import InputError
+from assay.errors import InputError, shown
 from assay.eval.matrix import Launch, left_of, require_own
 from assay.eval.planning import Coordinate
 from assay.eval.records import start_run
 from assay.eval.runner import agent_name
-from assay.eval.work import file_of, own_model, shown, version_of
+from assay.eval.work import file_of, own_model, version_of
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.store.runs import Store

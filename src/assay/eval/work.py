@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import InputError, nearest
+from assay.errors import InputError, nearest, shown
 from assay.eval.case_session import Kept, case_session, has_tests, kept_session
 from assay.eval.moves import act_again
 from assay.eval.rollout import ANSWERED, MOVES
@@ -54,7 +53,6 @@ __all__ = [
     "open_work",
     "own_model",
     "served_at",
-    "shown",
     "stop_environments",
     "version_of",
     "with_cases",
@@ -296,12 +294,6 @@ def load_agent(name: str) -> Agent:
 def file_of(task: Task) -> str:
     """The file that a task comes from; empty where nothing says."""
     return task.work.file if isinstance(task.work, Written) else ""
-
-
-def shown(file: str) -> str:
-    """A file as its user would type it."""
-    here = os.path.relpath(file) if file else ""
-    return file if here.startswith("..") else here
 
 
 def _source_digest(file: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from assay.errors import InputError, Location, nearest, reason_of
+from assay.errors import InputError, Location, nearest, reason_in
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -521,8 +521,11 @@ def _tasks_of_module(path: Path) -> list[Task]:
     if not found:
         found = {task.slug: task for provider in providers for task in provider.default_tasks()}
     if not found:
+        given = "my_template(ARGUMENT=…)" if providers else "my_template()"
         raise InputError(
-            f"{path} defines no tasks", hint="make one at module level: tasks = [my_template()]"
+            f"{path} defines no tasks"
+            + (", and no template that needs no arguments" if providers else ""),
+            hint=f"make one at module level: tasks = [{given}]",
         )
     return list(found.values())
 
@@ -641,7 +644,7 @@ def load_own_file(file: str) -> object:
     try:
         return load_file(file)
     except (Exception, SystemExit) as error:  # whatever somebody's own file does
-        raise InputError(f"{file} cannot be imported: {reason_of(error)}") from error
+        raise InputError(f"{file} cannot be imported: {reason_in(error)}") from error
 
 
 def _where_it_may_be(name: Json, rows: Path, given: Mapping[str, TaskProvider]) -> str:

@@ -100,6 +100,9 @@ class Manifest:
     name: str
     version: str
 
+    def __repr__(self) -> str:
+        return f"Manifest(name={self.name!r}, version={self.version!r})"
+
 
 class ChannelClient:
     """A connected client; `connect` makes it.
@@ -270,7 +273,8 @@ async def connect(
     Args:
         url: ``tcp://HOST:PORT``, ``ws://HOST:PORT`` or ``wss://HOST``.
         token: The secret that its server wants.
-        patience: For how many seconds a server is tried that does not answer.
+        patience: For how many seconds a server is tried that does not answer any more; one that
+            has never answered is tried for 5 at most.
 
     Raises:
         InputError: For another URL.
@@ -279,6 +283,6 @@ async def connect(
     address = Address(url, token)
     async with (
         Channel.open(address, patience=patience) as channel,
-        Channels(address, patience=patience) as channels,
+        Channels(address, patience=patience, is_known=True) as channels,
     ):
         yield ChannelClient(channel, await channel.call("tasks.list", {}), channels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from assay.environment.channel.frames import (
@@ -61,29 +61,43 @@ class Connection:
         self._front = front
         self._is_trusted = is_trusted
         self._is_native = False
-        self._replying: set[asyncio.Task[None]] = set()
+        self._connected = 0.0
+        self._waits_since: float | None = None  # None while a frame of its is being taken
+        self._replying: set[asyncio.Future[None]] = set()
 
     async def serve(self) -> None:
         """Answer frame by frame, until somebody hangs up."""
-        limits = self._front.limits
-        deadline = time.monotonic() + limits.hello
+        limits, loop = self._front.limits, asyncio.get_running_loop()
+        self._connected = loop.time()
+        self._watching = loop.call_later(limits.hello, self._watch)
         try:
             while True:
-                is_known = self.session is not None
-                patience = limits.idle if is_known else max(0.0, deadline - time.monotonic())
-                async with asyncio.timeout(patience):
-                    most = MOST_BYTES if is_known else _MOST_BEFORE_HELLO
-                    data = await self.wire.receive(most, limits.frame)
+                most = MOST_BYTES if self.session is not None else _MOST_BEFORE_HELLO
+                self._waits_since = loop.time()
+                data = await self.wire.receive(most, limits.frame)
+                self._waits_since = None
                 if data is None:
                     return
                 await self._take(data)
-        except TimeoutError:
-            return
         except ChannelError as error:
             await self.wire.send(encode(failure(None, error)))
         except _HangUpError:
-            if self._replying:
+            while self._replying:
                 await asyncio.wait(self._replying)
+        finally:
+            self._watching.cancel()
+
+    def _watch(self) -> None:
+        """Hang up on a client that has been silent for too long: one timer for all its frames."""
+        limits, loop = self._front.limits, asyncio.get_running_loop()
+        left = self._connected + limits.hello - loop.time()
+        if self.session is not None:
+            since = self._waits_since
+            left = limits.idle if since is None else since + limits.idle - loop.time()
+        if left > 0:
+            self._watching = loop.call_later(left, self._watch)
+        else:
+            self.wire.close()
 
     def leave(self) -> None:
         """The connection is gone."""
@@ -109,7 +123,8 @@ class Connection:
         if isinstance(result, asyncio.Task):
             while len(self._replying) >= _MOST_REPLYING:  # it asks, and reads no reply
                 await asyncio.wait(self._replying, return_when=asyncio.FIRST_COMPLETED)
-            replying = asyncio.create_task(self._reply(request, result))
+            replying: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            result.add_done_callback(partial(self._reply, request, replying))
             self._replying.add(replying)
             replying.add_done_callback(self._replying.discard)
         elif number is not None:
@@ -179,21 +194,33 @@ class Connection:
             self.session = self._front.enter(self, "")
         return self.session
 
-    async def _reply(self, request: Request, result: asyncio.Task[dict[str, Json]]) -> None:
-        await asyncio.wait({result})
-        if request.id is None:
+    def _reply(
+        self,
+        request: Request,
+        replied: asyncio.Future[None],
+        result: asyncio.Task[dict[str, Json]],
+    ) -> None:
+        if replied.cancelled():
             return
+        if request.id is not None:
+            data = encode(self._said(request, request.id, result))
+            if not self.wire.offer(data):
+                sending = asyncio.create_task(self.wire.send(data))
+                self._replying.add(sending)
+                sending.add_done_callback(self._replying.discard)
+        replied.set_result(None)
+
+    def _said(
+        self, request: Request, number: int | str, result: asyncio.Task[dict[str, Json]]
+    ) -> dict[str, Json]:
         if result.cancelled():
             error = ChannelError("cancelled", code=INVALID_REQUEST, kind="CancelledError")
-            frame = failure(request.id, error)
-        elif fault := result.exception():
-            known = fault if isinstance(fault, AssayError) else _bug(fault)
-            frame = failure(request.id, known)
-        else:
-            value = result.result()
-            is_foreign = request.method == "tasks.grade" and not self._is_native
-            frame = success(request.id, for_hud(value) if is_foreign else value)
-        await self.wire.send(encode(frame))
+            return failure(number, error)
+        if fault := result.exception():
+            return failure(number, fault if isinstance(fault, AssayError) else _bug(fault))
+        value = result.result()
+        is_foreign = request.method == "tasks.grade" and not self._is_native
+        return success(number, for_hud(value) if is_foreign else value)
 
 
 def _unauthorized(*, is_wrong: bool) -> ChannelError:

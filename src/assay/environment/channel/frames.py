@@ -83,6 +83,10 @@ class Wire(Protocol):
         """Write a frame; the peer may be gone."""
         ...
 
+    def offer(self, data: bytes) -> bool:
+        """Write a frame if nothing has to be waited for; whether it was written."""
+        ...
+
     def close(self) -> None:
         """Hang up, now."""
         ...
@@ -125,14 +129,18 @@ class TcpWire:
         self._ahead = bytearray()
         self._held = held
         self._send_seconds = send_seconds
+        self._posted = bytearray()
 
     async def receive(self, most: int, seconds: float) -> bytes | None:
         """See `Wire`."""
         line = self._line(0, most)
         if line is not None:
             return line
-        if not self._ahead and not await self._more():
-            return None
+        if not self._ahead:
+            if not await self._more():
+                return None
+            if (line := self._line(0, most)) is not None:
+                return line
         taken = 0
         try:
             async with asyncio.timeout(seconds):
@@ -179,12 +187,31 @@ class TcpWire:
         """See `Wire`; whoever does not read what it asked for is hung up on."""
         try:
             self._writer.write(data + b"\n")
-            async with asyncio.timeout(self._send_seconds):
-                await self._writer.drain()
+            if self._writer.transport.get_write_buffer_size():
+                async with asyncio.timeout(self._send_seconds):
+                    await self._writer.drain()
         except TimeoutError:
             self.close()
         except OSError:
             pass  # it hangs up: the reader sees it, too
+
+    def offer(self, data: bytes) -> bool:
+        """See `Wire`."""
+        if self._writer.transport.get_write_buffer_size():
+            return False
+        self._writer.write(data + b"\n")
+        return True
+
+    def post(self, data: bytes) -> None:
+        """Send a frame together with those that are posted in this round of the loop."""
+        if not self._posted:
+            asyncio.get_running_loop().call_soon(self._send_posted)
+        self._posted += data
+        self._posted += b"\n"
+
+    def _send_posted(self) -> None:
+        posted, self._posted = self._posted, bytearray()
+        self._writer.write(posted)
 
     def finish(self) -> None:
         """Say that nothing more will be sent."""
@@ -235,6 +262,10 @@ class WebSocketWire:
         if len(data) > most:
             raise ChannelError(f"a frame is larger than {most:,} bytes", code=INVALID_REQUEST)
         return data
+
+    def offer(self, data: bytes) -> bool:  # noqa: ARG002 - aiohttp alone knows what it has buffered
+        """See `Wire`."""
+        return False
 
     async def send(self, data: bytes) -> None:
         """See `Wire`."""

@@ -415,15 +415,11 @@ class Front:
             running.cancel()
         worker = self._places.pop(attempt.number, None)
         if worker is not None:
-            self._later(self._leave(worker, attempt.number, is_ended=ending == "graded"))
+            worker.tasks.discard(attempt.number)
+            if ending != "graded":
+                self._later(worker.end(attempt.number, self.limits.grading))
         if not was_over:
             self._note(session, attempt, ending, error)
-
-    async def _leave(self, worker: Worker, number: int, *, is_ended: bool) -> None:
-        if is_ended:
-            worker.tasks.discard(number)
-        else:
-            await worker.end(number, self.limits.grading)
 
     def _remove(self, session: ServedSession, ending: Ending) -> None:
         self._ledger.remove(session)

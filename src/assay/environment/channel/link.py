@@ -17,6 +17,7 @@ from assay import errors
 from assay.environment.channel.frames import (
     MOST_BYTES,
     NATIVE,
+    NOT_JSON,
     UNAUTHORIZED,
     TcpWire,
     WebSocketWire,
@@ -36,6 +37,10 @@ __all__ = ["PATIENCE_SECONDS", "Address", "Channel", "Channels"]
 
 PATIENCE_SECONDS = 60.0
 """How long a connection that broke is made again."""
+_FIRST_SECONDS = 5.0
+"""How long one that never was is tried: a server may be starting, but the URL may be wrong, too."""
+_NO_TOKEN = "give it: connect(URL, token=…), or runtime=Address(URL, token)"  # noqa: S105
+_NO_ENVIRONMENT = "is it the right port? assay env serve FILE.py says where it serves"
 _CONNECT_SECONDS = 10.0
 _HEARTBEAT_SECONDS = 30.0
 _REPLY_SECONDS = 20.0
@@ -112,9 +117,9 @@ class Address:
                 raise ChannelError(
                     "the token is wrong" if self.token else "the server wants a token",
                     code=UNAUTHORIZED,
-                    hint="connect(url, token=…)",
+                    hint=_NO_TOKEN,
                 ) from None
-            raise OSError(f"{self.url} answers {error.status}, not a WebSocket") from error
+            raise OSError(f"it answers {error.status}, not a WebSocket") from error
         except aiohttp.ClientError as error:
             await session.close()
             raise OSError(str(error)) from error
@@ -216,10 +221,13 @@ def _named(fault: ChannelError) -> ChannelError:
 class Channel:
     """A session with a served environment, over as many connections as it takes."""
 
-    def __init__(self, address: Address, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, address: Address, *, patience: float = PATIENCE_SECONDS, is_known: bool = False
+    ) -> None:
         self.address = address
         self.hello: dict[str, Json] = {}
         self.patience = patience
+        self._is_known = is_known  # whether somebody has answered there before
         self._link: _Link | None = None
         self._linking = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -254,13 +262,15 @@ class Channel:
             await channel.close()
 
     @classmethod
-    async def begin(cls, address: Address, *, patience: float = PATIENCE_SECONDS) -> Channel:
+    async def begin(
+        cls, address: Address, *, patience: float = PATIENCE_SECONDS, is_known: bool = False
+    ) -> Channel:
         """A session, to be closed by its owner.
 
         Raises:
             ChannelError: If nobody answers, or the server refuses.
         """
-        channel = cls(address, patience=patience)
+        channel = cls(address, patience=patience, is_known=is_known)
         try:
             await channel._linked()
         except BaseException:
@@ -282,7 +292,9 @@ class Channel:
         is_start = method == "tasks.start"
         self.starts += is_start
         for _ in range(_MOST_BREAKS):
-            link = await self._linked()
+            link = self._link
+            if link is None or link.is_broken or self._is_closed or self._linking.locked():
+                link = await self._linked()
             self._has_started = self._has_started or is_start
             try:
                 return await link.ask(method, params)
@@ -301,7 +313,8 @@ class Channel:
                 await self._link.close()
                 self._link = None
             loop = asyncio.get_running_loop()
-            deadline = loop.time() + self.patience
+            first = self.patience if self._is_known else min(self.patience, _FIRST_SECONDS)
+            deadline = loop.time() + first
             for nap in itertools.chain(_NAPS, itertools.repeat(_NAPS[-1])):
                 try:
                     self._link = await self._enter()
@@ -314,6 +327,7 @@ class Channel:
                         ) from error
                     await asyncio.sleep(nap)
                 else:
+                    self._is_known = True
                     return self._link
             raise AssertionError  # the naps have no end
 
@@ -337,7 +351,14 @@ class Channel:
         try:
             said = await link.ask("hello", params)
         except ChannelError as error:
-            if not self.session_id or error.code == UNAUTHORIZED:
+            if error.code == UNAUTHORIZED:
+                raise ChannelError(
+                    error.message, code=error.code, kind=error.kind, hint=_NO_TOKEN
+                ) from None
+            if error.code == NOT_JSON:
+                said = f"what answers at {self.address.url} is no environment: {error.message}"
+                raise ChannelError(said, code=error.code, hint=_NO_ENVIRONMENT) from None
+            if not self.session_id:
                 raise
             if "live connection" in error.message:  # HUD's server has not seen it break yet
                 raise _BrokenError from error
@@ -391,9 +412,12 @@ class Channels:
     kept for the next, if the server is one of ours; before and after, each is ended with its task.
     """
 
-    def __init__(self, address: Address, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, address: Address, *, patience: float = PATIENCE_SECONDS, is_known: bool = False
+    ) -> None:
         self._address = address
         self._patience = patience
+        self._is_known = is_known
         self._resting: list[Channel] = []
         self._is_open = False
 
@@ -414,7 +438,11 @@ class Channels:
         """
         if self._resting:
             return self._resting.pop()
-        return await Channel.begin(self._address, patience=self._patience)
+        channel = await Channel.begin(
+            self._address, patience=self._patience, is_known=self._is_known
+        )
+        self._is_known = True
+        return channel
 
     async def give(self, channel: Channel, *, is_graded: bool) -> None:
         """Give one back; one whose task was not graded is of no more use."""

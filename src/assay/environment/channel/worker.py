@@ -1,20 +1,23 @@
 """A worker: a process in which templates run, asked by the front that started it.
 
-``python -m assay.environment.channel.worker DESCRIPTOR FILE NAME``. It runs the author's code and
-knows of no client: of a task that has begun it knows a number, which the front gave it.
+``python -m assay.environment.channel.worker SOCKET MEMORY FRONT FILE NAME``. It runs the author's
+code and knows of no client: of a task that has begun it knows a number, which the front gave it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -36,7 +39,8 @@ from assay.errors import (
     TaskEndedError,
     TemplateError,
     nearest,
-    reason_of,
+    reason_in,
+    shown,
 )
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
@@ -44,12 +48,15 @@ from assay.tasks.task import Session, Work, find_workspace_tools
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
-__all__ = ["MOST_INSIDE", "environment_in", "main"]
+__all__ = ["MOST_BEGINS", "MOST_INSIDE", "Begins", "environment_in", "main"]
 
 T = TypeVar("T")
 
 MOST_INSIDE = 8 * MOST_BYTES
 """Of one frame between front and worker: text can be longer in another encoding."""
+MOST_BEGINS = 1024
+"""Of which it is known when they began; older ones have to be noted before."""
+_BEGINS_BYTES = MOST_BEGINS * 2 * 8
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
 _CUT = "cut: the evidence was larger than a frame"
@@ -72,12 +79,11 @@ def environment_in(file: str, name: str = "") -> Environment:
 
     if not Path(file).is_file():
         raise InputError(f"there is no file {file}")
+    given, file = file, shown(file)
     try:
-        module = load_file(file)
-    except AssayError:
-        raise
+        module = load_file(given)
     except (Exception, SystemExit) as error:  # whatever somebody's own file does
-        raise InputError(f"{file} cannot be loaded: {reason_of(error)}") from error
+        raise InputError(f"{file} cannot be loaded: {reason_in(error)}") from error
     found = {
         variable: value
         for variable, value in cast("dict[str, object]", vars(module)).items()
@@ -88,14 +94,23 @@ def environment_in(file: str, name: str = "") -> Environment:
         raise InputError(f"{file} has no environment", hint="make one: env = Environment('name')")
     if not name:
         if len(distinct) == 1:
-            return next(iter(distinct.values()))
+            return _with_templates(next(iter(distinct.values())), file)
         names = ", ".join(sorted(found))
         raise InputError(f"{file} has several environments", hint=f"name one: {file}:NAME, {names}")
     chosen = found.get(name) or next((e for e in distinct.values() if e.name == name), None)
     if chosen is None:
         known = sorted({*found, *(env.name for env in distinct.values())})
         raise InputError(f"{file} has no environment {name!r}", hint=nearest(name, known))
-    return chosen
+    return _with_templates(chosen, file)
+
+
+def _with_templates(environment: Environment, file: str) -> Environment:
+    if not environment.templates:
+        raise InputError(
+            f"{file}: the environment {environment.name!r} has no template to be served",
+            hint="make one: @env.template()",
+        )
+    return environment
 
 
 class _Begun:
@@ -105,26 +120,33 @@ class _Begun:
     the first line to the last.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, name: str) -> None:
         self._inbox: asyncio.Queue[tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = (
             asyncio.Queue()
         )
         self._work = work
-        self._prompt: asyncio.Future[dict[str, Json]] = asyncio.get_running_loop().create_future()
+        self._name = name
+        self._asked: set[asyncio.Future[Json]] = set()
+        self.prompt: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live())
+        self._task.add_done_callback(self._ended)
 
-    async def prompt(self) -> dict[str, Json]:
-        return await asyncio.shield(self._prompt)
-
-    async def ask(self, what: str, params: Mapping[str, Json]) -> Json:
+    def ask(self, what: str, params: Mapping[str, Json]) -> asyncio.Future[Json]:
         answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._inbox.put_nowait((what, params, answered))
-        await asyncio.wait({answered, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        if not answered.done():
-            raise ChannelError("the task has ended", code=INVALID_REQUEST)
-        return answered.result()
+        self._asked.add(answered)
+        answered.add_done_callback(self._asked.discard)
+        if self._task.done():
+            self._ended(self._task)
+        else:
+            self._inbox.put_nowait((what, params, answered))
+        return answered
+
+    def _ended(self, _: object) -> None:
+        for answered in list(self._asked):
+            _fail(answered, ChannelError("the task has ended", code=INVALID_REQUEST))
 
     async def end(self) -> None:
+        """End it, and wait until it has."""
         self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -132,7 +154,8 @@ class _Begun:
         try:
             async with self._work.open() as session:
                 tools = _tools(session, has_network=getattr(self._work, "network", False) is True)
-                _settle(self._prompt, _opening(session, tools))
+                opening = _sendable(_opening(session, tools), f"the prompt of {self._name!r}")
+                _settle(self.prompt, opening)
                 while True:
                     what, params, answered = await self._inbox.get()
                     try:
@@ -142,11 +165,11 @@ class _Begun:
                     if what == "grade":
                         return
         except Exception as error:  # likewise
-            _fail(self._prompt, error)
+            _fail(self.prompt, error)
         except asyncio.CancelledError:
-            _fail(self._prompt, ChannelError("the task was ended", code=INVALID_REQUEST))
+            _fail(self.prompt, ChannelError("the task was ended", code=INVALID_REQUEST))
         except (SystemExit, KeyboardInterrupt) as error:
-            _fail(self._prompt, TemplateError(f"the task tried to end its process: {error!r}"))
+            _fail(self.prompt, TemplateError(f"the task tried to end its process: {error!r}"))
 
 
 def _opening(session: Session, tools: Mapping[str, OfferedTool]) -> dict[str, Json]:
@@ -275,66 +298,119 @@ def _without_evidence(nodes: Json) -> Json:
     ]
 
 
+_Promised = asyncio.Future[Json] | asyncio.Future[None]
+
+
+class Begins:
+    """When a worker began what it was asked: memory that it shares with the front.
+
+    A frame could say so, too, but would cost a quick task more than all else that it does here.
+    What is asked is numbered, and begins in this order.
+
+    Args:
+        descriptor: Of the memory; see `shared`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._slots = memoryview(mmap.mmap(descriptor, _BEGINS_BYTES)).cast("d")
+
+    @staticmethod
+    def shared() -> int:
+        """New memory: its descriptor, to be closed by its owner."""
+        descriptor = os.memfd_create("assay-begins")
+        os.ftruncate(descriptor, _BEGINS_BYTES)
+        return descriptor
+
+    def note(self, number: int) -> None:
+        """It begins now."""
+        place = number % MOST_BEGINS * 2
+        self._slots[place + 1] = time.monotonic()
+        self._slots[place] = number
+
+    def when(self, number: int) -> float | None:
+        """When it began, or a later number in its place; None if it has not."""
+        place = number % MOST_BEGINS * 2
+        return self._slots[place + 1] if self._slots[place] >= number else None
+
+
 class _Worker:
-    def __init__(self, environment: Environment, wire: TcpWire) -> None:
+    def __init__(self, environment: Environment, wire: TcpWire, begins: Begins) -> None:
         self._environment = environment
         self._wire = wire
+        self._begins = begins
         self._begun: dict[int, _Begun] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._busy: set[object] = set()
 
     async def serve(self) -> None:
         while (data := await self._wire.receive(MOST_INSIDE, 3600.0)) is not None:
-            answering = asyncio.create_task(self._answer(decode(data, bounded=False)))
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+            self._take(decode(data, bounded=False))
         for begun in list(self._begun.values()):
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(begun.end(), 5)
         await self._environment.stop()
 
-    async def _answer(self, frame: Mapping[str, Json]) -> None:
+    def _take(self, frame: Mapping[str, Json]) -> None:
         number = cast("int", frame["id"])
-        await self._wire.send(encode({"id": number, "begun": True}))
+        self._begins.note(number)
         try:
             params = cast("dict[str, Json]", frame["params"])
-            reply = success(number, {"value": await self._call(str(frame["method"]), params)})
-            data = encode(reply)
+            asked = self._call(str(frame["method"]), params)
         except Exception as error:  # the author's, told to whoever asked
-            said = _told(error)
-            if not isinstance(error, AssayError):
-                traceback.print_exception(error, file=sys.stderr)
-            data = encode(failure(number, said))
-        await self._wire.send(data)
+            self._send(_refused(number, error))
+            return
+        if isinstance(asked, asyncio.Future):
+            self._busy.add(asked)
+            asked.add_done_callback(partial(self._answer, number))
+        else:
+            self._send(encode(success(number, {"value": asked})))
 
-    async def _call(self, method: str, params: Mapping[str, Json]) -> Json:
+    def _answer(self, number: int, asked: _Promised) -> None:
+        self._busy.discard(asked)
+        try:
+            data = encode(success(number, {"value": asked.result()}))
+        except Exception as error:  # likewise
+            data = _refused(number, error)
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        if not self._wire.offer(data):
+            sending = asyncio.create_task(self._wire.send(data))
+            self._busy.add(sending)
+            sending.add_done_callback(self._busy.discard)
+
+    def _call(self, method: str, params: Mapping[str, Json]) -> Json | _Promised:
         if method == "ping":
             return None
-        if method == "manifest":
-            return self._environment.manifest()
         task = cast("int", params["task"])
         if method == "start":
-            return await self._start(task, params)
+            return self._start(task, params)
         if method == "end":
-            if begun := self._begun.pop(task, None):
-                await begun.end()
-            return None
+            begun = self._begun.pop(task, None)
+            return asyncio.create_task(begun.end()) if begun else None
         begun = self._begun.get(task)
         if begun is None:
             raise ChannelError("no such task here", code=INVALID_REQUEST)
         if method == "grade":
             del self._begun[task]
-        return await begun.ask(method, params)
+        return begun.ask(method, params)
 
-    async def _start(self, task: int, params: Mapping[str, Json]) -> Json:
+    def _start(self, task: int, params: Mapping[str, Json]) -> asyncio.Future[Json]:
         args = cast("dict[str, Json]", params["args"])
         made = self._environment.task(str(params["id"]), **args)
-        begun = self._begun[task] = _Begun(cast("Work", made.work))
-        try:
-            return _sendable(await begun.prompt(), f"the prompt of {made.id!r}")
-        except BaseException:
-            self._begun.pop(task, None)
-            await begun.end()
-            raise
+        begun = self._begun[task] = _Begun(cast("Work", made.work), made.id)
+
+        def prompted(prompt: asyncio.Future[Json]) -> None:
+            if prompt.exception() and self._begun.get(task) is begun:
+                del self._begun[task]
+
+        begun.prompt.add_done_callback(prompted)
+        return begun.prompt
+
+
+def _refused(number: int, error: Exception) -> bytes:
+    if not isinstance(error, AssayError):
+        traceback.print_exception(error, file=sys.stderr)
+    return encode(failure(number, _told(error)))
 
 
 def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
@@ -380,7 +456,7 @@ def _told(error: Exception) -> AssayError:
     return ChannelError(said or type(error).__name__, kind=type(error).__name__)
 
 
-async def _run(descriptor: int, file: str, name: str) -> None:
+async def _run(descriptor: int, begins: Begins, file: str, name: str) -> None:
     held = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_connection(sock=held)
     wire = TcpWire(reader, writer)
@@ -390,20 +466,23 @@ async def _run(descriptor: int, file: str, name: str) -> None:
         await wire.send(encode(failure(0, _told(error))))
         return
     await wire.send(encode(success(0, {"value": environment.manifest()})))
-    await _Worker(environment, wire).serve()
+    await _Worker(environment, wire, begins).serve()
 
 
 def main() -> None:
     """Serve the front whose descriptor the command line names, until it hangs up."""
     parent = os.getppid()
-    descriptor, file, name, front = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    descriptor, memory, front = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    file, name = sys.argv[4:]
     # Code that blocks would not see that the front is gone.
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
     if parent != front:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the front
     os.set_inheritable(descriptor, False)  # whoever has it can say what was graded
-    asyncio.run(_run(descriptor, file, name))
+    begins = Begins(memory)
+    os.close(memory)
+    asyncio.run(_run(descriptor, begins, file, name))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from assay.environment.channel.frames import TcpWire, decode, encode, fault_of
-from assay.environment.channel.worker import MOST_INSIDE
+from assay.environment.channel.worker import MOST_BEGINS, MOST_INSIDE, Begins
 from assay.errors import AssayError, ChannelError, GradingTimeoutError, InputError
 from assay.scoring.json_safe import Json
 
@@ -40,17 +40,18 @@ class WorkerGoneError(Exception):
         self.was_begun = was_begun
 
 
-class _Asked:
-    """What a worker was asked: whether it has begun that, and its answer."""
+class _LateError(Exception):
+    """The time to answer is up."""
 
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.begun: asyncio.Future[None] = loop.create_future()
+
+class _Asked:
+    """What a worker was asked: when it began that, if that is noted here, and its answer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.began: float | None = None
         self.answered: asyncio.Future[Json] = loop.create_future()
 
     def take(self, frame: Mapping[str, Json]) -> None:
-        if not self.begun.done():
-            self.begun.set_result(None)
         if self.answered.done():
             return
         if "error" in frame:
@@ -58,10 +59,9 @@ class _Asked:
         elif "result" in frame:
             self.answered.set_result(cast("dict[str, Json]", frame["result"])["value"])
 
-    def lose(self) -> None:
-        waiting = self.answered if self.begun.done() else self.begun
-        if not waiting.done():
-            waiting.set_exception(WorkerGoneError(was_begun=waiting is self.answered))
+    def fail(self, error: Exception) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(error)
 
 
 class Worker:
@@ -72,11 +72,12 @@ class Worker:
         tasks: The numbers of the tasks that have begun in it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], wire: TcpWire) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], wire: TcpWire, begins: Begins) -> None:
         self.manifest: dict[str, Json] = {}
         self.tasks: set[int] = set()
         self._process = process
         self._wire = wire
+        self._begins = begins
         self._numbers = itertools.count(1)
         self._asked: dict[int, _Asked] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -91,14 +92,16 @@ class Worker:
             ChannelError: If it ends, or takes too long.
         """
         ours, theirs = socket.socketpair()
-        words = [sys.executable, "-m", "assay.environment.channel.worker"]
-        words += [str(theirs.fileno()), file, name, str(os.getpid())]
-        with theirs:
+        with theirs, os.fdopen(Begins.shared(), "rb+", buffering=0) as memory:
+            begins = Begins(memory.fileno())
+            passed = theirs.fileno(), memory.fileno()
+            words = [sys.executable, "-m", "assay.environment.channel.worker"]
+            words += [*map(str, passed), str(os.getpid()), file, name]
             process = subprocess.Popen(  # noqa: ASYNC220 - a vfork; in a thread, it would die with it
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.__stderr__.fileno() if sys.__stderr__ else subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=passed,
                 start_new_session=True,
             )
         try:
@@ -108,7 +111,7 @@ class Worker:
             process.wait()
             ours.close()
             raise
-        worker = cls(process, TcpWire(reader, writer))
+        worker = cls(process, TcpWire(reader, writer), begins)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 worker.manifest = await worker._hello(file)
@@ -156,19 +159,41 @@ class Worker:
         """
         if self.is_gone:
             raise WorkerGoneError(was_begun=False)
+        loop = asyncio.get_running_loop()
         number = next(self._numbers)
-        asked = self._asked[number] = _Asked()
+        if number - MOST_BEGINS in self._asked:
+            self._began(number - MOST_BEGINS)  # noted, before another takes its place
+        asked = self._asked[number] = _Asked(loop)
+        timer = loop.call_later(seconds, self._look_at, number, seconds)
         try:
-            frame: dict[str, Json] = {"id": number, "method": method, "params": dict(params)}
-            await self._wire.send(encode(frame))
-            await asked.begun
-            async with asyncio.timeout(seconds):
-                return await asked.answered
-        except TimeoutError:
-            await self._require_answers(asked)
+            self._wire.post(encode({"id": number, "method": method, "params": dict(params)}))
+            return await asked.answered
+        except _LateError:
+            await self._require_answers(number)
             raise GradingTimeoutError(f"{method} took longer than {seconds:g} s") from None
         finally:
-            self._asked.pop(number, None)
+            timer.cancel()
+            del self._asked[number]
+
+    def _began(self, number: int) -> float | None:
+        """When it began what it was asked; None if it has not."""
+        asked = self._asked[number]
+        if asked.began is None:
+            asked.began = self._begins.when(number)
+        return asked.began
+
+    def _look_at(self, number: int, seconds: float) -> None:
+        """See whether its time to answer is up, and when else that would be."""
+        asked = self._asked.get(number)
+        if asked is None:
+            return
+        loop = asyncio.get_running_loop()
+        began = self._began(number)
+        left = seconds if began is None else began + seconds - loop.time()
+        if left > 0:
+            loop.call_later(left, self._look_at, number, seconds)
+        else:
+            asked.fail(_LateError())
 
     async def end(self, task: int, patience: float = _GRACE_SECONDS) -> None:
         """End a task; a worker that does not come to that hangs, and is killed.
@@ -186,7 +211,7 @@ class Worker:
                 _LOG.warning("worker %d does not end a task, and is killed", self.pid)
                 await self.kill()
 
-    async def _require_answers(self, late: _Asked) -> None:
+    async def _require_answers(self, late: int) -> None:
         """Kill it if it hangs.
 
         Raises:
@@ -196,7 +221,7 @@ class Worker:
             async with asyncio.timeout(_GRACE_SECONDS):
                 await self.ask("ping", {}, _GRACE_SECONDS)
         except TimeoutError:
-            others = [a for a in self._asked.values() if a is not late and a.begun.done()]
+            others = [n for n in self._asked if n != late and self._began(n) is not None]
             _LOG.warning("worker %d does not answer any more, and is killed", self.pid)
             await self.kill()
             if others:
@@ -245,8 +270,8 @@ class Worker:
                 os.killpg(self._process.pid, 9)
             await asyncio.to_thread(self._process.wait)
             self._is_gone.set()
-            for asked in self._asked.values():
-                asked.lose()
+            for number, asked in self._asked.items():
+                asked.fail(WorkerGoneError(was_begun=self._began(number) is not None))
 
 
 class Workers:
@@ -303,6 +328,8 @@ class Workers:
         Raises:
             AssayError: If none can be started.
         """
+        if living := self.living:
+            return min(living, key=lambda worker: worker.load)
         async with self._changed:
             while not (living := self.living):
                 if self._fault is not None:
