@@ -7,13 +7,20 @@ own recording through whatever tools each agent offers.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from assay.agents import CommandAgent
+from assay.agents.presets import preset
+from assay.environment import Environment
+from assay.models import ModelClient, ModelSettings, using
+from assay.models.conversation import Conversation
 from assay.store import Store
-from assay.testing import FakeModel, through_shell
+from assay.tasks.interaction import Interaction
+from assay.testing import FakeModel, calls, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.command_line import assay, write_case
@@ -237,3 +244,51 @@ def test_it_solves_a_case_in_a_container_image(tmp_path: Path, podman: Podman, n
     assert run.reward == 1.0
     assert run.grade.info.get("flags", []) == []
     assert {step.call.kind for step in run.trace.work if isinstance(step, ToolStep)} == {"execute"}
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("opencode", "assay_"),
+        ("opencode-acp", "assay_"),
+        ("gemini-cli", "mcp_assay_"),
+        ("gemini-cli-acp", "mcp_assay_"),
+    ],
+)
+async def test_it_calls_the_tools_of_an_environment(
+    monkeypatch: pytest.MonkeyPatch, name: str, before: str
+) -> None:
+    if not (program := _PROGRAMS[name]).exists():
+        pytest.skip(f"{name} is not installed; sh tools/agents.sh installs it, where npm is")
+    monkeypatch.setenv("ASSAY_HARNESS_PATH", str(program.parent))
+    env = Environment("shop")
+    cart = env.state(list[str])
+
+    @env.tool
+    def add(item: str) -> list[str]:
+        """Put an item into the cart."""
+        cart().append(item)
+        return cart()
+
+    @env.template(workspace=env.workspace())
+    async def buy() -> AsyncGenerator[Any, Any]:
+        yield "Buy two lamps."
+        yield float(cart() == ["lamp", "lamp"])
+
+    asks = Interaction(policy="auto-approve") if name.endswith("-acp") else None
+    agent = CommandAgent(spec=preset(name).find().harness(), name=name, interaction=asks)
+
+    def move(asked: Conversation) -> object:
+        made = sum(bool(turn.calls) for turn in asked.turns)
+        is_there = any(tool.name == f"{before}add" for tool in asked.tools)
+        return calls(f"{before}add", item="lamp") if is_there and made < 2 else "Done."
+
+    with FakeModel(move) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await buy().run(agent, model=fake.model)).runs
+
+    assert run.reward == 1.0, run.trace
+    assert run.grade.info.get("flags", []) == []
+    told = [step for step in run.trace.work if isinstance(step, ToolStep)]
+    assert [step.call.name for step in told] == ["add", "add"]
+    assert [step.call.raw_name for step in told] == [f"{before}add"] * 2
+    assert [step.result and step.result.content for step in told] == [["lamp"], ["lamp", "lamp"]]

@@ -126,7 +126,9 @@ async def test_nobody_calls_a_tool_once_the_task_is_graded() -> None:
     assert (await buy().run(agent)).reward == 1.0
 
 
-async def test_calls_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+@pytest.mark.parametrize("before", ["", "assay_", "mcp_assay_", "mcp__assay__"])
+async def test_calls_stay_in_the_trace_of_what_passed_a_gateway(before: str) -> None:
+    """Also where the agent tells its model of a result that no tool gave."""
     import openai
 
     _, buy = shop()
@@ -143,12 +145,13 @@ async def test_calls_stay_in_the_trace_of_what_passed_a_gateway() -> None:
             assert message.tool_calls is not None
             (call,) = message.tool_calls
             result = await run.call("add", {"item": "lamp"})
-            told = {"role": "tool", "tool_call_id": call.id, "content": str(result.content)}
+            assert result.content == "1 in the cart"
+            told = {"role": "tool", "tool_call_id": call.id, "content": "99 in the cart"}
             said += [message.model_dump(exclude_none=True), told]
             await client.chat.completions.create(model="any", messages=said)
         await run.call("look")
 
-    script = [calls("add", item="lamp"), "Done."]
+    script = [calls(f"{before}add", item="lamp"), "Done."]
     with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
         (run,) = (await buy().run(agent, model=fake.model)).runs
     assert _told(run) == [("add", "1 in the cart", False), ("look", ["lamp"], False)]
@@ -265,6 +268,27 @@ async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool
     assert listed == ["add", "look", "broken"]
     assert told[0] == ["1 in the cart", False]
     assert [is_error for _, is_error in told] == [False, True, True]
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("tools", [True, False])
+async def test_a_command_is_told_of_tools_where_there_are_any(tools: bool) -> None:  # noqa: FBT001
+    env = shop()[0] if tools else Environment("bare")
+
+    @env.template(workspace=env.workspace())
+    async def order() -> Steps:
+        yield "Order a lamp."
+        yield 1.0
+
+    spec = HarnessSpec(
+        argv=("/bin/sh", "-c", "echo $SERVERS $TONE"),
+        env={"SERVERS": "none", "TONE": "low"},
+        tools_env={"SERVERS": "some"},
+        gateway=True,
+    )
+    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await order().run(CommandAgent(spec=spec), model=fake.model)).runs
+    assert run.trace.content == ("some low" if tools else "none low")
 
 
 def test_what_cannot_be_a_tool_is_refused() -> None:

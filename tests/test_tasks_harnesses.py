@@ -55,6 +55,11 @@ def test_harnesses_are_read(tmp_path: Path) -> None:
         ("a: {argv: [x], mounts: [../tools]}", "a.mounts[0]: '../tools' leads out"),
         ("a: {argv: [x], pass_env: [A-B]}", "a.pass_env[0]: 'A-B' is not a valid variable name"),
         ("a: {argv: [x], env: {K: v}, pass_env: [K]}", "a.pass_env[0]: K is in env, too"),
+        ("a: {argv: [x], tools_env: {K: v}}", "a.tools_env: it has no gateway"),
+        (
+            "a: {argv: [x], gateway: true, tools_env: {K: v}, pass_env: [K]}",
+            "a.pass_env[0]: K is in tools_env, too",
+        ),
     ],
 )
 def test_a_wrong_harness_is_refused(text: str, expected: str, tmp_path: Path) -> None:

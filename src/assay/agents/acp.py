@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from assay.agents.interaction import Answer, Option, Question, answer
@@ -92,24 +93,44 @@ async def converse(
     *,
     cwd: str,
     policy: Interaction | None,
+    servers: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> Transcript:
     """Let an agent work on one message after the other, and answer what it asks.
+
+    Args:
+        command: The agent.
+        prompts: The messages.
+        cwd: Where it works.
+        policy: Who answers it.
+        servers: MCP servers, by name: the URL of each and the token for it. An agent that takes
+            no URLs is told of none.
 
     Raises:
         Conversed: If it ended before it had answered.
     """
     from acp import RequestError, connect_to_agent, text_block
-    from acp.schema import ClientCapabilities, Implementation
+    from acp.schema import ClientCapabilities, HttpHeader, HttpMcpServer, Implementation
 
     listener = _Listener(policy)
     connection = connect_to_agent(cast("Client", listener), command.stdin, command.stdout)
     try:
-        await connection.initialize(
+        agent = await connection.initialize(
             protocol_version=_VERSION,
             client_capabilities=ClientCapabilities(),
             client_info=Implementation(name="assay", version="1"),
         )
-        session = await connection.new_session(cwd=cwd, mcp_servers=[])
+        able = agent.agent_capabilities and agent.agent_capabilities.mcp_capabilities
+        told = [
+            HttpMcpServer(
+                type="http",
+                name=name,
+                url=url,
+                headers=[HttpHeader(name="Authorization", value=f"Bearer {token}")],
+            )
+            for name, (url, token) in servers.items()
+            if able and able.http
+        ]
+        session = await connection.new_session(cwd=cwd, mcp_servers=[*told])
         for prompt in prompts:
             listener.begin(prompt)
             done = await connection.prompt(

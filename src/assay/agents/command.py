@@ -20,7 +20,9 @@ from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.frozen import frozen
 from assay.gateway import Gateway
+from assay.gateway.door import MCP
 from assay.gateway.journal import REDACTED
+from assay.gateway.offered import SERVER
 from assay.graders.shell_lines import simple_commands
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.models.reference import parse_reference
@@ -108,13 +110,15 @@ class CommandAgent:
 
             own["TRACEPARENT"] = f"00-{run.trace_id}-{root_id(run.trace_id)}-01"
         env = {**workspace.env, **own, **self.spec.env, **self._passed()}
+        if run.tools and gateway is not None:
+            env |= self.spec.tools_env
         workspace = replace(workspace, env=env)
         await self._require_program(lines[0], workspace, mounts)
         door = None
         if gateway is not None and not self.network:
             door = Door(port=_PORT, on_open=gateway.admit())
         if self.spec.acp:
-            result = await self._converse(lines[0], run, workspace, mounts, door)
+            result = await self._converse(lines[0], run, workspace, mounts, door, address=address)
         else:
             result = await run_command(
                 lines[0] if len(lines) == 1 else _one_after_the_other(lines),
@@ -188,11 +192,15 @@ class CommandAgent:
         workspace: Workspace,
         mounts: Sequence[Mount],
         door: Door | None,
+        *,
+        address: str,
     ) -> CommandResult:
         from assay.agents.acp import Conversed, converse, require_package
 
         require_package()
-        failed = ""
+        failed, servers = "", dict[str, tuple[str, str]]()
+        if run.tools and isinstance(run.gateway, Gateway) and address:
+            servers[SERVER] = address + MCP, run.gateway.token
         async with open_command(
             argv,
             workspace=workspace,
@@ -205,7 +213,9 @@ class CommandAgent:
         ) as opened:
             prompts = [run.prompt_text, *self.turns]
             try:
-                found = await converse(opened, prompts, cwd=_WORKSPACE, policy=self.interaction)
+                found = await converse(
+                    opened, prompts, cwd=_WORKSPACE, policy=self.interaction, servers=servers
+                )
             except Conversed as ended:
                 found, failed = ended.transcript, ended.reason
             stderr = opened.stderr

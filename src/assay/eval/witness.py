@@ -17,9 +17,10 @@ from itertools import islice
 from typing import cast
 
 from assay.errors import AgentError
+from assay.frozen import frozen
 from assay.gateway import Gateway
 from assay.gateway.journal import REDACTED
-from assay.gateway.offered import OfferedTools
+from assay.gateway.offered import SERVER, OfferedTools
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -28,6 +29,7 @@ from assay.types.trace import (
     AgentStep,
     AnyStep,
     Step,
+    SubagentStep,
     ToolCall,
     ToolStep,
     Trace,
@@ -36,6 +38,7 @@ from assay.types.trace import (
 __all__ = ["flagged", "witnessed"]
 
 _GATEWAY = "gateway"
+_BEFORE_TOOLS = ("", f"{SERVER}_", f"mcp_{SERVER}_", f"mcp__{SERVER}__")
 _LOOKED_AT = 32
 _COMPARED = 10_000_000
 _LOOKED_FOR = 2_000
@@ -131,20 +134,53 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace, answered: Sequence[Step])
         for step in own.steps
         if step.error and not any(step is one for one in answered)
     ]
-    made = Counter(_written(step.call) for step in steps if isinstance(step, ToolStep))
-    _insert(steps, (step for step in answered if not _passed(step, made)))
+    made = defaultdict[tuple[str, str], deque[_Place]](deque)
+    # A call that got no result is the last to be taken for one that the task answered.
+    for place in sorted(_places(steps), key=lambda place: place.step.result is None):
+        made[_written(place.step.call)].append(place)
+    _insert(steps, [step for step in answered if not _passed(step, made)])
     return [
         cast("AnyStep", replace(step, step_id=number))
         for number, step in enumerate([*steps, *errors], 1)
     ]
 
 
-def _passed(step: Step, made: Counter[tuple[str, str]]) -> bool:
-    """Whether the model was told of a call of the task's tool; it is counted off."""
-    if not isinstance(step, ToolStep) or made[_written(step.call)] <= 0:
+@frozen
+class _Place:
+    """Where a step of a tool stands: in the agent's own work or in that of a helper."""
+
+    steps: list[Step]
+    at: int
+    step: ToolStep
+
+
+def _places(steps: list[Step]) -> Iterator[_Place]:
+    for at, step in enumerate(steps):
+        if isinstance(step, ToolStep):
+            yield _Place(steps, at, step)
+        elif isinstance(step, SubagentStep):
+            yield from _places(cast("list[Step]", step.subagent.steps))
+
+
+def _passed(step: Step, made: Mapping[tuple[str, str], deque[_Place]]) -> bool:
+    """Whether the model made a call of the task's tool; its step then says what the task did.
+
+    Agents put the name of the server before that of the tool, and tell their model of the result
+    in words of their own.
+    """
+    if not isinstance(step, ToolStep):
         return False
-    made[_written(step.call)] -= 1
-    return True
+    name, arguments = _written(step.call)
+    for before in _BEFORE_TOOLS:
+        if places := made.get((before + name, arguments)):
+            place = places.popleft()
+            there = place.step.call
+            raw = there.name if before else there.raw_name
+            call = replace(there, name=name, raw_name=raw, kind=step.call.kind)
+            result = step.result and replace(step.result, id=there.id)
+            place.steps[place.at] = replace(place.step, call=call, result=result, error=step.error)
+            return True
+    return False
 
 
 def _insert(steps: list[Step], beside: Iterable[Step]) -> None:
@@ -232,7 +268,11 @@ def _retold(alike: Sequence[ToolCall], told: Sequence[tuple[ToolCall, str]]) -> 
     """How many of the calls that were made these could tell of, which say the same."""
     words = _texts(alike[0].arguments).split("\n")
     ids = {call.id: call for call in alike}
-    return sum(_retells(ids.get(made.id, alike[0]), words, made, text) for made, text in told)
+
+    def teller(made: ToolCall) -> ToolCall:
+        return next((ids[one] for one in _ids(made) if one in ids), alike[0])
+
+    return sum(_retells(teller(made), words, made, text) for made, text in told)
 
 
 def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) -> bool:

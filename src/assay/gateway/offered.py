@@ -17,7 +17,10 @@ from assay.version import __version__
 if TYPE_CHECKING:
     from assay.types.run import Run
 
-__all__ = ["OfferedTools"]
+__all__ = ["SERVER", "OfferedTools"]
+
+SERVER = "assay"
+"""What agents are told that the server is called; most put it before the names of its tools."""
 
 _VERSIONS = ("2025-06-18", "2025-03-26")
 _MOST_CALLS = 10_000
@@ -63,7 +66,7 @@ class OfferedTools:
             about: dict[str, Json] = {
                 "protocolVersion": wanted if wanted in _VERSIONS else _VERSIONS[0],
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "assay", "version": __version__},
+                "serverInfo": {"name": SERVER, "version": __version__},
             }
             return {"result": about}
         if method == "ping":

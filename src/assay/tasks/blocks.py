@@ -467,6 +467,8 @@ class HarnessSpec:
             likewise: run in the same sandbox when what ran before has ended well.
         timeout_s: Seconds that it may work.
         env: Variables it is started with.
+        tools_env: Those that it is started with as well, or instead of such in `env`, where its
+            task offers tools.
         pass_env: Names of variables that it is given from assay's own environment, such as keys.
         mounts: Files and directories that it may read, such as where it is installed: relative to
             the file of harnesses, shown below `SUITE` by the same path; or absolute, shown there.
@@ -484,6 +486,7 @@ class HarnessSpec:
     resume: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    tools_env: Mapping[str, str] = field(default_factory=dict[str, str])
     pass_env: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     gateway: bool = False
@@ -500,6 +503,9 @@ class HarnessSpec:
         if self.trace == "gateway" and not self.gateway:
             hint = "set gateway: true beside it"
             problems.append(Problem(("trace",), "it has no gateway", hint))
+        if self.tools_env and not self.gateway:
+            hint = "set gateway: true beside it"
+            problems.append(Problem(("tools_env",), "it has no gateway", hint))
         words = [(("argv", n), argument) for n, argument in enumerate(self.argv)]
         words += [(("resume", n), argument) for n, argument in enumerate(self.resume)]
         for where, argument in words:
@@ -511,8 +517,9 @@ class HarnessSpec:
             place = ("pass_env", number)
             if not _VARIABLE.fullmatch(name):
                 problems.append(Problem(place, f"{name!r} is not a valid variable name"))
-            elif name in self.env:
-                problems.append(Problem(place, f"{name} is in env, too", "keep one of them"))
+            elif name in self.env or name in self.tools_env:
+                where = "env" if name in self.env else "tools_env"
+                problems.append(Problem(place, f"{name} is in {where}, too", "keep one of them"))
         for number, mount in enumerate(self.mounts):
             if not Path(mount).is_absolute() and ".." in Path(mount).parts:
                 hint = "what lies elsewhere has an absolute path"

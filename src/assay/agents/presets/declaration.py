@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from assay.errors import InputError
 from assay.frozen import frozen
+from assay.gateway.door import MCP
+from assay.gateway.offered import SERVER
+from assay.scoring.json_safe import Json
 from assay.tasks.blocks import HarnessSpec, TraceFormat
 
-__all__ = ["PATH_VARIABLE", "Installed", "Preset", "started"]
+__all__ = ["PATH_VARIABLE", "Installed", "Preset", "server_of_tools", "started"]
 
 PATH_VARIABLE = "ASSAY_HARNESS_PATH"
 """Directories of programs that are looked through before any other."""
@@ -39,6 +42,7 @@ class Preset:
             packages: an image may not have what runs the script.
         setup: The command that installs it in a container image, where that is another.
         env: Variables it is started with.
+        tools_env: Those that are others where the task offers tools, and tell it of their server.
         acp: Whether it speaks the Agent Client Protocol.
         trace: What it prints.
     """
@@ -55,6 +59,7 @@ class Preset:
     native: tuple[str, ...] = ()
     setup: str = ""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    tools_env: Mapping[str, str] = field(default_factory=dict[str, str])
     acp: bool = False
     trace: TraceFormat = "gateway"
 
@@ -115,11 +120,27 @@ class Installed:
             argv=(*start, *self.preset.arguments),
             resume=(*start, *resume) if resume else (),
             env=self.preset.env,
+            tools_env=self.preset.tools_env,
             mounts=mounts,
             gateway=True,
             acp=self.preset.acp,
             trace=None if self.preset.acp else self.preset.trace,
         )
+
+
+def server_of_tools(
+    variable: Callable[[str], str], *, address: str = "url", **more: Json
+) -> dict[str, Json]:
+    """The MCP servers of a task that offers tools, as most configurations have them, by name.
+
+    Args:
+        variable: How the configuration refers to a variable of its program.
+        address: What it calls a server's URL.
+        more: What else it says of a server.
+    """
+    url = variable("ANTHROPIC_BASE_URL") + MCP  # of the gateway's, the one without a path
+    headers: Json = {"Authorization": f"Bearer {variable('OPENAI_API_KEY')}"}
+    return {SERVER: {address: url, "headers": headers, **more}}
 
 
 def started(program: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from assay.agents.presets.declaration import Preset
+from assay.agents.presets.declaration import Preset, server_of_tools
 
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -35,6 +35,8 @@ ENV = {
     "GEMINI_TELEMETRY_ENABLED": "false",
 }
 
+_SERVERS = server_of_tools("${{{}}}".format, address="httpUrl", trust=True)
+
 _OPTIONS = (
     # Nobody is there to ask, and the sandbox is around it.
     "--approval-mode=yolo",
@@ -55,5 +57,6 @@ PRESET = Preset(
     arguments=_OPTIONS,
     resume=("--resume=latest", *_OPTIONS),
     env=ENV,
+    tools_env={"GEMINI_CLI_SETTINGS": json.dumps({**_SETTINGS, "mcpServers": _SERVERS})},
     trace="gemini-cli",
 )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from assay.agents.presets.declaration import Preset
+from assay.agents.presets.declaration import Preset, server_of_tools
+from assay.scoring.json_safe import Json
 
 
-def environment(permission: str) -> dict[str, str]:
+def environment(
+    permission: str, servers: Mapping[str, Json] = MappingProxyType({})
+) -> dict[str, str]:
     """The variables that it is started with.
 
     Args:
         permission: ``allow`` its tools, or ``ask`` for each use.
+        servers: MCP servers, by name.
     """
-    config = {
+    config: dict[str, Json] = {
         "autoupdate": False,
         "share": "disabled",
         "instructions": ["/workspace/AGENTS.md"],
@@ -27,6 +33,8 @@ def environment(permission: str) -> dict[str, str]:
             }
         },
     }
+    if servers:
+        config["mcp"] = dict(servers)
     return {
         "OPENCODE_CONFIG_CONTENT": json.dumps(config),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -37,6 +45,8 @@ def environment(permission: str) -> dict[str, str]:
         "OPENCODE_DISABLE_SHARE": "1",
     }
 
+
+_SERVERS = server_of_tools("{{env:{}}}".format, type="remote", enabled=True, oauth=False)
 
 PRESET = Preset(
     name="opencode",
@@ -57,5 +67,6 @@ PRESET = Preset(
         "{prompt}",
     ),
     env=environment("allow"),
+    tools_env=environment("allow", _SERVERS),
     trace="opencode",
 )
