@@ -337,8 +337,8 @@ async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
 
 
 def test_front_and_worker_share_when_things_began() -> None:
-    with os.fdopen(Begins.shared(), "rb") as memory:
-        worker, front = Begins(memory.fileno()), Begins(memory.fileno())
+    with Begins.shared() as memory:
+        worker, front = Begins(memory), Begins(memory)
     before = time.monotonic()
     assert front.when(1) is None
     worker.note(1)

@@ -15,10 +15,11 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TypeVar, cast
 
 from assay.environment.channel.frames import (
@@ -315,11 +316,12 @@ class Begins:
         self._slots = memoryview(mmap.mmap(descriptor, _BEGINS_BYTES)).cast("d")
 
     @staticmethod
-    def shared() -> int:
-        """New memory: its descriptor, to be closed by its owner."""
-        descriptor = os.memfd_create("assay-begins")
-        os.ftruncate(descriptor, _BEGINS_BYTES)
-        return descriptor
+    @contextmanager
+    def shared() -> Generator[int]:
+        """New memory: the descriptor of a file without a name, which every sandbox allows."""
+        with TemporaryFile(buffering=0) as memory:
+            memory.truncate(_BEGINS_BYTES)
+            yield memory.fileno()
 
     def note(self, number: int) -> None:
         """It begins now."""

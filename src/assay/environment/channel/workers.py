@@ -92,9 +92,9 @@ class Worker:
             ChannelError: If it ends, or takes too long.
         """
         ours, theirs = socket.socketpair()
-        with theirs, os.fdopen(Begins.shared(), "rb+", buffering=0) as memory:
-            begins = Begins(memory.fileno())
-            passed = theirs.fileno(), memory.fileno()
+        with theirs, Begins.shared() as memory:
+            begins = Begins(memory)
+            passed = theirs.fileno(), memory
             words = [sys.executable, "-m", "assay.environment.channel.worker"]
             words += [*map(str, passed), str(os.getpid()), file, name]
             process = subprocess.Popen(  # noqa: ASYNC220 - a vfork; in a thread, it would die with it
