@@ -18,9 +18,8 @@ from dataclasses import replace
 
 from assay.agents.transcripts.document import Notes, count, listing, mapping, text_of, texts_of
 from assay.agents.transcripts.transcript import (
-    Calls,
-    Drafts,
     Outcome,
+    StreamReader,
     Transcript,
     TurnDraft,
     arguments_of,
@@ -28,7 +27,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
-from assay.types.trace import Step, ToolKind
+from assay.types.trace import ToolKind
 
 __all__ = ["FORMAT", "is_event", "read"]
 
@@ -63,27 +62,18 @@ def is_event(value: Json) -> bool:
 
 def read(values: Iterable[Json], notes: Notes) -> Transcript:
     """Read the lines of a stream."""
-    stream = _Stream(notes)
-    for value in values:
-        stream.take(mapping(value))
-    return stream.finish()
+    return _Stream(notes).read(values)
 
 
-class _Stream:
-    """A stream in the course of being read."""
-
+class _Stream(StreamReader):
     def __init__(self, notes: Notes) -> None:
-        self.notes = notes
-        self.calls = Calls(notes)
-        self.agent = Drafts(self.calls)
+        super().__init__(notes)
         self.turn: TurnDraft | None = None
         self.session: dict[str, Json] = {}
         self.begun: dict[str, Mapping[str, Json]] = {}
         self.threads = 0
         self.usage: Mapping[str, Json] = {}
-        self.answer: str | None = None
         self.warning = ""
-        self.failure = ""
         self.is_open = False
 
     def take(self, event: Mapping[str, Json]) -> None:
@@ -100,7 +90,8 @@ class _Stream:
             self.usage = mapping(event.get("usage")) or self.usage
         elif kind == "turn.failed":
             self._end_turn()
-            self._fail(texts_of(mapping(event.get("error")).get("message")))
+            said = texts_of(mapping(event.get("error")).get("message"))
+            self.fail(said or self.warning or "no reason given")
         elif kind == "error":
             self.warning = texts_of(event.get("message")) or self.warning
         elif kind == "item.completed":
@@ -180,10 +171,6 @@ class _Stream:
                 self._call(kind, item, is_done=kind == "todo_list")
         self.begun.clear()
         self.turn, self.is_open = None, False
-
-    def _fail(self, reason: str | None) -> None:
-        self.failure = (reason or self.warning or "no reason given")[:2000]
-        self.agent.add(Step(source="system", error=self.failure))
 
     def finish(self) -> Transcript:
         """The transcript, after the last line."""

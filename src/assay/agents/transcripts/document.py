@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -23,6 +23,7 @@ __all__ = [
     "shortened",
     "text_of",
     "texts_of",
+    "total_of",
 ]
 
 MOST_BYTES = 64 << 20
@@ -154,6 +155,12 @@ def count(value: Json, notes: Notes, what: str) -> int | None:
         notes.add(f"{what} is not a count: {str(value)[:40]}")
         return None
     return number
+
+
+def total_of(counts: Sequence[int | None]) -> int | None:
+    """The sum of counts; None for none of them, or where one is not known."""
+    known = [one for one in counts if one is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def amount(value: Json, notes: Notes, what: str) -> float | None:

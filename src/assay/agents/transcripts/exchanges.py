@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from assay.agents.transcripts.document import Notes, mapping, shortened, text_of
+from assay.agents.transcripts.document import Notes, mapping, shortened, text_of, total_of
 from assay.agents.transcripts.transcript import (
     MOST_STEPS,
     Outcome,
@@ -185,8 +185,7 @@ def _sum_of(trace: Trace) -> Totals:
         for usage in usages
     ]
     tokens = [n for pair in counts for n in (pair or (None,))]
-    known = [n for n in tokens if n is not None]
-    return Totals(tokens=sum(known) if tokens and len(known) == len(tokens) else None)
+    return Totals(tokens=total_of(tokens))
 
 
 # ---- what only one protocol knows -------------------------------------------------------------

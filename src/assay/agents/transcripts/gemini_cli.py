@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from assay.agents.transcripts.document import Notes, count, mapping, text_of
+from assay.agents.transcripts.document import Notes, count, mapping, text_of, total_of
 from assay.agents.transcripts.transcript import (
-    Calls,
-    Drafts,
     Outcome,
+    StreamReader,
     Transcript,
     TurnDraft,
     arguments_of,
@@ -24,14 +23,12 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
-from assay.types.trace import Step
 
 __all__ = ["FORMAT", "is_event", "read"]
 
 FORMAT = "gemini-cli"
 
 _DENIED = "policy_violation"
-_LONGEST = 2000
 
 
 def is_event(value: Json) -> bool:
@@ -49,27 +46,18 @@ def is_event(value: Json) -> bool:
 
 def read(values: Iterable[Json], notes: Notes) -> Transcript:
     """Read the lines of a stream."""
-    stream = _Stream(notes)
-    for value in values:
-        stream.take(mapping(value))
-    return stream.finish()
+    return _Stream(notes).read(values)
 
 
-class _Stream:
-    """A stream in the course of being read."""
-
+class _Stream(StreamReader):
     def __init__(self, notes: Notes) -> None:
-        self.notes = notes
-        self.calls = Calls(notes)
-        self.agent = Drafts(self.calls)
+        super().__init__(notes)
         self.turn: TurnDraft | None = None
         self.pieces: list[str] = []
         self.model: str | None = None
         self.session: dict[str, Json] = {}
         self.tokens: list[int | None] = []
-        self.answer: str | None = None
         self.warning = ""
-        self.failure = ""
         self.is_open = False
 
     def take(self, event: Mapping[str, Json]) -> None:
@@ -133,8 +121,7 @@ class _Stream:
         self.tokens.append(count(stats.get("total_tokens"), self.notes, "total_tokens"))
         if event.get("status") != "success":
             said = text_of(mapping(event.get("error")).get("message")) or self.warning
-            self.failure = (said or "no reason given")[:_LONGEST]
-            self.agent.add(Step(source="system", error=self.failure))
+            self.fail(said or "no reason given")
 
     def finish(self) -> Transcript:
         """The transcript, after the last line."""
@@ -143,13 +130,12 @@ class _Stream:
         if self.is_open or not self.tokens:
             self.notes.lack("the stream was cut off: it has no result")
         is_whole = not self.is_open and bool(self.tokens) and not self.failure
-        known = [one for one in self.tokens if one is not None]
         never = self.failure and self.answer is None and not self.calls.by_id
         outcome = Outcome(
             answer=self.answer,
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="done" if is_whole else None,
-            totals=Totals(tokens=sum(known) if known and len(known) == len(self.tokens) else None),
+            totals=Totals(tokens=total_of(self.tokens)),
             failure=self.failure if never else "",
             session=self.session,
         )

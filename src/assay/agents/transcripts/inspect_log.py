@@ -23,6 +23,7 @@ from assay.agents.transcripts.document import (
     mapping,
     text_of,
     texts_of,
+    total_of,
 )
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
 from assay.agents.transcripts.transcript import Transcript
@@ -316,11 +317,10 @@ def _totals(sample: Mapping[str, Json], output: Mapping[str, Json], notes: Notes
         )
         by_model = [mapping(output.get("usage"))] if replies == 1 and output.get("usage") else []
     counts = [count(usage.get("total_tokens"), notes, "total_tokens") for usage in by_model]
-    known = [n for n in counts if n is not None]
     seconds = sample.get("total_time")
     is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0
     return Totals(
-        tokens=sum(known) if counts and len(known) == len(counts) else None,
+        tokens=total_of(counts),
         seconds=float(cast("float", seconds)) if is_time else None,
     )
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from assay.agents.transcripts.document import Notes, amount, count, mapping, text_of
+from assay.agents.transcripts.document import Notes, amount, count, mapping, text_of, total_of
 from assay.agents.transcripts.transcript import (
-    Calls,
-    Drafts,
     Outcome,
+    StreamReader,
     Transcript,
     TurnDraft,
     arguments_of,
@@ -22,7 +21,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
-from assay.types.trace import Step, Usage
+from assay.types.trace import Usage
 
 __all__ = ["FORMAT", "is_event", "read"]
 
@@ -48,26 +47,17 @@ def is_event(value: Json) -> bool:
 
 def read(values: Iterable[Json], notes: Notes) -> Transcript:
     """Read the lines of a stream."""
-    stream = _Stream(notes)
-    for value in values:
-        stream.take(mapping(value))
-    return stream.finish()
+    return _Stream(notes).read(values)
 
 
-class _Stream:
-    """A stream in the course of being read."""
-
+class _Stream(StreamReader):
     def __init__(self, notes: Notes) -> None:
-        self.notes = notes
-        self.calls = Calls(notes)
-        self.agent = Drafts(self.calls)
+        super().__init__(notes)
         self.turns: dict[str, TurnDraft] = {}
         self.tokens: list[int | None] = []
         self.costs: list[float | None] = []
         self.session = ""
-        self.answer: str | None = None
         self.reason = ""
-        self.failure = ""
 
     def take(self, event: Mapping[str, Json]) -> None:
         """Take in one line."""
@@ -75,7 +65,7 @@ class _Stream:
         part = mapping(event.get("part"))
         self.session = self.session or text_of(event.get("sessionID")) or ""
         if kind == "error":
-            self._fail(mapping(event.get("error")))
+            self._failed(mapping(event.get("error")))
             return
         if kind not in _EVENTS:
             self.notes.add(f"a line of type {kind!r}")
@@ -132,12 +122,9 @@ class _Stream:
             llm_call_count=1,
         )
 
-    def _fail(self, error: Mapping[str, Json]) -> None:
+    def _failed(self, error: Mapping[str, Json]) -> None:
         said = text_of(mapping(error.get("data")).get("message"))
-        self.failure = f"{text_of(error.get('name')) or 'error'}: {said or 'no reason given'}"[
-            :2000
-        ]
-        self.agent.add(Step(source="system", error=self.failure))
+        self.fail(f"{text_of(error.get('name')) or 'error'}: {said or 'no reason given'}")
 
     def finish(self) -> Transcript:
         """The transcript, after the last line."""
@@ -145,14 +132,13 @@ class _Stream:
         is_whole = self.reason not in ("", "tool-calls")
         if not is_whole and not self.failure:
             self.notes.lack("the stream was cut off: its last step goes on")
-        known = [one for one in self.tokens if one is not None]
         costs = [one for one in self.costs if one]  # it says 0 where it knows no price
         outcome = Outcome(
             answer=self.answer,
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="length" if self.reason == "length" else "done" if is_whole else None,
             totals=Totals(
-                tokens=sum(known) if known and len(known) == len(self.tokens) else None,
+                tokens=total_of(self.tokens),
                 cost_usd=sum(costs) if costs and len(costs) == len(self.costs) else None,
             ),
             failure="" if self.tokens else self.failure,

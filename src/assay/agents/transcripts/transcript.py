@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from assay.agents.transcripts.document import Notes, clean, shortened
+from assay.agents.transcripts.document import Notes, clean, mapping, shortened
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -33,6 +34,7 @@ __all__ = [
     "Calls",
     "Drafts",
     "Outcome",
+    "StreamReader",
     "Transcript",
     "TurnDraft",
     "arguments_of",
@@ -40,6 +42,7 @@ __all__ = [
     "numbered",
 ]
 
+_LONGEST_REASON = 2_000
 IMPORTER_VERSION = 1
 """Counts up whenever the same transcript would be read into another trace."""
 
@@ -253,6 +256,36 @@ class Drafts:
             cast("AnyStep", entry if isinstance(entry, Step) else entry.step())
             for entry in self.entries
         ]
+
+
+class StreamReader(ABC):
+    """An agent's own stream of events in the course of being read."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+        self.calls = Calls(notes)
+        self.agent = Drafts(self.calls)
+        self.answer: str | None = None
+        self.failure = ""
+
+    def read(self, values: Iterable[Json]) -> Transcript:
+        """Read all lines of a stream."""
+        for value in values:
+            self.take(mapping(value))
+        return self.finish()
+
+    def fail(self, reason: str) -> None:
+        """The agent says that it failed."""
+        self.failure = reason[:_LONGEST_REASON]
+        self.agent.add(Step(source="system", error=self.failure))
+
+    @abstractmethod
+    def take(self, event: Mapping[str, Json]) -> None:
+        """Take in one line."""
+
+    @abstractmethod
+    def finish(self) -> Transcript:
+        """The transcript, after the last line."""
 
 
 def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
