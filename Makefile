@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run test soak coverage check format bench docs lock clean
+.PHONY: help setup agents run web test soak coverage check format bench docs lock clean
 
 BIN := .venv/bin
 
@@ -17,6 +17,9 @@ agents: setup ## Install what tests run for real: podman, HUD's SDK, command-lin
 
 run: setup ## Grade the example suite: no key, nothing to configure
 	@$(BIN)/assay demo
+
+web: setup ## Build the web page into src/assay/server/page
+	@sh tools/web.sh
 
 # Three at a time on two cores: many tests wait for a limit.
 test: setup ## Run the tests

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,18 +48,6 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]
         await running.made()
         await running.post("/api/v1/projects", {"key": "other"})
         yield running
-
-
-async def test_a_person_with_a_browser_is_told_where_things_are(site: Site) -> None:
-    async with site.client() as browser:
-        page = await browser.get("/")
-        assert page.headers["content-type"] == "text/html; charset=utf-8"
-        named = re.findall(r'href="([^"]+)"', page.text)
-        assert named == ["/api/v1/openapi.json", "/api/v1/me", "/readyz", "/metrics"]
-        for path in named:
-            assert (await browser.get(path)).status_code in (200, 401)
-        lost = await browser.get("/docs")
-        assert (lost.status_code, "/api/v1/openapi.json" in lost.json()["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import health, jobs, otlp, served, uploads
+from assay.server import health, jobs, otlp, page, served, uploads
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -69,7 +69,14 @@ def create_app(settings: ServerSettings) -> FastAPI:
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once)
     app.state.context = Context(settings, storage, access, allowances, metrics, lanes)
-    for router in (health.router, uploads.router, jobs.router, otlp.router, served.openai_router):
+    for router in (
+        health.router,
+        page.router,
+        uploads.router,
+        jobs.router,
+        otlp.router,
+        served.openai_router,
+    ):
         app.include_router(router)
     app.include_router(served.served_router(), prefix=served.PREFIX, tags=["served"])
 

@@ -47,30 +47,6 @@ class StateShown(BaseModel):
     version: str = ""
 
 
-_PAGE = f"""\
-<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>assay</title>
-<h1>assay {__version__}</h1>
-<p>This server grades. It has an API and no web page yet.</p>
-<ul>
-<li><a href="/api/v1/openapi.json">/api/v1/openapi.json</a>: every request, with an example
-<li><a href="/api/v1/me">/api/v1/me</a>: who you are here; the link that the server printed logs in
-<li><a href="/readyz">/readyz</a>: whether it can grade now;
-<a href="/metrics">/metrics</a>: what it counts
-</ul>
-<p>From Python: <code>assay.Client("http://THIS-ADDRESS", api_key="...")</code>.
-In a terminal: <code>assay --help</code> lists the commands, which work on the same store.
-Both are described in <code>docs/server.md</code> and <code>docs/command-line.md</code>.</p>
-</html>
-"""
-
-
-@router.get("/", include_in_schema=False, openapi_extra=needs("anyone"))
-async def show_page() -> Response:
-    """Where things are, for a person with a browser."""
-    return Response(_PAGE, media_type="text/html")
-
-
 @router.get("/healthz", response_model=StateShown, openapi_extra=needs("anyone"))
 async def show_life() -> Response:
     """Whether the server runs. It is alive also while its database is away."""

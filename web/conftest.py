@@ -1,0 +1,202 @@
+"""The page in a real browser, before a real server, on what was really stored.
+
+`site` is a server with data; `open_page` opens its page as whoever logged in. A page that writes
+an error to its console, breaks its content security policy or asks anybody but its server fails
+the test that opened it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    ViewportSize,
+    sync_playwright,
+)
+from tests.command_line import assay_process
+from tests.server_process import ServerProcess
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+BUILT = Path(__file__).parent.parent / "src" / "assay" / "server" / "page" / "index.html"
+
+_WINDOW: ViewportSize = {"width": 1280, "height": 800}
+_AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+_SEVERE = ("serious", "critical")
+
+
+@dataclass
+class Site:
+    """A server with its store.
+
+    Attributes:
+        server: The process.
+        http: A client of its API that may do everything.
+    """
+
+    server: ServerProcess
+    http: httpx.Client
+
+    @property
+    def home(self) -> Path:
+        """The directory that the server and commands work in."""
+        return self.server.home
+
+    def assay(self, *args: str, code: int = 0) -> str:
+        """Run a command of `assay` on the same store; what it printed."""
+        done = assay_process(*args, cwd=self.home)
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout
+
+    def post(self, path: str, body: object) -> Any:
+        """Ask the API to do something; a path without a slash is of the project `default`."""
+        where = path if path.startswith("/") else f"/api/v1/projects/default/{path}"
+        answer = self.http.post(where, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+    def upload(self, key: str, rows: Sequence[object]) -> None:
+        """Store a dataset."""
+        answer = self.http.post(
+            f"/api/v1/projects/default/datasets/{key}",
+            content="".join(json.dumps(row) + "\n" for row in rows),
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        assert answer.status_code == 201, answer.text
+
+    def key(self, role: str, project: str = "default") -> str:
+        """A new API key."""
+        made = self.post("/api/v1/keys", {"name": role, "role": role, "project": project})
+        return cast("str", made["token"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
+    """A server on an empty store; a module fills it by a fixture of its own."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    if not BUILT.exists():
+        pytest.skip("the page was not built: make web")
+    with (
+        ServerProcess(tmp_path_factory.mktemp("site")) as server,
+        httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
+    ):
+        yield Site(server, http)
+
+
+@pytest.fixture(scope="module")
+def browser(site: Site) -> Generator[Browser]:
+    """Chromium, without a window."""
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield found
+        found.close()
+
+
+@dataclass
+class Watch:
+    """What a page did that it must not do.
+
+    Attributes:
+        faults: What was seen; a test that expects some empties it.
+    """
+
+    url: str
+    faults: list[str] = field(default_factory=list[str])
+
+    def on(self, page: Page) -> None:
+        """Watch a page."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.faults.append(f"threw: {error}"))
+        page.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.type} on the console: {message.text}")
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
+            self.faults.append(f"asked somebody else: {request.url}")
+
+
+@dataclass
+class Opener:
+    """Opens pages.
+
+    Attributes:
+        watch: What all of them did wrong.
+    """
+
+    site: Site
+    context: BrowserContext
+    watch: Watch
+
+    def __call__(self, path: str = "/") -> Page:
+        """Open an address of the page, logged in by the server's link."""
+        page = self.context.new_page()
+        self.watch.on(page)
+        page.goto(f"{self.site.server.url}{path}")
+        return page
+
+
+@pytest.fixture(scope="module")
+def session(site: Site, browser: Browser) -> str:
+    """The cookie of whoever used the server's one-time link."""
+    answer = httpx.get(site.server.link)
+    assert answer.status_code == 303, answer.text
+    return answer.cookies["assay_session"]
+
+
+@pytest.fixture
+def open_page(site: Site, browser: Browser, session: str) -> Generator[Opener]:
+    """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
+    context = browser.new_context(
+        viewport=_WINDOW, permissions=["clipboard-write"], reduced_motion="reduce"
+    )
+    context.set_default_timeout(15_000)
+    context.add_cookies([{"name": "assay_session", "value": session, "url": site.server.url}])
+    watch = Watch(site.server.url)
+    yield Opener(site, context, watch)
+    context.close()
+    assert watch.faults == []
+
+
+def findings(page: Page) -> list[str]:
+    """What axe finds that is serious: rule, and the elements that break it."""
+    page.evaluate(_AXE.read_text("utf-8"))
+    found = cast(
+        "dict[str, list[dict[str, Any]]]",
+        page.evaluate("() => axe.run(document, {resultTypes: ['violations']})"),
+    )
+    return [
+        f"{one['id']}: {node['target']} {node['failureSummary']}"
+        for one in found["violations"]
+        if one["impact"] in _SEVERE
+        for node in one["nodes"]
+    ]
+
+
+@pytest.fixture
+def no_serious_findings() -> Callable[[Page], None]:
+    """Checks a page with axe, in light and in dark."""
+
+    def check(page: Page) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert findings(page) == [], scheme
+        page.emulate_media(color_scheme="light")
+
+    return check
