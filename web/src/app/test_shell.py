@@ -19,7 +19,9 @@ def test_every_section_is_reached_and_none_has_a_fault(
     no_serious_findings(page)
     for name in ("Graders", "Runs", "Labels", "Data", "Settings"):
         page.get_by_role("navigation").get_by_role("link", name=name).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        title = "Datasets" if name == "Data" else name
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page).to_have_title(f"{title} · assay")
         no_serious_findings(page)
 
 
