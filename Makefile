@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test soak coverage check format bench docs lock clean
+.PHONY: help setup agents run web test real soak coverage check format bench docs lock clean
 
 BIN := .venv/bin
 
@@ -12,7 +12,7 @@ help: ## Show this list
 setup: ## Build .venv from the lock (installs uv and bubblewrap where they are missing)
 	@sh tools/setup.sh
 
-agents: setup ## Install what tests run for real: podman, HUD's SDK, command-line agents (where npm is)
+agents: setup ## Install what `make real` runs: podman, HUD's SDK, command-line agents (where npm is)
 	@sh tools/agents.sh
 
 run: setup ## Grade the example suite: no key, nothing to configure
@@ -23,7 +23,10 @@ web: setup ## Build the web page into src/assay/server/page
 
 # Three at a time on two cores: many tests wait for a limit.
 test: setup ## Run the tests
-	@$(BIN)/pytest -q -n 3 -m "not soak"
+	@$(BIN)/pytest -q -n 3 -m "not soak and not real"
+
+real: agents web ## Run the tests with programs of others: agents, peers, a browser
+	@$(BIN)/pytest -q -n 3 -m real
 
 soak: setup ## Run the tests that repeat something many times, and more examples of each property
 	@$(BIN)/pytest -q -n 3 -m "soak or hypothesis" --hypothesis-profile=thorough

@@ -39,7 +39,7 @@ _PROGRAMS = {
     "mini-swe-agent": _TOOLS / "mini" / "bin" / "mini",
 }
 _CASE = _ROOT / "examples" / "repair" / "parse-number-base"
-pytestmark = [pytest.mark.slow, pytest.mark.sandbox, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.real, pytest.mark.sandbox, pytest.mark.timeout(240)]
 
 
 def _played(

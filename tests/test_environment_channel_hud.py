@@ -24,7 +24,7 @@ from tests.children import Children, until
 from tests.command_line import COMMAND
 from tests.command_line import assay as assay_command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.real
 
 _PYTHON = Path(__file__).parent.parent / ".bench" / "hud" / "bin" / "python"
 

@@ -18,7 +18,7 @@ from assay.types import Run
 from tests.channels import serve_process, write_env
 from tests.children import Children
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.real
 
 _PYTHON = Path(__file__).parent.parent / ".bench" / "openenv" / "bin" / "python"
 

@@ -36,6 +36,13 @@ _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _SEVERE = ("serious", "critical")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them run a browser, which `make real` installs."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.real)
+
+
 @dataclass
 class Site:
     """A server with its store.

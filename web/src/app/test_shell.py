@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import httpx
-import pytest
 from playwright.sync_api import Page, expect
 from web.conftest import Opener, Site
-
-pytestmark = pytest.mark.slow
 
 
 def test_every_section_is_reached_and_none_has_a_fault(
