@@ -171,7 +171,12 @@ def _described(app: FastAPI) -> dict[str, Any]:
     _add_definitions(schemas)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "An API key."},
-        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": COOKIE,
+            "description": "Of a browser; `_PORT` follows where the address names a port.",
+        },
     }
     paths = cast("dict[str, dict[str, Any]]", document["paths"])
     for path, operations in paths.items():

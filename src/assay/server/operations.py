@@ -159,7 +159,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     else:
         answer = await work(None)
         tag = answer.headers.get("ETag", "")
-        is_known = has is not None and _matches(has, tag)
+        is_known = has is not None and is_tagged(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
     log_changes(made, found)
     if operation is data.create_job:
@@ -334,7 +334,8 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     raise ProblemError(412, "`If-Match` is not an ETag of this grader", errors=[fault])
 
 
-def _matches(given: str, etag: str) -> bool:
+def is_tagged(given: str, etag: str) -> bool:
+    """Whether what ``If-Match`` or ``If-None-Match`` gives has a tag."""
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
 
 
