@@ -54,7 +54,8 @@ async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store
             me = await browser.get("/api/v1/me")
             assert me.json()["role"] == "admin"
             assert (await browser.get(server.link)).status_code == 200, "it is logged in"
-        assert httpx.get(server.link).status_code == 403
+            browser.cookies.clear()
+            assert (await browser.get(server.link)).status_code == 403
         async with talking(server):
             listed = assay("graders", "list", "--json", cwd=tmp_path)
             assert "exact" in listed.stdout, listed.stderr
