@@ -532,12 +532,12 @@ async def _wanted(
     """What was sent, read where nobody else waits for it."""
 
     async def read() -> tuple[Definition, list[tuple[str, Submission]]]:
-        return _permitted(host.permissions, kind, data), read_items(samples, "samples")
+        return permitted(host.permissions, kind, data), read_items(samples, "samples")
 
     return await host.apart(read)
 
 
-def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
+def permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
     """The definition, if it is well formed and may be carried out here."""
     from assay.registry.definitions import definition_from
 
