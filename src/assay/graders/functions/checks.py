@@ -68,7 +68,7 @@ class Check:
         if not file.endswith(".py"):
             return f"{file}: {self.message}"
         place = _PLACE_NAMED.match(self.message)
-        column = f":{self.column}" if self.column else ""
+        column = f":{place[1]}" if place and place[1] else ""
         said = self.message[place.end() :] if place else self.message
         return f"{file}:{self.line}{column}: {said}"
 
