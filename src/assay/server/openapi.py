@@ -29,6 +29,7 @@ from assay.service.graders import (
 from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation, Page, as_json
 from assay.service.site import CellDetail, MadeKey
 from assay.service.traces import DeletedTraces, TraceDetail
+from assay.service.trials import Mark, Trial, Tried, TriedSample
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.datasets import DatasetRecord, DatasetRow
@@ -367,6 +368,29 @@ _GRADED = Graded(
 )
 _SCORE = ScoreRecord(seq=7, project="default", item="1", graded=_GRADED, created_at=_TIME)
 _CHECK = Check(name="syntax", passed=True)
+_MARK = Mark(line=2, column=5, severity="error", source="syntax", message="invalid syntax")
+_TRIED = Tried(
+    status="scored",
+    score=1.0,
+    outcome="ok",
+    reason="",
+    flags=(),
+    output="",
+    milliseconds=1.2,
+    line=None,
+)
+_TRIED_SAMPLE = TriedSample(
+    id="1",
+    row=1,
+    question="What is 2 + 2?",
+    answer="4",
+    expected="4",
+    draft=_TRIED,
+    saved=_TRIED,
+    change="",
+    wanted=1.0,
+    miss="",
+)
 _KEY = KeyRecord(
     id="1",
     name="ci",
@@ -419,6 +443,19 @@ _ALL: tuple[object, ...] = (
     ),
     GradedItems(results=(_GRADED,), grader="four@1", digest=_DIGEST, calibration=_CALIBRATION),
     ValidationReport(valid=True, checks=(_CHECK,), samples=(_GRADED,), tier="bwrap"),
+    _MARK,
+    _TRIED,
+    _TRIED_SAMPLE,
+    Trial(
+        valid=True,
+        ran=True,
+        checks=(_CHECK,),
+        warnings=(),
+        marks=(_MARK,),
+        samples=(_TRIED_SAMPLE,),
+        saved="four@1",
+        summary="1 sample: 1 scored, 0 changed since four@1",
+    ),
     GraderDiff("--- four@1\n+++ four@2\n@@ -1 +1 @@\n-a\n+b\n"),
     GraderFiles({"four.yaml": "kind: function\nname: four\n", "four.py": _SOURCE}),
     GraderList((_GRADER,)),
