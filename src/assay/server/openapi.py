@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.endpoint.problems import MEDIA_TYPE
 from assay.graders.functions.checks import Check, ValidationReport
+from assay.registry.forms import DeclaredKind
+from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
@@ -26,10 +28,18 @@ from assay.service.graders import (
     GraderFiles,
     GraderList,
 )
+from assay.service.kinds import (
+    EndpointReport,
+    GraderKinds,
+    KnownModel,
+    KnownModels,
+    StoredKind,
+)
 from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation, Page, as_json
 from assay.service.site import CellDetail, MadeKey
 from assay.service.traces import DeletedTraces, TraceDetail
 from assay.service.trials import Mark, Trial, Tried, TriedSample
+from assay.service.uses import Bar, GivenScores, GraderOverview, GraderUsage
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.datasets import DatasetRecord, DatasetRow
@@ -39,6 +49,7 @@ from assay.store.projects import KeyRecord, ProjectRecord
 from assay.store.records import CellRecord, RunRecord
 from assay.store.scores import ScoreRecord
 from assay.store.traces import TraceRecord
+from assay.store.uses import GraderUse
 from assay.types import codec
 from assay.version import __version__
 
@@ -424,8 +435,70 @@ _TRACE = TraceRecord(
     created_at=_TIME,
     updated_at=_TIME,
 )
+_JOB = JobRecord(
+    id="20261121-090830-ab12",
+    project="default",
+    grader="four",
+    version=1,
+    dataset="arithmetic",
+    status="running",
+    total=2,
+    done=1,
+    created_at=_TIME,
+    updated_at=_TIME,
+    created_by="local",
+)
+_USE = GraderUse(jobs=1, active_jobs=1, scores=1, datasets=("arithmetic",), last_used_at=_TIME)
+_GIVEN = GivenScores(n=1, scored=1, mean=1.0, bars=(Bar(0.0, 1.0, 1),))
+_STORED_KIND = StoredKind(
+    name="custom", title="Custom", description="scores that are written in", form={"type": "object"}
+)
+_DECLARED_KIND = DeclaredKind(
+    name="exact_match",
+    description="Whether the answer is what was expected.",
+    family="comparison",
+    needs=(),
+    form={"type": "object"},
+)
+_VARIABLE = TemplateVariable(name="completion", value="4", fence="answer", used=True)
+_MISTAKE = Mistake(
+    field="user_template", line=2, message="{{#if}} is not closed", hint="end it with {{/if}}"
+)
+_MODEL = KnownModel(name="local-judge", source="settings", ready=True)
 
 _ALL: tuple[object, ...] = (
+    _JOB,
+    _USE,
+    _GIVEN,
+    _GIVEN.bars[0],
+    GraderUsage(
+        use=_USE,
+        most_counted=10_000,
+        jobs=(_JOB,),
+        given=_GIVEN,
+        consequences=("1 job that has not ended will be cancelled.",),
+    ),
+    GraderOverview(
+        key="four",
+        name="Says four",
+        description="",
+        kind="function",
+        version=1,
+        locked=False,
+        updated_at=_TIME,
+        updated_by="local",
+        use=_USE,
+        calibration=_CALIBRATION,
+    ),
+    _STORED_KIND,
+    _DECLARED_KIND,
+    GraderKinds(kinds=(_STORED_KIND,), declared=(_DECLARED_KIND,)),
+    _VARIABLE,
+    _MISTAKE,
+    JudgePreview(variables=(_VARIABLE,), mistakes=(_MISTAKE,)),
+    EndpointReport(online=True, name="rewards", version="1.2.0", milliseconds=12.5),
+    _MODEL,
+    KnownModels(models=(_MODEL,)),
     _TRACE,
     TraceDetail(_TRACE, {"id": _TRACE.id, "answer": "Fixed."}),
     DeletedTraces(2),
@@ -466,19 +539,6 @@ _ALL: tuple[object, ...] = (
     ScorePage((_SCORE,), "", (_CALIBRATION,)),
     Results((_SCORE,), "", _CALIBRATION),
     StoredScores(1),
-    JobRecord(
-        id="20261121-090830-ab12",
-        project="default",
-        grader="four",
-        version=1,
-        dataset="arithmetic",
-        status="running",
-        total=2,
-        done=1,
-        created_at=_TIME,
-        updated_at=_TIME,
-        created_by="local",
-    ),
     ProjectRecord(key="default", created_at=_TIME, requests_per_minute=600),
     ChangeRecord(
         seq=7,
