@@ -11,6 +11,7 @@ from assay.client.scope import Item, Rows, Scope, checked_calls, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.service import data as operations
+from assay.service import runs as run_operations
 from assay.service import site
 from assay.service import traces as trace_operations
 from assay.service.data import Results
@@ -274,7 +275,7 @@ class AsyncRuns:
 
     async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
-        return (await self._scope.backend.call(site.list_runs, "", limit=limit)).items
+        return (await self._scope.backend.call(run_operations.list_runs, "", limit=limit)).items
 
     async def delete(self, run: str, *, keep_files: bool = False) -> Freed:
         """Delete a run with its results, and the files of workspaces that no other run needs.
@@ -287,7 +288,9 @@ class AsyncRuns:
             NotFoundError: There is none.
             ConflictError: A process is at work on it, or on runs that may need its files.
         """
-        return await self._scope.backend.call(site.delete_run, "", run, keep_files=keep_files)
+        return await self._scope.backend.call(
+            run_operations.delete_run, "", run, keep_files=keep_files
+        )
 
 
 @checked_calls("projects")

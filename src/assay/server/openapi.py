@@ -19,6 +19,7 @@ from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
+from assay.server.run_examples import RUN_EXAMPLES
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
     Calibration,
@@ -250,11 +251,16 @@ def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa
         _add_record(annotation, schemas)
         return {"$ref": f"#/components/schemas/{annotation.__name__}"}
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if any(dataclasses.is_dataclass(one) for one in arguments):
+    if any(_has_record(one) for one in arguments):
         options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
         is_union = origin in (typing.Union, types.UnionType)
         return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
     return cast("dict[str, Any]", codec.schema(cast("object", annotation)))
+
+
+def _has_record(annotation: Any) -> bool:  # noqa: ANN401 - any type
+    is_record = isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+    return is_record or any(_has_record(one) for one in typing.get_args(annotation))
 
 
 def _example(record: object) -> Any:  # noqa: ANN401 - JSON
@@ -467,6 +473,7 @@ _MISTAKE = Mistake(
 _MODEL = KnownModel(name="local-judge", source="settings", ready=True)
 
 _ALL: tuple[object, ...] = (
+    *RUN_EXAMPLES,
     _JOB,
     _USE,
     _GIVEN,
