@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -19,6 +19,7 @@ from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
+from assay.server.examples import compared
 from assay.server.run_examples import RUN_EXAMPLES
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
@@ -575,5 +576,19 @@ _ALL: tuple[object, ...] = (
     ),
 )
 
-_EXAMPLES: Mapping[type, object] = {type(one): one for one in _ALL}
+
+def _records(value: object) -> Iterator[object]:
+    """A record, and those inside of it."""
+    if isinstance(value, tuple | list):
+        for one in cast("Sequence[object]", value):
+            yield from _records(one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from _records(getattr(value, field.name))
+
+
+_EXAMPLES: Mapping[type, object] = {
+    type(one): one for one in [*_records(compared()), *_records(_ALL), *_ALL]
+}
 """By type."""
