@@ -17,6 +17,7 @@ from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
+from assay.server.label_examples import LABEL_EXAMPLES
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
     Calibration,
@@ -397,6 +398,7 @@ _TRACE = TraceRecord(
 )
 
 _ALL: tuple[object, ...] = (
+    *LABEL_EXAMPLES,
     _TRACE,
     TraceDetail(_TRACE, {"id": _TRACE.id, "answer": "Fixed."}),
     DeletedTraces(2),
