@@ -20,6 +20,7 @@ from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
 from assay.server.examples import compared
+from assay.server.label_examples import LABEL_EXAMPLES
 from assay.server.run_examples import RUN_EXAMPLES
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
@@ -507,6 +508,7 @@ _ALL: tuple[object, ...] = (
     EndpointReport(online=True, name="rewards", version="1.2.0", milliseconds=12.5),
     _MODEL,
     KnownModels(models=(_MODEL,)),
+    *LABEL_EXAMPLES,
     _TRACE,
     TraceDetail(_TRACE, {"id": _TRACE.id, "answer": "Fixed."}),
     DeletedTraces(2),

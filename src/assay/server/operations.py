@@ -40,7 +40,19 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import compare, data, graders, kinds, runs, site, traces, trials, uses
+from assay.service import (
+    calibrations,
+    compare,
+    data,
+    graders,
+    kinds,
+    labels,
+    runs,
+    site,
+    traces,
+    trials,
+    uses,
+)
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
@@ -74,6 +86,8 @@ _TABLES = (
     uses,
     runs,
     compare,
+    labels,
+    calibrations,
     site,
 )  # importing them fills the table
 
