@@ -77,20 +77,7 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-# Importing them fills the table.
-_TABLES = (
-    graders,
-    trials,
-    data,
-    traces,
-    kinds,
-    uses,
-    runs,
-    compare,
-    labels,
-    calibrations,
-    site,
-)
+_TABLES = (graders, trials, data, traces, kinds, uses, runs, compare, labels, calibrations, site)
 
 
 @cache
