@@ -19,7 +19,7 @@ from assay.scoring.json_safe import Json
 from assay.service import cells
 from assay.service.operation import Desk, Identity, ask, do, local_desk
 from assay.store.database import Database
-from assay.store.records import CellKey, CellRecord, RunRecord
+from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.testing import FakeJudge
 from assay.types.run import Run

@@ -37,7 +37,7 @@ from assay.service.operation import (
     page,
     waiting_operation,
 )
-from assay.service.site import RunRef, show_run
+from assay.service.runs import Run, show_run
 from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
@@ -89,7 +89,7 @@ class Promotion:
 @operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
 def list_cells(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
     limit: Limit = 50,
@@ -115,7 +115,7 @@ def list_cells(
 @operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
 def show_cell(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -134,7 +134,7 @@ def show_cell(
 @operation("GET", "/runs/{run}/cells/opened", "viewer", tag="runs", where="default", faults=(404,))
 def open_cell(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -150,7 +150,7 @@ def open_cell(
 @operation("GET", "/runs/{run}/cells/outline", "viewer", tag="runs", where="default", faults=(404,))
 def outline_steps(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -166,7 +166,7 @@ def outline_steps(
 @operation("GET", "/runs/{run}/cells/steps", "viewer", tag="runs", where="default", faults=(404,))
 def list_steps(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -185,7 +185,7 @@ def list_steps(
 )
 def search_steps(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -201,7 +201,7 @@ def search_steps(
 @operation("GET", "/runs/{run}/cells/files", "viewer", tag="runs", where="default", faults=(404,))
 def list_changed_files(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -217,7 +217,7 @@ def list_changed_files(
 @operation("GET", "/runs/{run}/cells/text", "viewer", tag="runs", where="default", faults=(404,))
 def show_text(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -235,7 +235,7 @@ def show_text(
 )
 def decide_cell(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",
@@ -278,7 +278,7 @@ def decide_cell(
 )
 async def regrade_run(
     host: Host,
-    run: RunRef,
+    run: Run,
     *,
     case: Annotated[
         str | None, Spec(max_length=500, description="Only its cell; none: all.")
@@ -311,7 +311,7 @@ async def regrade_run(
 @waiting_operation(
     "GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,)
 )
-async def show_regrade(host: Host, run: RunRef) -> RegradeState:
+async def show_regrade(host: Host, run: Run) -> RegradeState:
     """How far the newest regrade of a run is that this server began."""
     found = await host.run(lambda desk: show_run.function(desk, run).id)
     return host.regrading(found) or RegradeState(run=found)
@@ -320,7 +320,7 @@ async def show_regrade(host: Host, run: RunRef) -> RegradeState:
 @operation("POST", "/runs/{run}/cells/promote", "admin", tag="runs", where="default", faults=(404,))
 def promote_cell(
     desk: Desk,
-    run: RunRef,
+    run: Run,
     *,
     case: _Case,
     harness: _Coordinate = "",

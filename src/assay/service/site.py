@@ -1,4 +1,4 @@
-"""Operations on what is around graders: projects, runs of cases, API keys, and who is asking."""
+"""Operations on what is around graders: projects, cells of runs, API keys, and who is asking."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import secrets
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from assay.errors import InputError, NotFoundError
+from assay.errors import NotFoundError
 from assay.registry.policy import ForbiddenError
 from assay.service.operation import (
     EVERY_PROJECT,
     MAX_LIMIT,
     Cursor,
     Desk,
-    Host,
     Identity,
     Limit,
     Name,
@@ -24,26 +23,11 @@ from assay.service.operation import (
     cursor_text,
     operation,
     page,
-    waiting_operation,
 )
 from assay.store.changes import ChangeRecord, Changes
-from assay.store.kept import Freed
-from assay.store.kept import delete_run as remove_run
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
-from assay.store.records import RunRecord
-from assay.store.runs import Store
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
-
-RunRef = Annotated[
-    str,
-    Spec(
-        min_length=1,
-        max_length=200,
-        description="Its id, the beginning of it, its label, or `latest`.",
-        example="latest",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,50 +153,6 @@ def _changes(desk: Desk, project: str, limit: int, cursor: str | None) -> Page[C
         limit,
         lambda change: change.seq,
     )
-
-
-@operation("GET", "/runs", "viewer", tag="runs", where="default")
-def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
-    """The newest runs, newest first."""
-    return Page(Store(desk.database).runs(limit))
-
-
-@operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
-def show_run(desk: Desk, run: RunRef) -> RunRecord:
-    """One run."""
-    try:
-        return Store(desk.database).run(run)
-    except InputError as error:  # its message says where the store is, which is nobody's business
-        message = f"no run, or more than one, is meant by {run!r:.80}"
-        raise NotFoundError(message, hint=error.hint) from error
-
-
-@waiting_operation(
-    "DELETE",
-    "/runs/{run}",
-    "editor",
-    tag="runs",
-    where="default",
-    repeatable=True,
-    faults=(404, 409),
-)
-async def delete_run(
-    host: Host,
-    run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],
-    *,
-    keep_files: Annotated[bool, Spec(description="Leave the files of workspaces.")] = False,
-) -> Freed:
-    """Delete a run with its results, and the files of workspaces that no other run needs."""
-
-    def delete(desk: Desk) -> Freed:
-        found = show_run.function(desk, run)
-        if found.id != run:  # what `latest` means now is another run when it is asked again
-            raise NotFoundError(f"there is no run {run!r:.80}", hint=f"its whole id: {found.id}")
-        return remove_run(Store(desk.database), run, keep_files=keep_files)
-
-    # Files cannot come back: they go when the deletion is in the database for good.
-    freed = await host.run(delete)
-    return await host.finish(lambda _: freed)
 
 
 @operation("GET", "/keys", "member", tag="keys")
