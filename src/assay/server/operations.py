@@ -80,6 +80,7 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
+# Importing them fills the table.
 _TABLES = (
     graders,
     trials,
@@ -93,7 +94,7 @@ _TABLES = (
     labels,
     calibrations,
     site,
-)  # importing them fills the table
+)
 
 
 @cache
