@@ -76,7 +76,7 @@ def test_a_cell_is_opened_with_all_that_is_known_of_it(desk: Desk) -> None:
     assert [(one.verdict, one.state) for one in clear.findings] == [("MET", "pass")] * 2
     assert [child.name for child in clear.children] == ["short", "polite"]
     assert (found.cost_usd, found.tokens) == (0.012, 2_500)
-    assert (found.steps, found.has_files, found.flags) == (12, True, ())
+    assert (found.steps, found.has_files, found.flags) == (11, True, ())
     assert [(one.place.trial, one.place.model) for one in found.siblings][:2] == [
         (1, "cheat"),
         (2, "cheat"),
@@ -233,9 +233,7 @@ def test_a_trajectory_of_five_thousand_steps_opens_in_less_than_a_second(tmp_pat
 
 
 def test_a_damaged_detail_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
-    with _stored(tmp_path, Trace(content="fine")) as desk:
-        with desk.database.writing():
-            desk.database.change("UPDATE detail SET body = ?", b"junk")
+    with _stored(tmp_path, {"trace": "junk"}) as desk:
         found = do(cells.open_cell, desk, "r", case="c")
         assert (found.state, found.steps) == ("fail", 0)
         assert "only the result itself could be read" in found.notes[0]
@@ -248,7 +246,9 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
     assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=tmp_path)
     with Database.open(str(tmp_path / ".assay")) as database:
-        found = do(cells.open_cell, local_desk(database, "default"), "latest", case="a")
+        desk = local_desk(database, "default")
+        (row,) = do(cells.list_cells, desk, "latest").items
+        found = do(cells.open_cell, desk, "latest", case="a", harness=row.harness)
     assert found.difference[1:] == ("-It is 42.", "+It is 17.")
     assert found.expected.text == "It is 42."
     assert "decided" in {fact.label for fact in found.scores[0].facts}
@@ -257,13 +257,15 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
 class _stored:  # noqa: N801 - used as a function
     """A desk at a store with one cell."""
 
-    def __init__(self, home: Path, trace: Trace, **of_cell: object) -> None:
+    def __init__(self, home: Path, kept: Trace | dict[str, Json], **of_cell: object) -> None:
         self._database = Database.open(str(home / ".assay"))
         store = Store(self._database)
         store.create_run(RunRecord(id="r", created_at="2026-11-23T00:00:00+00:00", planned=1))
         given = {"status": "graded", "reward": 0.5, "passed": False, **of_cell}
         cell = CellRecord(run_id="r", case="c", **given)  # pyright: ignore[reportArgumentType]
-        store.add_cell(cell, Run(prompt="Do.", trace=trace).to_dict())
+        store.add_cell(
+            cell, Run(prompt="Do.", trace=kept).to_dict() if isinstance(kept, Trace) else kept
+        )
 
     def __enter__(self) -> Desk:
         return local_desk(self._database, "default")
