@@ -238,7 +238,7 @@ def _difference(expected: str, answer: str) -> tuple[str, ...]:
 
     if not expected or expected == answer:
         return ()
-    lines, _ = file_diff("answer", expected.encode(), answer.encode(), _EFFORT)
+    lines, _ = file_diff("answer", f"{expected}\n".encode(), f"{answer}\n".encode(), _EFFORT)
     return tuple(visible(line) for line in lines[2 : 2 + _MOST_LINES])
 
 
