@@ -27,6 +27,32 @@ export function money(usd: number | null | undefined): string {
   return `$${usd.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
+/** A sum of prices, and of how many cells, or what else the noun says, it is not known. */
+export function cost(known: number | null, unknown: number, noun = "cell"): string {
+  if (known === null) return unknown ? "unknown" : "none";
+  return unknown ? `${money(known)} + ${count(unknown, noun)} unknown` : money(known);
+}
+
+/** A difference with its sign, with a digit more than scores have: drops are small. */
+export function signed(value: number | null | undefined): string {
+  if (value === null || value === undefined) return DASH;
+  if (Math.abs(value) <= 1e-9) return "0";
+  const size = Math.abs(value);
+  const text = size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
+  return `${value < 0 ? "−" : "+"}${text}`;
+}
+
+/** Both ends of an interval, or an empty text where there is none. */
+export function between(ends: Ends, write: (value: number) => string = score): string {
+  if (ends.low === null || ends.high === null) return "";
+  return `${write(ends.low)} to ${write(ends.high)}`;
+}
+
+export interface Ends {
+  low: number | null;
+  high: number | null;
+}
+
 export function whole(value: number): string {
   return value.toLocaleString("en");
 }
