@@ -12,6 +12,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.service import compare as comparing
 from assay.service import data as operations
+from assay.service import runs as run_operations
 from assay.service import site
 from assay.service import traces as trace_operations
 from assay.service.data import Results
@@ -278,7 +279,7 @@ class AsyncRuns:
 
     async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
-        return (await self._scope.backend.call(site.list_runs, "", limit=limit)).items
+        return (await self._scope.backend.call(run_operations.list_runs, "", limit=limit)).items
 
     async def delete(self, run: str, *, keep_files: bool = False) -> Freed:
         """Delete a run with its results, and the files of workspaces that no other run needs.
@@ -291,7 +292,9 @@ class AsyncRuns:
             NotFoundError: There is none.
             ConflictError: A process is at work on it, or on runs that may need its files.
         """
-        return await self._scope.backend.call(site.delete_run, "", run, keep_files=keep_files)
+        return await self._scope.backend.call(
+            run_operations.delete_run, "", run, keep_files=keep_files
+        )
 
     async def compare(
         self,

@@ -37,7 +37,7 @@ export default function ComparePage() {
   const runs = useQuery({
     queryKey: ["runs", "newest"],
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs", { params: { query: { limit: 50 } }, signal })),
+      ask(api.GET("/api/v1/run-rows", { params: { query: { limit: 50 } }, signal })),
   });
   const swap = () => {
     const { a, b, a_harness, a_model, b_harness, b_model } = asked;
@@ -75,7 +75,7 @@ export default function ComparePage() {
 }
 
 type Change = (changes: Record<string, string>) => void;
-type Run = Schemas["RunRecord"];
+type Run = Schemas["RunRow"];
 
 interface SideFormProps {
   name: string;
@@ -159,7 +159,8 @@ function PartPick({ part, names, value, onPick }: PartPickProps) {
 
 function Start({ runs, isLoaded, asked, onChange }: StartProps) {
   if (!isLoaded) return <Loading />;
-  const [newest, before] = runs;
+  const chosen = runs.findIndex((run) => run.id === asked.b);
+  const [newest, before] = runs.slice(Math.max(0, chosen));
   if (asked.a) {
     return (
       <p className="soft">
@@ -184,14 +185,14 @@ function Start({ runs, isLoaded, asked, onChange }: StartProps) {
   }
   return (
     <div className="empty">
-      <h2>Which two?</h2>
-      <p>Type ids or labels above, or begin with the two newest.</p>
+      <h2>{asked.b ? "Compare it with which?" : "Which two?"}</h2>
+      <p>Type an id or a label above, or begin with the newest.</p>
       <button
         type="button"
         className="primary"
-        onClick={() => onChange({ a: before.id, b: newest.id })}
+        onClick={() => onChange({ a: before.id, b: asked.b || newest.id })}
       >
-        Compare the two newest
+        {asked.b ? "Compare with the run before it" : "Compare the two newest"}
       </button>
     </div>
   );

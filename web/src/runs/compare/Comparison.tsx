@@ -1,5 +1,5 @@
 import type { Schemas } from "../../api/client";
-import { between, cost, count, duration, percent, score, whole } from "../../parts/figures";
+import { between, count, duration, percent, priced, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
 import { CaseList } from "./CaseList";
 import { DifferenceBar, WinBar } from "./DifferenceBar";
@@ -80,7 +80,7 @@ function Figures({ found }: { found: Found }) {
         <Figure
           name="Agent cost"
           sides={[before, after]}
-          write={({ paired }) => cost(paired.cost_usd, paired.cost_unknown)}
+          write={({ paired }) => priced(paired.cost_usd, paired.cost_unknown)}
         />
         {(before.paired.tokens !== null || after.paired.tokens !== null) && (
           <Figure name="Tokens" sides={[before, after]} write={tokenWords} />
@@ -90,7 +90,7 @@ function Figures({ found }: { found: Found }) {
             name="Judge cost"
             sides={[before, after]}
             write={({ paired }) =>
-              cost(paired.judge_cost_usd, paired.judge_cost_unknown, "judgement")
+              priced(paired.judge_cost_usd, paired.judge_cost_unknown, "judgement")
             }
           />
         )}
@@ -121,7 +121,7 @@ function Figure({ name, sides, write }: FigureProps) {
 }
 
 function passWords({ paired }: Side): string {
-  const ends = between(paired.pass_rate, percent);
+  const ends = between(paired.pass_rate.low, paired.pass_rate.high, percent);
   return `${percent(paired.pass_rate.mean)} of ${whole(paired.graded)}${ends ? ` (${ends})` : ""}`;
 }
 

@@ -101,14 +101,14 @@ function Measures({ pair }: { pair: Schemas["ScorePair"] }) {
   const { agreeing } = pair;
   const rows: [string, string, string][] = [];
   if (agreeing) {
-    rows.push(["Same verdict", percent(agreeing.exact.mean), between(agreeing.exact, percent)]);
-    rows.push(["Cohen's kappa", score(agreeing.kappa.mean), between(agreeing.kappa)]);
+    rows.push(["Same verdict", percent(agreeing.exact.mean), ends(agreeing.exact, percent)]);
+    rows.push(["Cohen's kappa", score(agreeing.kappa.mean), ends(agreeing.kappa)]);
   }
-  rows.push(["Pearson's r", score(pair.pearson.mean), between(pair.pearson)]);
+  rows.push(["Pearson's r", score(pair.pearson.mean), ends(pair.pearson)]);
   rows.push(["Spearman's rho", score(pair.spearman), ""]);
   if (agreeing) {
     const { difference } = agreeing;
-    rows.push(["Mean of A − B", signed(difference.mean), between(difference, signed)]);
+    rows.push(["Mean of A − B", signed(difference.mean), ends(difference, signed)]);
     rows.push(["Just the same score", percent(agreeing.same_score), ""]);
   }
   return (
@@ -133,4 +133,8 @@ function Measures({ pair }: { pair: Schemas["ScorePair"] }) {
       </tbody>
     </table>
   );
+}
+
+function ends({ low, high }: Schemas["Interval"], write = score): string {
+  return between(low, high, write);
 }
