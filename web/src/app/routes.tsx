@@ -6,6 +6,7 @@ const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
 const Run = lazy(() => import("../runs/RunPage"));
+const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
 const Settings = lazy(() => import("../settings/SettingsPage"));
@@ -19,6 +20,7 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
   { path: "/runs/:run", element: <Run /> },
+  { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
   { path: "*", element: <Missing /> },
 ];
