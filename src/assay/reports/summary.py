@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _MAX_CAUSES = 100
+OTHER_CAUSES = "other causes"
+"""What stands for causes beyond the first hundred."""
+
 MAX_ROWS = 200
 """Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
@@ -218,7 +221,7 @@ class Tally:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
         if outcome(cell) == "error":
-            self._add_cause(one_line(trouble(cell), 300), times)
+            self._add_cause(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
             share, graders = cell.not_graded
@@ -282,11 +285,21 @@ class Tally:
         )
 
     def _add_cause(self, text: str, times: int) -> None:
-        key = _VARIABLE.sub("#", text)
+        key = cause_key(text)
         if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
-            key, text = "", "other causes"
+            key, text = "", OTHER_CAUSES
         entry = self._causes.setdefault(key, [text, 0])
         entry[1] = int(entry[1]) + times
+
+
+def cause_text(cell: CellRecord) -> str:
+    """Why a cell could not be graded, on one line."""
+    return one_line(trouble(cell), 300)
+
+
+def cause_key(text: str) -> str:
+    """What errors with one cause have in common, whatever numbers stand in them."""
+    return _VARIABLE.sub("#", text)
 
 
 @frozen

@@ -132,6 +132,7 @@ class Jobs:
         limit: int = 50,
         after: str = "",
         status: JobStatus | None = None,
+        grader: str | None = None,
     ) -> list[JobRecord]:
         """Jobs of a project, newest first.
 
@@ -140,6 +141,7 @@ class Jobs:
             limit: Most to return, up to 1,000.
             after: Id of the last one seen.
             status: Only those of this status.
+            grader: Only those of the grader that has this key now.
 
         Raises:
             NotFoundError: For an unknown project, or an unknown job to go on after.
@@ -153,6 +155,12 @@ class Jobs:
         if status is not None:
             conditions.append("status = ?")
             values.append(status)
+        if grader is not None:
+            conditions.append(
+                "grader = (SELECT seq FROM grader "
+                "WHERE project = ? AND key = ? AND deleted_at = '')"
+            )
+            values += [project, plain(grader)]
         Projects(self._database).get(project)
         rows = self._database.rows(
             f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",

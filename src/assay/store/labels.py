@@ -14,7 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import assurance_from, reaches
 from assay.store.checks import json_text, plain, read_json, valid_text
 from assay.store.database import Database, Record
-from assay.store.records import CellRecord
+from assay.store.records import CellKey, CellRecord
 
 _MAX_ROW_BYTES = 4 << 20
 _MAX_NOTE = 4_096
@@ -219,8 +219,7 @@ class Decisions:
     """
 
     def __init__(self, database: Database) -> None:
-        from assay.store.labels import Labels
-
+        self._database = database
         self._labels = Labels(database)
 
     def add(self, cell: CellRecord, decision: Decision) -> None:
@@ -256,6 +255,19 @@ class Decisions:
             ruling: Ruling = "ok" if last.label == "ok" else "zero"
             found[item] = Decision(ruling=ruling, by=last.rater, at=last.created_at, note=last.note)
         return found
+
+    def cells_of(self, run: str) -> list[CellKey]:
+        """The cells of a run that somebody decided about, also where that no longer holds."""
+        rows = self._database.rows(
+            "SELECT data FROM label_item WHERE project = ? AND digest IN "
+            "(SELECT item FROM label WHERE project = ? AND field = ?)",
+            *(_PROJECT, _PROJECT, _REVIEW),
+        )
+        found = (read_json(cast("str", data)) for (data,) in rows)
+        keys = (row.get("cell") for row in found if row.get("run") == run)
+        return list(
+            dict.fromkeys(cast("CellKey", tuple(key)) for key in keys if isinstance(key, list))
+        )
 
 
 def decided(
