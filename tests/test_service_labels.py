@@ -153,7 +153,13 @@ def test_answers_of_a_run_are_labelled_without_their_rewards(desk: Desk) -> None
     store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00+00:00", planned=2))
     for number in (1, 2):
         cell = CellRecord(
-            run_id=run, case=f"c{number}", harness="h", model="m", status="graded", reward=0.625
+            run_id=run,
+            case=f"c{number}",
+            harness="h",
+            model="m",
+            status="graded",
+            reward=0.625,
+            passed=False,
         )
         row: dict[str, Json] = {"id": "x", "question": "Q?", "answer": f"A{number}"}
         store.add_cell(cell, {"row": {**row, "grade": {"score": 0.625}}})
@@ -214,7 +220,11 @@ async def test_a_card_stands_beside_the_one_before_and_goes_stale_with_its_grade
 
 
 async def test_a_grader_that_can_judge_nothing_says_why_and_makes_no_card(desk: Desk) -> None:
-    source = "async def grade(thread):\n    assert thread.completion() == '4', 'out of order'\n    return 1.0\n"
+    source = (
+        "async def grade(thread):\n"
+        "    assert thread.completion() == '4', 'out of order'\n"
+        "    return 1.0\n"
+    )
     await ask(graders.create_grader, desk, "broken", "function", {"source": source})
     _all_labelled(desk)
     with pytest.raises(InputError, match=r"could judge none of 12 rows.*out of order"):
