@@ -16,7 +16,7 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import health, jobs, otlp, page, served, uploads
+from assay.server import about, health, jobs, otlp, page, served, uploads
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -71,6 +71,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     app.state.context = Context(settings, storage, access, allowances, metrics, lanes)
     for router in (
         health.router,
+        about.router,
         page.router,
         uploads.router,
         jobs.router,

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.endpoint.problems import MEDIA_TYPE
 from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
+from assay.server import examples_of_data
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
 from assay.service.data import Results, ScorePage, StoredScores
@@ -466,5 +467,5 @@ _ALL: tuple[object, ...] = (
     ),
 )
 
-_EXAMPLES: Mapping[type, object] = {type(one): one for one in _ALL}
+_EXAMPLES: Mapping[type, object] = {type(one): one for one in (*examples_of_data.EXAMPLES, *_ALL)}
 """By type."""

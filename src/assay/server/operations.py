@@ -40,7 +40,7 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import data, graders, site, traces
+from assay.service import data, environments, graders, results, rows, site, traces
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
@@ -65,7 +65,15 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-_TABLES = (graders, data, traces, site)  # importing them fills the table
+_TABLES = (
+    graders,
+    data,
+    rows,
+    results,
+    environments,
+    traces,
+    site,
+)  # importing them fills the table
 
 
 @cache
