@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _MAX_CAUSES = 100
+OTHER_CAUSES = "other causes"
+"""What stands for causes beyond the first hundred."""
+
 MAX_ROWS = 200
 """Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
@@ -53,10 +56,9 @@ class Causes:
 
     def add(self, text: str, times: int = 1) -> None:
         """Count an error, or so many that are alike."""
-        text = one_line(text, 300)
-        key = _VARIABLE.sub("#", text)
+        key = cause_key(text)
         if key not in self._texts and len(self._texts) >= _MAX_CAUSES:
-            key, text = "", "other causes"
+            key, text = "", OTHER_CAUSES
         self._texts.setdefault(key, text)
         self._counts[key] += times
 
@@ -240,7 +242,7 @@ class Tally:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
         if outcome(cell) == "error":
-            self._causes.add(trouble(cell), times)
+            self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
             share, graders = cell.not_graded
@@ -301,6 +303,16 @@ class Tally:
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
         )
+
+
+def cause_text(cell: CellRecord) -> str:
+    """Why a cell could not be graded, on one line."""
+    return one_line(trouble(cell), 300)
+
+
+def cause_key(text: str) -> str:
+    """What errors with one cause have in common, whatever numbers stand in them."""
+    return _VARIABLE.sub("#", text)
 
 
 @frozen

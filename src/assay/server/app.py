@@ -16,7 +16,7 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import about, health, jobs, otlp, page, served, uploads
+from assay.server import about, health, jobs, login, otlp, page, served, uploads, watching
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -72,9 +72,11 @@ def create_app(settings: ServerSettings) -> FastAPI:
     for router in (
         health.router,
         about.router,
+        login.router,
         page.router,
         uploads.router,
         jobs.router,
+        watching.router,
         otlp.router,
         served.openai_router,
     ):
@@ -101,6 +103,8 @@ def context_of(app: FastAPI) -> Context:
 async def _refuse(request: Request, error: Exception) -> Response:
     """What is raised outside of any door: an unknown path, a method that is not allowed."""
     problem, path = problem_of(error, request), request.url.path
+    if problem.status == 404 and page.is_wanted(request):
+        return page.show(404)
     others = otlp.refuse_signal(problem, path) or served.refuse_unserved(problem, path)
     return others or problem_reply(problem, path)
 

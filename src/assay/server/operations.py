@@ -40,7 +40,22 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import data, environments, graders, results, rows, site, traces
+from assay.service import (
+    calibrations,
+    compare,
+    data,
+    environments,
+    graders,
+    kinds,
+    labels,
+    results,
+    rows,
+    runs,
+    site,
+    traces,
+    trials,
+    uses,
+)
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
@@ -65,15 +80,23 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
+# Importing them fills the table.
 _TABLES = (
     graders,
+    trials,
     data,
     rows,
     results,
     environments,
     traces,
+    kinds,
+    uses,
+    runs,
+    compare,
+    labels,
+    calibrations,
     site,
-)  # importing them fills the table
+)
 
 
 @cache
@@ -167,7 +190,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     else:
         answer = await work(None)
         tag = answer.headers.get("ETag", "")
-        is_known = has is not None and _matches(has, tag)
+        is_known = has is not None and is_tagged(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
     log_changes(made, found)
     if operation is data.create_job:
@@ -342,7 +365,8 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     raise ProblemError(412, "`If-Match` is not an ETag of this grader", errors=[fault])
 
 
-def _matches(given: str, etag: str) -> bool:
+def is_tagged(given: str, etag: str) -> bool:
+    """Whether what ``If-Match`` or ``If-None-Match`` gives has a tag."""
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
 
 

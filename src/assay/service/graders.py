@@ -532,13 +532,18 @@ async def _wanted(
     """What was sent, read where nobody else waits for it."""
 
     async def read() -> tuple[Definition, list[tuple[str, Submission]]]:
-        return _permitted(host.permissions, kind, data), read_items(samples, "samples")
+        return permitted(host.permissions, kind, data), read_items(samples, "samples")
 
     return await host.apart(read)
 
 
-def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
-    """The definition, if it is well formed and may be carried out here."""
+def permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
+    """The definition that was sent, if it is well formed and may be carried out here.
+
+    Raises:
+        ForbiddenError: If it may not.
+        ShapeError: With every mistake, placed below ``definition``.
+    """
     from assay.registry.definitions import definition_from
 
     permissions.require(kind, data)

@@ -187,7 +187,7 @@ def show_job_summary(desk: Desk, id: _Id) -> JobSummary:  # noqa: A002 - its nam
     tally = Jobs(desk.database).tally(id)
     mean, causes = _mean(tally.scores), Causes()
     for error in tally.errors:
-        causes.add(error or "no cause was recorded")
+        causes.add(one_line(error or "no cause was recorded", _LINE))
     return JobSummary(
         job=job,
         line=_line(job, mean, tally.counts.get("error", 0)),

@@ -1,4 +1,4 @@
-"""Operations on what is around graders: projects, runs of cases, API keys, and who is asking."""
+"""Operations on what is around graders: projects, cells of runs, API keys, and who is asking."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Annotated
 
-from assay.errors import InputError, NotFoundError
+from assay.errors import NotFoundError
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
@@ -16,7 +16,6 @@ from assay.service.operation import (
     MAX_LIMIT,
     Cursor,
     Desk,
-    Host,
     Identity,
     Limit,
     Name,
@@ -27,27 +26,16 @@ from assay.service.operation import (
     cursor_text,
     operation,
     page,
-    waiting_operation,
 )
+from assay.service.runs import Run, show_run
 from assay.store.changes import ChangeRecord, Changes
-from assay.store.kept import Freed
-from assay.store.kept import delete_run as remove_run
 from assay.store.labels import Decisions, decided
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
 
-_Run = Annotated[
-    str,
-    Spec(
-        min_length=1,
-        max_length=200,
-        description="Its id, the beginning of it, its label, or `latest`.",
-        example="latest",
-    ),
-]
 _Coordinate = Annotated[str, Spec(max_length=500)]
 
 
@@ -219,54 +207,10 @@ def _changes(
     )
 
 
-@operation("GET", "/runs", "viewer", tag="runs", where="default")
-def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
-    """The newest runs, newest first."""
-    return Page(Store(desk.database).runs(limit))
-
-
-@operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
-def show_run(desk: Desk, run: _Run) -> RunRecord:
-    """One run."""
-    try:
-        return Store(desk.database).run(run)
-    except InputError as error:  # its message says where the store is, which is nobody's business
-        message = f"no run, or more than one, is meant by {run!r:.80}"
-        raise NotFoundError(message, hint=error.hint) from error
-
-
-@waiting_operation(
-    "DELETE",
-    "/runs/{run}",
-    "editor",
-    tag="runs",
-    where="default",
-    repeatable=True,
-    faults=(404, 409),
-)
-async def delete_run(
-    host: Host,
-    run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],
-    *,
-    keep_files: Annotated[bool, Spec(description="Leave the files of workspaces.")] = False,
-) -> Freed:
-    """Delete a run with its results, and the files of workspaces that no other run needs."""
-
-    def delete(desk: Desk) -> Freed:
-        found = show_run.function(desk, run)
-        if found.id != run:  # what `latest` means now is another run when it is asked again
-            raise NotFoundError(f"there is no run {run!r:.80}", hint=f"its whole id: {found.id}")
-        return remove_run(Store(desk.database), run, keep_files=keep_files)
-
-    # Files cannot come back: they go when the deletion is in the database for good.
-    freed = await host.run(delete)
-    return await host.finish(lambda _: freed)
-
-
 @operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
 def list_cells(
     desk: Desk,
-    run: _Run,
+    run: Run,
     *,
     failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
     limit: Limit = 50,
@@ -292,7 +236,7 @@ def list_cells(
 @operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
 def show_cell(
     desk: Desk,
-    run: _Run,
+    run: Run,
     *,
     case: _Coordinate,
     harness: _Coordinate = "",

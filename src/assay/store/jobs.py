@@ -173,8 +173,8 @@ class Jobs:
             limit: Most to return, up to 1,000.
             after: Id of the last one seen.
             status: Only those of this status.
-            dataset: Only those of the dataset of this key.
-            grader: Only those of the grader of this key.
+            dataset: Only those of the dataset that has this key now.
+            grader: Only those of the grader that has this key now.
 
         Raises:
             NotFoundError: For an unknown project, or an unknown job to go on after.
@@ -185,10 +185,21 @@ class Jobs:
                 raise NotFoundError(f"there is no job {after!r:.80}")
             conditions.append("seq < (SELECT seq FROM job WHERE id = ?)")
             values.append(after)
-        for column, value in (("status", status), ("dataset_key", dataset), ("grader_key", grader)):
-            if value is not None:
-                conditions.append(f"{column} = ?")
-                values.append(plain(value))
+        if status is not None:
+            conditions.append("status = ?")
+            values.append(status)
+        if grader is not None:
+            conditions.append(
+                "grader = (SELECT seq FROM grader "
+                "WHERE project = ? AND key = ? AND deleted_at = '')"
+            )
+            values += [project, plain(grader)]
+        if dataset is not None:
+            conditions.append(
+                "dataset = (SELECT seq FROM dataset "
+                "WHERE project = ? AND key = ? AND deleted_at = '')"
+            )
+            values += [project, plain(dataset)]
         Projects(self._database).get(project)
         rows = self._database.rows(
             f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",

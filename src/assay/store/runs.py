@@ -217,10 +217,21 @@ class Store:
                 return run
         return None
 
+    def newest_unfinished(self) -> str:
+        """The id of the newest run of cases that has not ended; empty where all have."""
+        query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
+        found = (read_run(cast("RunRow", row)) for row in self._database.rows(query))
+        return next((run.id for run in found if run.config.get("kind") != "dataset"), "")
+
     def runs(self, limit: int = 50, *, after: int = 0) -> list[RunRecord]:
         """The newest runs, newest first, after so many that are newer."""
         query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?"
         return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit, after)]
+
+    def run_count(self) -> int:
+        """How many runs there are."""
+        ((found,),) = self._database.rows("SELECT count(*) FROM run")
+        return cast("int", found)
 
     def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
         """Append a result: its row and its detail land together, or not at all.

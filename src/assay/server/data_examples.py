@@ -73,7 +73,7 @@ _ENVIRONMENT = EnvironmentSeen(
     serve_command="assay env serve envs/office.py",
 )
 
-EXAMPLES: tuple[object, ...] = (
+DATA_EXAMPLES: tuple[object, ...] = (
     _MEAN,
     _ROW,
     _TURN,
