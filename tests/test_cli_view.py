@@ -26,7 +26,7 @@ _SILENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A directory with a stored run."""
-    with Store.open(tmp_path / ".assay") as store:
+    with Store.open(str(tmp_path / ".assay")) as store:
         store.create_run(
             RunRecord(id=RUN, created_at="2026-11-23T04:05:06Z", label="nightly", planned=0)
         )

@@ -37,7 +37,7 @@ from assay.service.operation import (
     operation,
     page,
 )
-from assay.service.site import show_run
+from assay.service.runs import show_run
 from assay.store.labels import REVIEW, LabelCount, LabelRecord, Labels
 from assay.store.runs import Store
 

@@ -261,7 +261,7 @@ class Decisions:
         rows = self._database.rows(
             "SELECT data FROM label_item WHERE project = ? AND digest IN "
             "(SELECT item FROM label WHERE project = ? AND field = ?)",
-            *(_PROJECT, _PROJECT, _REVIEW),
+            *(_PROJECT, _PROJECT, REVIEW),
         )
         found = (read_json(cast("str", data)) for (data,) in rows)
         keys = (row.get("cell") for row in found if row.get("run") == run)

@@ -5,6 +5,8 @@ import type { RouteObject } from "react-router";
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Run = lazy(() => import("../runs/RunPage"));
+const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
 const LabelSet = lazy(() => import("../labels/LabelSetPage"));
 const LabelQueue = lazy(() => import("../labels/QueuePage"));
@@ -25,6 +27,8 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run", element: <Run /> },
+  { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
   { path: "*", element: <Missing /> },
 ];
