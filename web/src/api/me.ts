@@ -1,5 +1,4 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { useMatch } from "react-router";
 import { remember, remembered } from "../parts/memory";
 import { api, ask } from "./client";
@@ -32,10 +31,12 @@ const PROJECT = "assay.project";
 export function useProject(): string {
   const named = useMatch("/p/:project/*")?.params.project;
   const me = useMe().data;
-  useEffect(() => {
-    if (named) remember(PROJECT, named);
-  }, [named]);
   if (named) return named;
   if (me && me.project !== "*") return me.project;
   return remembered(PROJECT) ?? "default";
+}
+
+/** Remembers the project that pages without one go on with. */
+export function rememberProject(project: string): void {
+  remember(PROJECT, project);
 }

@@ -188,15 +188,25 @@ function RunLine({ run }: { run: Schemas["RunRow"] }) {
 
 /** Its interval rests on cases, not on cells, so that it comes from the run's own overview. */
 function PassRate({ run }: { run: Schemas["RunRow"] }) {
-  const hasVerdicts = run.ends.passed + run.ends.failed > 0;
+  const { passed, failed } = run.ends;
+  const hasVerdicts = passed + failed > 0;
+  // While results come in, twice a second, it would be counted anew each time.
+  const isStill = run.state === "finished" || run.state === "interrupted";
   const found = useQuery({
     queryKey: ["overview", "run", run.id, run.total],
-    enabled: hasVerdicts,
+    enabled: hasVerdicts && isStill,
     staleTime: 60_000,
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
   });
   if (!hasVerdicts) return <span className="soft">–</span>;
+  if (!isStill) {
+    return (
+      <span className="soft">
+        {whole(passed)} of {whole(passed + failed)} so far
+      </span>
+    );
+  }
   const rate = found.data?.totals.pass_rate;
   if (!rate) return <span className="soft">…</span>;
   const range = percentInterval(rate.low, rate.high);
