@@ -4,6 +4,7 @@ import type { RouteObject } from "react-router";
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
+const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
@@ -14,6 +15,8 @@ const Missing = lazy(() => import("./Missing"));
 export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
+  { path: "/p/:project/graders/new/function", element: <FunctionPage /> },
+  { path: "/p/:project/graders/:key/edit", element: <FunctionPage /> },
   { path: "/p/:project/labels", element: <Labels /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
