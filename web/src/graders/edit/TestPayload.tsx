@@ -52,7 +52,7 @@ export function TestPayload(props: TestPayloadProps) {
         asking.current.signal,
       );
     },
-    onSuccess: (found) => onTrial?.(found),
+    onSuccess: (found, draft) => onTrial?.(found, draft),
   });
   useEffect(() => () => asking.current?.abort(), []);
 
@@ -162,8 +162,8 @@ export interface TestPayloadProps {
   definition: Definition | null;
   /** The stored version that it is compared with. */
   savedVersion?: SavedVersion | undefined;
-  /** Is given what came of it, such as the marks for an editor. */
-  onTrial?: ((trial: Trial) => void) | undefined;
+  /** Is given what came of a definition, such as the marks for an editor. */
+  onTrial?: ((trial: Trial, definition: Definition) => void) | undefined;
   /** Somebody wants to see a line of the source. */
   onLine?: ((line: number) => void) | undefined;
   ref?: Ref<PayloadHandle>;
