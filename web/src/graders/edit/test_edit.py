@@ -51,6 +51,10 @@ def row_of(page: Page, name: str) -> Locator:
     return page.get_by_role("region", name="Scores").locator("tbody").filter(has_text=name)
 
 
+def ran(page: Page, summary: str) -> None:
+    expect(page.get_by_text(summary)).to_be_visible(timeout=20_000)
+
+
 def test_a_function_is_written_tried_mended_and_saved(
     open_page: Opener, site: Site, no_serious_findings: Callable[[Page], None]
 ) -> None:
@@ -83,7 +87,7 @@ def test_a_function_is_written_tried_mended_and_saved(
     write(page, EXACT)
     page.get_by_role("button", name="Hostile").click()
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("9 samples: 9 scored, 0 not as wanted")).to_be_visible()
+    ran(page, "9 samples: 9 scored, 0 not as wanted")
     expect(checks).to_contain_text("Test run")
     no_serious_findings(page)
 
@@ -102,7 +106,7 @@ def test_a_draft_stands_beside_the_saved_version(open_page: Opener) -> None:
     page = open_page("/p/default/graders/exact/edit?samples=dataset&dataset=sums&take=4")
     write(page, EXACT.replace("1.0 if", "0.5 if"))
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text("4 samples: 4 scored, 3 changed since exact@1")).to_be_visible()
+    ran(page, "4 samples: 4 scored, 3 changed since exact@1")
     scores = page.get_by_role("region", name="Scores")
     expect(scores.locator("tbody").first).to_contain_text("-0.5")
     expect(scores.locator("tbody").last).to_contain_text("sum 3")
@@ -124,7 +128,7 @@ def test_a_draft_stands_beside_the_saved_version(open_page: Opener) -> None:
     page.get_by_role("checkbox", name="10").check()
     expect(page).to_have_url(re.compile(r"rows=2(%2C|,)10"))
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text("2 samples: 2 scored, 2 changed since exact@1")).to_be_visible()
+    ran(page, "2 samples: 2 scored, 2 changed since exact@1")
 
     # What was not saved is asked about, kept, and still there.
     page.get_by_role("link", name="Runs").click()
