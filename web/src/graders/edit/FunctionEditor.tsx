@@ -158,9 +158,8 @@ export function FunctionEditor({ project, grader }: EditorProps) {
   const isComparing = base !== null && query.get("view") === "changes";
   const compare = () =>
     setQuery((before) => {
-      if (isComparing) before.delete("view");
-      else before.set("view", "changes");
-      return before;
+      const { view: _, ...rest } = Object.fromEntries(before);
+      return new URLSearchParams(isComparing ? rest : { ...rest, view: "changes" });
     });
   const jump = (line: number) => {
     if (isComparing) compare();

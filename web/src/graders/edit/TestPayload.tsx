@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import { type Ref, useEffect, useImperativeHandle, useMemo, useRef } from "react";
 import { useSearchParams } from "react-router";
 import { useMay } from "../../api/me";
 import { count } from "../../parts/figures";
@@ -24,7 +24,7 @@ export function TestPayload(props: TestPayloadProps) {
   const sources = (query.get("samples") ?? "built-in").split(",").filter(Boolean);
   const isOn = (source: string) => sources.includes(source);
   const choice = datasetChoice(query);
-  const read = readOwn(own);
+  const read = useMemo(() => readOwn(own), [own]);
   const sent = [
     ...(isOn("built-in") ? BUILT_IN : []),
     ...(isOn("hostile") ? HOSTILE : []),
@@ -67,10 +67,11 @@ export function TestPayload(props: TestPayloadProps) {
     const rest = sources.filter((one) => one !== source);
     const now = isOn(source) ? rest : [...rest, source];
     setQuery(
-      (before) => {
-        before.set("samples", now.join(",") || "none");
-        return before;
-      },
+      (before) =>
+        new URLSearchParams({
+          ...Object.fromEntries(before),
+          samples: now.join(",") || "none",
+        }),
       { replace: true },
     );
   };
