@@ -4,6 +4,7 @@ import { later as lazy } from "../parts/later";
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
+const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
 const Run = lazy(() => import("../runs/RunPage"));
 const Compare = lazy(() => import("../runs/compare/ComparePage"));
@@ -20,6 +21,8 @@ const Missing = lazy(() => import("./Missing"));
 export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
+  { path: "/p/:project/graders/new/function", element: <FunctionPage /> },
+  { path: "/p/:project/graders/:key/edit", element: <FunctionPage /> },
   { path: "/p/:project/labels", element: <Labels /> },
   { path: "/p/:project/labels/set", element: <LabelSet /> },
   { path: "/p/:project/labels/queue", element: <LabelQueue /> },
