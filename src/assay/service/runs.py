@@ -665,7 +665,12 @@ def window_cells(
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
     cause: Annotated[
-        str, Spec(max_length=400, description="`key` of a cause of errors: only its cells.")
+        str,
+        Spec(
+            max_length=400,
+            pattern=r"^[^\x00]*$",
+            description="`key` of a cause of errors: only its cells.",
+        ),
     ] = "",
     sort: Annotated[Order, Spec(description="What is unknown comes last.")] = "case",
     descending: bool = False,

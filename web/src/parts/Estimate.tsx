@@ -29,7 +29,8 @@ export function Basis({ value, rate, over }: BasisProps) {
   return (
     <span className="soft">
       <span className="nowrap">{range ? `95 % interval ${range}` : "too few for an interval"}</span>
-      {over && <span className="nowrap">; {over}</span>}
+      {over && "; "}
+      {over && <span className="nowrap">{over}</span>}
     </span>
   );
 }

@@ -27,7 +27,7 @@ const COLUMNS: [string, Sort | null, boolean][] = [
 ];
 
 /** All cells that suit: as many rows as fit are there, whatever their number. */
-export function CellsTable({ run, chosen, change, first, until }: CellsTableProps) {
+export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [address, setAddress] = useSearchParams();
   const navigate = useNavigate();
@@ -44,7 +44,6 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
     run,
     chosen,
     first,
-    until,
     shown.map((item) => item.index),
   );
 
@@ -155,7 +154,6 @@ interface CellsTableProps {
   chosen: Chosen;
   change: (changes: Record<string, string | null>) => void;
   first: Schemas["CellWindow"];
-  until: number;
 }
 
 /** The columns of one cell. */
@@ -206,13 +204,12 @@ function useParts(
   run: string,
   chosen: Chosen,
   first: Schemas["CellWindow"],
-  until: number,
   places: readonly number[],
 ): (index: number) => CellRow | undefined {
   const numbers = [...new Set(places.map((place) => Math.floor(place / PART)))].filter(Boolean);
   const parts = useQueries({
     queries: numbers.map((number) => {
-      const query = { ...queryOf(chosen), until, limit: PART, offset: number * PART };
+      const query = { ...queryOf(chosen), until: first.last, limit: PART, offset: number * PART };
       return {
         queryKey: ["run", run, "cells", query],
         queryFn: ({ signal }: { signal: AbortSignal }) =>

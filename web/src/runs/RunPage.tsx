@@ -49,8 +49,15 @@ export default function RunPage() {
     told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
     ["progress", "done", "gone"],
     (kind, data) => {
-      if (kind === "gone") return setGone(true);
-      setLive(data as Schemas["RunRow"]);
+      if (kind === "gone") {
+        window.clearTimeout(timer.current);
+        return setGone(true);
+      }
+      const row = data as Schemas["RunRow"];
+      setLive(row);
+      if (kind === "progress" && row.total === told?.run.total && row.state === told.run.state) {
+        return;
+      }
       const again = () => {
         timer.current = 0;
         queries.invalidateQueries({ queryKey: ["run", named, "overview"] });
