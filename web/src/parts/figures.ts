@@ -72,3 +72,12 @@ export function moment(iso: string | null | undefined): string {
     minute: "2-digit",
   });
 }
+
+/** A difference with its sign, with a digit more than scores have: drops are small. */
+export function signed(value: number | null | undefined): string {
+  if (value === null || value === undefined) return DASH;
+  if (Math.abs(value) <= 1e-9) return "0";
+  const size = Math.abs(value);
+  const text = size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
+  return `${value < 0 ? "−" : "+"}${text}`;
+}
