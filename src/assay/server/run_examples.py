@@ -120,7 +120,6 @@ RUN_EXAMPLES: tuple[object, ...] = (
     ),
     RunOverview(
         run=_RUN_ROW,
-        config={"kind": "matrix"},
         verdict="PASS: the 1 graded cell passed",
         code=0,
         totals=_TOTALS,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
-from assay.scoring.json_safe import Json
 from assay.service.operation import (
     MAX_LIMIT,
     Desk,
@@ -244,7 +243,6 @@ class RunOverview:
 
     Attributes:
         run: The run, in a line.
-        config: Everything that decided what was run.
         verdict: What it comes down to, in a sentence.
         code: The exit status that `assay report` has for it: 0, 1 or 3.
         totals: What all cells come to.
@@ -259,7 +257,6 @@ class RunOverview:
     """
 
     run: RunRow
-    config: Mapping[str, Json]
     verdict: str
     code: int
     totals: RunTotals
@@ -524,7 +521,6 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     judged = verdict(summary)
     return RunOverview(
         run=run_rows(desk, [found])[0],
-        config=found.config,
         verdict=judged.line,
         code=judged.code,
         totals=_totals(summary.totals),

@@ -33,15 +33,14 @@ export function priced(known: number | null, unknown: number, noun = "cell"): st
   return unknown ? `${money(known)} + ${count(unknown, noun)} unknown` : money(known);
 }
 
-/** Both ends of an interval of scores; empty where there is none. */
-export function scoreInterval(low: number | null, high: number | null): string {
-  return low === null || high === null ? "" : `${low.toFixed(2)}${DASH}${high.toFixed(2)}`;
-}
-
-/** Both ends as per cent; empty where there is no interval. */
-export function percentInterval(low: number | null, high: number | null): string {
-  if (low === null || high === null) return "";
-  return `${Math.round(100 * low)}${DASH}${Math.round(100 * high)} %`;
+/** An interval of scores, or of rates: `0.52 to 0.71`, `50 to 73 %`; empty where there is none. */
+export function between(
+  low: number | null | undefined,
+  high: number | null | undefined,
+  write = score,
+): string {
+  if (low === null || low === undefined || high === null || high === undefined) return "";
+  return `${write(low).replace(/ %$/, "")} to ${write(high)}`;
 }
 
 export function whole(value: number): string {

@@ -4,15 +4,28 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
+import { isTyped, useListedKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
+import { cellAddress } from "./addresses";
 import { type Chosen, queryOf, type Sort } from "./chosen";
-import { agentName, cellAddress } from "./names";
+import { agentName } from "./names";
 
 type CellRow = Schemas["CellRow"];
 
 /** Cells that are asked for at a time. */
 export const PART = 100;
 const HEIGHT = 34;
+
+const KEYS = {
+  title: "Cells",
+  keys: [
+    ["j", "next cell"],
+    ["k", "cell before"],
+    ["Enter", "open the cell"],
+    ["Home", "first cell"],
+    ["End", "last cell"],
+  ],
+} as const;
 
 const COLUMNS: [string, Sort | null, boolean][] = [
   ["", null, false],
@@ -79,6 +92,7 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
     event.preventDefault();
   };
   useKeys(press);
+  useListedKeys(KEYS);
 
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
@@ -236,10 +250,10 @@ function useKeys(press: (event: KeyboardEvent) => void): void {
   heard.current = press;
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
-      const isFree =
-        document.activeElement === document.body || document.activeElement?.id === "main";
-      const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
-      if (isFree && isPlain && ["j", "k", "Enter"].includes(event.key)) heard.current(event);
+      const at = document.activeElement;
+      const isFree = at === document.body || at?.id === "main";
+      if (isFree && !isTyped(event) && ["j", "k", "Enter"].includes(event.key))
+        heard.current(event);
     };
     window.addEventListener("keydown", hear);
     return () => window.removeEventListener("keydown", hear);

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
@@ -7,6 +7,7 @@ import { Problem } from "../api/problem";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { Loading } from "../parts/Loading";
+import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
@@ -18,7 +19,7 @@ import { RunHead } from "./RunHead";
 import { RunSummary } from "./RunSummary";
 import "./runs.css";
 
-const ScoresTab = lazy(() => import("./scores/ScoresTab"));
+const ScoresTab = later(() => import("./scores/ScoresTab"));
 
 const TABS = [
   ["overview", "Overview"],
