@@ -204,13 +204,16 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
 
 
 def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> None:
+    older = "20261117-010101-0cd0"
+    run, cells = mixed_run(older)
+    add_run(stored.home, replace(run, label="before"), cells)
     page = open_page("/runs")
     compare = page.get_by_role("button", name=re.compile("^Compare"))
     expect(compare).to_be_disabled()
     page.get_by_label("Choose nightly to compare").check()
-    page.get_by_label("Choose big to compare").check()
+    page.get_by_label("Choose before to compare").check()
     compare.click()
-    page.wait_for_url(re.compile(rf"/compare\?a={BIG}&b={MIXED}"))
+    page.wait_for_url(re.compile(rf"/compare\?a={older}&b={MIXED}"))
     page = open_page("/runs?search=nightly")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_label("Find runs").fill("no such")
