@@ -43,6 +43,11 @@ export function between(
   return `${write(low).replace(/ %$/, "")} to ${write(high)}`;
 }
 
+/** Both ends of an interval, written as its mean is; empty where there is none. */
+export function between(low: number | null, high: number | null, write = score): string {
+  return low === null || high === null ? "" : `${write(low)}${DASH}${write(high)}`;
+}
+
 export function whole(value: number): string {
   return value.toLocaleString("en");
 }
