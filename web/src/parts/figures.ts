@@ -33,19 +33,10 @@ export function priced(known: number | null, unknown: number, noun = "cell"): st
   return unknown ? `${money(known)} + ${count(unknown, noun)} unknown` : money(known);
 }
 
-/** An interval of scores, or of rates: `0.52 to 0.71`, `50 to 73 %`; empty where there is none. */
-export function between(
-  low: number | null | undefined,
-  high: number | null | undefined,
-  write = score,
-): string {
-  if (low === null || low === undefined || high === null || high === undefined) return "";
-  return `${write(low).replace(/ %$/, "")} to ${write(high)}`;
-}
-
-/** Both ends of an interval, written as its mean is; empty where there is none. */
+/** Both ends of an interval, `0.52–0.71` or `50–73 %`; empty where there is none. */
 export function between(low: number | null, high: number | null, write = score): string {
-  return low === null || high === null ? "" : `${write(low)}${DASH}${write(high)}`;
+  if (low === null || high === null) return "";
+  return `${write(low).replace(/ %$/, "")}${DASH}${write(high)}`;
 }
 
 export function whole(value: number): string {

@@ -28,16 +28,25 @@ const TABS = [
   ["config", "Config"],
 ] as const;
 
-/** How often the whole of a live run is counted again, in milliseconds. */
+/** How long the whole of a live run is not counted again: in milliseconds, and as a multiple of
+ * how long that took. */
 const PACE = 2_000;
+const REST = 8;
 
 export default function RunPage() {
   const named = useParams().run ?? "";
   const queries = useQueryClient();
+  const took = useRef(0);
   const overview = useQuery({
     queryKey: ["run", named, "overview"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: named } } })),
+    queryFn: async ({ signal }) => {
+      const began = performance.now();
+      const path = { run: named };
+      const found = await ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path } }));
+      took.current = performance.now() - began;
+      return found;
+    },
+    refetchOnWindowFocus: false,
   });
   const told = overview.data;
   const [live, setLive] = useState<Schemas["RunRow"] | null>(null);
@@ -65,7 +74,7 @@ export default function RunPage() {
         queries.invalidateQueries({ queryKey: ["run", id, "matrix"] });
       };
       if (kind === "done") again();
-      else if (!timer.current) timer.current = window.setTimeout(again, PACE);
+      else if (!timer.current) timer.current = window.setTimeout(again, Math.max(PACE, REST * took.current));
     },
   );
   usePageTitle(told ? runName(told.run) : "Run");

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from tests.children import Children
 from tests.command_line import COMMAND, environment, write_case
 from web.conftest import Opener, Site
@@ -242,3 +242,17 @@ def test_an_unknown_run_is_a_page_that_says_so(stored: Site, open_page: Opener) 
     page = open_page("/runs/none")
     expect(page.get_by_role("heading", name="There is no such run")).to_be_visible()
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
+
+
+def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    answer = page.request.post(f"{stored.server.url}/login", data={"key": stored.key("viewer")})
+    assert answer.ok, answer.text()
+    page.goto(f"{stored.server.url}/runs")
+    delete = page.get_by_role("button", name="Delete run nightly")
+    expect(delete).to_be_disabled()
+    expect(delete).to_have_attribute("title", "Needs the role editor")
+    page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
+    expect(page.locator(".filters .total")).to_have_text("48 cells")
+    context.close()
