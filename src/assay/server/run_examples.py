@@ -81,6 +81,7 @@ _CELL_ROW = CellRow(
     threshold=1.0,
     assurance="shared",
     flags=(),
+    flag_count=0,
     held=False,
     ruling="",
     why="",

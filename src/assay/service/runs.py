@@ -344,6 +344,7 @@ class CellRow:
         threshold: The reward needed to pass.
         assurance: How far the reward can be trusted; empty where nothing says.
         flags: Signs of tampering; the first 20.
+        flag_count: How many there are.
         held: Whether it waits for a person.
         ruling: What somebody decided about it; empty where nobody did.
         why: One line: why it could not be graded, or what explains its reward.
@@ -361,6 +362,7 @@ class CellRow:
     threshold: float
     assurance: str
     flags: tuple[str, ...]
+    flag_count: int
     held: bool
     ruling: str
     why: str
@@ -749,6 +751,7 @@ def _cell_row(cell: CellRecord) -> CellRow:
         threshold=cell.threshold,
         assurance=cell.assurance or "",
         flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),
+        flag_count=len(cell.flags),
         held=cell.status == "skipped" and HELD in cell.notes,
         ruling=str(review.get("ruling", "")) if isinstance(review, dict) else "",
         why=one_line(trouble(cell), 300),

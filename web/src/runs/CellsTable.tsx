@@ -129,8 +129,8 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
             {by ? (
               <button type="button" className="quiet" onClick={() => sort(by)}>
                 {name}
-                <span aria-hidden="true">
-                  {chosen.sort === by ? (chosen.descending ? " ↓" : " ↑") : ""}
+                <span className="way" aria-hidden="true">
+                  {chosen.sort === by ? (chosen.descending ? "↓" : "↑") : ""}
                 </span>
               </button>
             ) : (
@@ -149,7 +149,7 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
               role="row"
               aria-rowindex={item.index + 2}
               aria-selected={item.index === at}
-              className={`grid-row${cell?.flags.length ? " flagged" : ""}`}
+              className={`grid-row${cell?.flag_count ? " flagged" : ""}`}
               style={{ transform: `translateY(${item.start}px)`, height: HEIGHT }}
               onClick={() => setAt(item.index)}
               onDoubleClick={() => open(item.index)}
@@ -192,9 +192,7 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
         {score(cell.reward)}
       </span>
       <span role="gridcell" className="clip why" title={[...cell.flags, cell.why].join("\n")}>
-        {cell.flags.length > 0 && (
-          <Flag text={cell.flags.length > 1 ? whole(cell.flags.length) : ""} />
-        )}
+        {cell.flag_count > 0 && <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />}
         {cell.held && <span className="note">waits for review</span>}
         {cell.ruling && <span className="note">decided: {cell.ruling}</span>}
         {cell.assurance && <span className="soft">{cell.assurance}</span>}

@@ -74,7 +74,8 @@ export default function RunPage() {
         queries.invalidateQueries({ queryKey: ["run", id, "matrix"] });
       };
       if (kind === "done") again();
-      else if (!timer.current) timer.current = window.setTimeout(again, Math.max(PACE, REST * took.current));
+      else if (!timer.current)
+        timer.current = window.setTimeout(again, Math.max(PACE, REST * took.current));
     },
   );
   usePageTitle(told ? runName(told.run) : "Run");
@@ -138,7 +139,9 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunR
         {tab === "overview" && (
           <div className="stack">
             <RunSummary told={told} look={look} />
-            <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
+            {told.run.kind !== "dataset" && (
+              <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
+            )}
           </div>
         )}
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
