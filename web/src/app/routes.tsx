@@ -5,6 +5,7 @@ import type { RouteObject } from "react-router";
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Cell = lazy(() => import("../runs/cell/CellPage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
 const Settings = lazy(() => import("../settings/SettingsPage"));
@@ -17,6 +18,7 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/labels", element: <Labels /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/settings", element: <Settings /> },
   { path: "*", element: <Missing /> },
 ];
