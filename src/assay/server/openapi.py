@@ -19,6 +19,7 @@ from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.cell_examples import CELL_EXAMPLES
+from assay.server.data_examples import DATA_EXAMPLES
 from assay.server.door import REPEATABLE, ROLE
 from assay.server.examples import compared
 from assay.server.label_examples import LABEL_EXAMPLES
@@ -593,6 +594,7 @@ def _records(value: object) -> Iterator[object]:
 
 
 _EXAMPLES: Mapping[type, object] = {
-    type(one): one for one in [*_records(compared()), *_records(_ALL), *_ALL]
+    type(one): one
+    for one in [*_records(compared()), *_records(DATA_EXAMPLES), *_records(_ALL), *_ALL]
 }
 """By type."""

@@ -46,9 +46,12 @@ from assay.service import (
     cells,
     compare,
     data,
+    environments,
     graders,
     kinds,
     labels,
+    results,
+    rows,
     runs,
     site,
     traces,
@@ -80,19 +83,21 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-# Importing them fills the table.
 _TABLES = (
     graders,
     trials,
     data,
+    rows,
+    results,
+    environments,
     traces,
     kinds,
     uses,
     runs,
-    cells,
     compare,
     labels,
     calibrations,
+    cells,
     site,
 )
 

@@ -74,11 +74,10 @@ async def show_score_pair(
     host: Host,
     run: _Run,
     *,
-    x: _Score = "",
+    x: _Score,
     y: Annotated[
         str,
         Spec(
-            min_length=1,
             max_length=2_000,
             description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
             example="seconds",

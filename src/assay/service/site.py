@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Annotated
 
 from assay.errors import NotFoundError
@@ -133,23 +134,53 @@ def limit_project(
     )
 
 
+_Operation = Annotated[
+    str | None,
+    Spec(max_length=100, description="Only this operation.", example="create_key"),
+]
+_By = Annotated[str | None, Spec(max_length=200, description="Only what this one changed.")]
+
+
 @operation("GET", "/projects/{project}/changes", "admin", tag="projects", faults=(404,))
-def list_changes(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ChangeRecord]:
+def list_changes(
+    desk: Desk,
+    *,
+    operation: _Operation = None,
+    by: _By = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
     Projects(desk.database).get(desk.project)
-    return _changes(desk, desk.project, limit, cursor)
+    return _changes(desk, desk.project, (operation, by), limit, cursor)
 
 
 @operation("GET", "/changes", "admin", tag="projects")
-def list_all_changes(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ChangeRecord]:
+def list_all_changes(
+    desk: Desk,
+    *,
+    operation: _Operation = None,
+    by: _By = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[ChangeRecord]:
     """Who changed what in any project, newest first."""
-    return _changes(desk, "", limit, cursor)
+    return _changes(desk, "", (operation, by), limit, cursor)
 
 
-def _changes(desk: Desk, project: str, limit: int, cursor: str | None) -> Page[ChangeRecord]:
+def _changes(
+    desk: Desk,
+    project: str,
+    only: tuple[str | None, str | None],
+    limit: int,
+    cursor: str | None,
+) -> Page[ChangeRecord]:
+    operation, by = only
     before, changes = cursor_number(cursor), Changes(desk.database)
     return page(
-        lambda most: changes.page(project=project, limit=most, before=before),
+        lambda most: changes.page(
+            project=project, operation=operation or "", by=by or "", limit=most, before=before
+        ),
         limit,
         lambda change: change.seq,
     )
@@ -181,12 +212,18 @@ def create_key(
             pattern=_PATTERN, description="The project it is for; `*` for all.", example="default"
         ),
     ],
+    days: Annotated[
+        int | None, Spec(ge=1, le=3_650, description="Good for so long; for ever by default.")
+    ] = None,
 ) -> MadeKey:
     """Make a key. Its token is in this reply and nowhere else; the same again makes another."""
     if not _admin(desk).may("admin", project):
         raise ForbiddenError(f"this needs the role admin for project {project!r}")
     made = new_key()
-    stored = ApiKeys(desk.database).create(name, role, project, made.hashed, made.prefix)
+    expires = None if days is None else desk.database.clock() + timedelta(days=days)
+    stored = ApiKeys(desk.database).create(
+        name, role, project, made.hashed, made.prefix, expires=expires
+    )
     return MadeKey(**{f.name: getattr(stored, f.name) for f in fields(stored)}, token=made.token)
 
 
