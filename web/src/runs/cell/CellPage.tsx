@@ -2,6 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { Problem } from "../../api/problem";
+import { type Keys, useListedKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
 import { ProblemBox } from "../../parts/ProblemBox";
@@ -24,6 +25,18 @@ import { Trajectory } from "./Trajectory";
 import { useKeys } from "./useKeys";
 import "./cell.css";
 
+const KEYS: Keys = {
+  title: "A cell",
+  keys: [
+    ["j", "next cell that failed, is flagged or broke"],
+    ["k", "the one before"],
+    ["e", "next error of the trajectory"],
+    ["t", "next tool call"],
+    ["/", "search the steps"],
+    ["n", "next step that was found"],
+  ],
+};
+
 /** A cell, opened: its verdict, its score tree, its trajectory, and what people say of it. */
 export default function CellPage() {
   const run = useParams().run ?? "";
@@ -34,6 +47,7 @@ export default function CellPage() {
     model: query.get("model") ?? "",
     trial: Math.max(1, Number.parseInt(query.get("trial") ?? "1", 10) || 1),
   };
+  useListedKeys(KEYS);
   usePageTitle(`${cell.case} · ${agentWords(cell)}`);
   const found = useCell(run, cell);
   const ask = useCallback(
@@ -81,6 +95,7 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
     k: () => before && navigate(before),
   });
   const run = `/runs/${encodeURIComponent(cell.run)}`;
+  const isOne = cell.state === "fail" || cell.state === "error" || cell.flags.length > 0;
   return (
     <div aria-busy={isStale}>
       <nav aria-label="Where this is" className="crumbs soft">
@@ -100,7 +115,7 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
                 </Link>
               ) : null}
               <span className="soft">
-                {cell.number} of {cell.of} to look at
+                {isOne ? `${cell.number} of ${cell.of} to look at` : `${cell.of} to look at`}
               </span>
               {after ? (
                 <Link className="button" to={after}>
@@ -140,7 +155,7 @@ type Tab = keyof typeof TABS;
 
 function Tabs({ cell }: { cell: CellView }) {
   const [query, setQuery] = useSearchParams();
-  const first: Tab = cell.steps > 0 ? "trajectory" : "texts";
+  const first: Tab = cell.steps > 1 ? "trajectory" : "texts";
   const named = query.get("tab");
   const open: Tab = named !== null && named in TABS ? (named as Tab) : first;
   const set = (changes: Record<string, string>) =>

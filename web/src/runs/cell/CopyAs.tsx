@@ -1,14 +1,10 @@
-import { useState } from "react";
 import { Command } from "../../parts/Command";
+import { CopyText } from "../../parts/CopyText";
 import type { CellView } from "./asking";
 import { Menu } from "./Menu";
 
 /** Commands that do the same in a terminal, and the cell as a comment. */
 export function CopyAs({ cell }: { cell: CellView }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = () => {
-    navigator.clipboard?.writeText(cell.markdown).then(() => setCopied(true));
-  };
   return (
     <Menu name="Copy as">
       {cell.commands.map((one) => (
@@ -17,9 +13,7 @@ export function CopyAs({ cell }: { cell: CellView }) {
           <Command text={one.command} />
         </div>
       ))}
-      <button type="button" onClick={copy}>
-        {isCopied ? "Copied" : "Copy as Markdown"}
-      </button>
+      <CopyText name="Copy as Markdown" text={() => cell.markdown} />
     </Menu>
   );
 }

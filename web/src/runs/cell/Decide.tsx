@@ -4,7 +4,7 @@ import { api, ask } from "../../api/client";
 import { useMay } from "../../api/me";
 import { moment, score } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
-import { type CellView, cellKey } from "./asking";
+import { type CellView, forgetCells } from "./asking";
 
 /** Somebody decides whether a flagged or held cell earned its reward, as in `assay review`. */
 export function Decide({ cell }: { cell: CellView }) {
@@ -20,12 +20,7 @@ export function Decide({ cell }: { cell: CellView }) {
         }),
       ),
     onSuccess: () => setNote(""),
-    onSettled: () =>
-      Promise.all([
-        client.invalidateQueries({ queryKey: cellKey(cell.run, cell.place) }),
-        client.invalidateQueries({ queryKey: ["runs"] }),
-        client.invalidateQueries({ queryKey: ["run", cell.run] }),
-      ]),
+    onSettled: () => forgetCells(client),
   });
   const said = cell.decision;
   return (

@@ -37,8 +37,15 @@ export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "er
   return (
     <div className={tone ? `folded ${tone}` : "folded"}>
       {text.is_end && rest}
-      <pre dir="auto">{shown ?? text.text}</pre>
+      {/* What is high scrolls, and is reached by keyboard for that. */}
+      <pre dir="auto" tabIndex={isHigh(shown ?? text.text) ? 0 : undefined}>
+        {shown ?? text.text}
+      </pre>
       {!text.is_end && rest}
     </div>
   );
+}
+
+function isHigh(text: string): boolean {
+  return text.length > 800 || text.split("\n").length > 12;
 }

@@ -4,7 +4,7 @@ import { api, ask } from "../../api/client";
 import { useMay } from "../../api/me";
 import { count } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
-import type { CellView } from "./asking";
+import { type CellView, forgetCells } from "./asking";
 import { Menu } from "./Menu";
 
 const EVERY_MS = 500;
@@ -33,13 +33,9 @@ export function Regrade({ cell }: { cell: CellView }) {
   const now = state.data?.status;
   const before = useRef(now);
   useEffect(() => {
-    if (before.current === "running" && now !== "running") {
-      void client.invalidateQueries({ queryKey: ["cell", cell.run] });
-      void client.invalidateQueries({ queryKey: ["runs"] });
-      void client.invalidateQueries({ queryKey: ["run", cell.run] });
-    }
+    if (before.current === "running" && now !== "running") void forgetCells(client);
     before.current = now;
-  }, [now, client, cell.run]);
+  }, [now, client]);
   const isRunning = now === "running" || begin.isPending;
   return (
     <Menu name="Grade again">

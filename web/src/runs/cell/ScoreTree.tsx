@@ -38,21 +38,39 @@ function Score({ node }: { node: Node }) {
             </p>
           ))}
           <Findings node={node} />
-          <dl className="facts">
-            {node.facts.map((fact) => (
-              <div key={fact.label} className={isShort(fact) ? "short" : ""}>
-                <dt>{fact.label}</dt>
-                <dd>
-                  <Folded text={fact.text} />
-                </dd>
-              </div>
-            ))}
-          </dl>
+          <Facts facts={node.facts.filter((fact) => !isSetUp(fact))} />
+          {node.facts.some(isSetUp) && (
+            <details className="set-up">
+              <summary className="soft">how it was set up</summary>
+              <Facts facts={node.facts.filter(isSetUp)} />
+            </details>
+          )}
           {node.children.length > 0 && <ScoreTree scores={node.children} />}
         </div>
       </details>
     </li>
   );
+}
+
+function Facts({ facts }: { facts: readonly Schemas["ScoreFact"][] }) {
+  if (facts.length === 0) return null;
+  return (
+    <dl className="facts">
+      {facts.map((fact) => (
+        <div key={fact.label} className={isShort(fact) ? "short" : ""}>
+          <dt>{fact.label}</dt>
+          <dd>
+            <Folded text={fact.text} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** What says with which options a grader ran; it is the same for every cell. */
+function isSetUp(fact: Schemas["ScoreFact"]): boolean {
+  return ["parameters", "digest", "sandbox"].includes(fact.label);
 }
 
 function isShort(fact: Schemas["ScoreFact"]): boolean {

@@ -39,7 +39,7 @@ export function Trajectory({ run, cell, steps, at, words, go, search }: Trajecto
   const errors = steps.filter((step) => step.is_error).length;
   return (
     <div className="trajectory">
-      <Timeline steps={steps} go={go} />
+      {steps.length > 1 && <Timeline steps={steps} go={go} />}
       <form
         className="row tools"
         role="search"

@@ -1,4 +1,9 @@
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  type QueryClient,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, ask, type Schemas } from "../../api/client";
 import type { CellName } from "../addresses";
@@ -15,8 +20,7 @@ function asked(run: string, cell: CellName) {
   return { path: { run }, query: { case: name, harness, model, trial } };
 }
 
-/** What names a cell in the cache of answers. */
-export function cellKey(run: string, cell: CellName) {
+function cellKey(run: string, cell: CellName) {
   return ["cell", run, cell.case, cell.harness, cell.model, cell.trial] as const;
 }
 
@@ -48,6 +52,14 @@ export function useOutline(run: string, cell: CellName) {
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/cells/outline", { params: asked(run, cell), signal })),
     staleTime: 60_000,
+  });
+}
+
+/** What was shown of cells and runs is asked for again: a result or a decision is new. */
+export function forgetCells(client: QueryClient): Promise<unknown> {
+  const stale = ["cell", "runs", "run"];
+  return client.invalidateQueries({
+    predicate: (query) => stale.includes(String(query.queryKey[0])),
   });
 }
 
