@@ -149,15 +149,21 @@ function Steps({ run, cell, steps, at }: Pick<TrajectoryProps, "run" | "cell" | 
     overscan: 4,
     useFlushSync: false,
   });
-  useEffect(() => {
-    if (at >= 0) rows.scrollToIndex(at, { align: "start" });
-  }, [at, rows]);
   const seen = rows.getVirtualItems();
   const first = Math.floor((seen[0]?.index ?? 0) / PART);
   const last = Math.floor((seen.at(-1)?.index ?? 0) / PART);
   const wanted = Array.from({ length: last - first + 1 }, (_, more) => first + more);
   const parts = useQueries({ queries: wanted.map((part) => stepsQuery(run, cell, part)) });
   const failed = parts.find((part) => part.error)?.error;
+  // Once more when its texts are there: how high steps are is known by then.
+  const isRead = parts[Math.floor(at / PART) - first]?.data !== undefined;
+  useEffect(() => {
+    if (at < 0) return;
+    rows.scrollToIndex(at, { align: "start" });
+    if (!isRead) return;
+    const again = requestAnimationFrame(() => rows.scrollToIndex(at, { align: "start" }));
+    return () => cancelAnimationFrame(again);
+  }, [at, rows, isRead]);
   const toggle = (index: number) =>
     setOpened((before) => {
       const after = new Set(before);
