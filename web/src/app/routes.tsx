@@ -6,6 +6,7 @@ const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Cell = lazy(() => import("../runs/cell/CellPage"));
 const Run = lazy(() => import("../runs/RunPage"));
 const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
@@ -30,6 +31,7 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/runs/:run", element: <Run /> },
   { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
