@@ -47,6 +47,27 @@ class Cause:
     text: str
 
 
+class Causes:
+    """Errors by their causes: those that differ in numbers alone are one."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, text: str, times: int = 1) -> None:
+        """Count an error, or so many that are alike."""
+        key = cause_key(text)
+        if key not in self._texts and len(self._texts) >= _MAX_CAUSES:
+            key, text = "", OTHER_CAUSES
+        self._texts.setdefault(key, text)
+        self._counts[key] += times
+
+    def found(self) -> tuple[Cause, ...]:
+        """Them, commonest first."""
+        causes = [Cause(self._counts[key], text) for key, text in self._texts.items()]
+        return tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text)))
+
+
 @frozen(kw_only=True)
 class Row:
     """The cells that share a harness and a model and, in a group, a case.
@@ -201,7 +222,7 @@ class Tally:
         self._shown: Counter[Outcome] = Counter()
         self._labels = Labels(labels)
         self._groups: dict[tuple[str, str, str], Group] = {}
-        self._causes: dict[str, list[str | int]] = {}
+        self._causes = Causes()
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
         self._not_graded: NotGraded | None = None
@@ -221,7 +242,7 @@ class Tally:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
         if outcome(cell) == "error":
-            self._add_cause(cause_text(cell), times)
+            self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
             share, graders = cell.not_graded
@@ -269,7 +290,6 @@ class Tally:
         else:
             totals = totals_of(groups)
             leaderboard = [_row(column, mixed, case="") for column in columns.values()]
-        causes = [Cause(int(n), str(text)) for text, n in self._causes.values()]
         return Summary(
             totals=totals,
             missing=max(0, self._planned - totals.total),
@@ -277,19 +297,12 @@ class Tally:
             groups=tuple(_row([group], mixed, case=group.case) for group in groups),
             left_out=0 if self._rows is None else totals.total - len(groups),
             leaderboard=tuple(sorted(leaderboard, key=_rank)),
-            causes=tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text))),
+            causes=self._causes.found(),
             mixed=tuple(sorted(mixed)),
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
         )
-
-    def _add_cause(self, text: str, times: int) -> None:
-        key = cause_key(text)
-        if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
-            key, text = "", OTHER_CAUSES
-        entry = self._causes.setdefault(key, [text, 0])
-        entry[1] = int(entry[1]) + times
 
 
 def cause_text(cell: CellRecord) -> str:
