@@ -227,3 +227,16 @@ async def test_a_long_answer_is_cut_and_so_are_many_trials(desk: Desk) -> None:
     assert (len(case.pairs), case.more) == (5, 3)
     assert len(case.pairs[0].before.answer) < 700
     assert told.sentence.startswith("Too few cases to tell: 1 case compared, and it takes 6;")
+
+
+async def test_names_of_any_length_and_details_that_are_damaged_do_no_harm(desk: Desk) -> None:
+    name = "criterion " * 10_000
+    cells = [cell(f"c{n}", 1.0, {"tests": 1.0, name: 0.0}) for n in range(3)]
+    store_run(desk.database, "one", cells)
+    with desk.database.writing():
+        desk.database.change("UPDATE detail SET body = ?", b"nothing")
+    table = await ask(compare.show_scores, desk, "one")
+    key = table.graders[2].key
+    assert (len(key), len(table.graders[2].name)) == (201, 120)
+    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y=key)
+    assert [one.question for one in pair.disagreements] == ["", "", ""]

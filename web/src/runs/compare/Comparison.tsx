@@ -1,16 +1,17 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
 import {
-  between,
   count,
   duration,
   percent,
+  percentInterval,
   priced,
   score,
   signed,
   whole,
 } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
+import { agentName, runName } from "../names";
 import { CaseList } from "./CaseList";
 import { DifferenceBar, WinBar } from "./DifferenceBar";
 import "./compare.css";
@@ -127,10 +128,8 @@ function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
 }
 
 function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages: boolean }) {
-  const title = side.label || side.run;
-  const agents = side.agents.map((agent) =>
-    [agent.harness, agent.model].filter(Boolean).join(" · "),
-  );
+  const title = runName({ id: side.run, label: side.label });
+  const agents = side.agents.map(agentName);
   return (
     <th scope="col" className="number side-head">
       {name}{" "}
@@ -142,7 +141,7 @@ function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages
         title
       )}
       <span className="clip" title={agents.join(", ")}>
-        {agents.length === 1 ? agents[0] || "no agent" : count(agents.length, "agent")}
+        {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
         {!side.finished && ", not finished"}
       </span>
     </th>
@@ -175,7 +174,7 @@ function growth(share: number | null): string {
 }
 
 function passWords({ paired }: Side): string {
-  const ends = between(paired.pass_rate.low, paired.pass_rate.high, percent);
+  const ends = percentInterval(paired.pass_rate.low, paired.pass_rate.high);
   return `${percent(paired.pass_rate.mean)} of ${whole(paired.graded)}${ends ? ` (${ends})` : ""}`;
 }
 

@@ -9,10 +9,13 @@ from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.graded_runs import HOSTILE, cell, noisy, store_run
 from web.conftest import Opener, Site
+from web.src.runs.graded_runs import cell, noisy, store_run
 
 from assay.reports.comparing.found import signed
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+
 
 DAY = "2026-11-2{}T09:00:00+00:00"
 
@@ -33,7 +36,7 @@ def _runs(site: Site) -> None:
         ]
         store_run(site.home, run, cells, label=f"{HOSTILE}{value}", created_at=DAY.format(0))
     for run, gain in (("20261118-g", 0.0), ("20261118-h", -0.1)):
-        store_run(site.home, run, noisy(10_000, gain=gain), created_at=DAY.format(0))
+        store_run(site.home, run, noisy(5_000, gain=gain), created_at=DAY.format(0))
     broken = [cell(f"case-{n:04}", {"judge": None}) for n in range(5)]
     store_run(site.home, "20261117-i", broken, created_at=DAY.format(0))
 
