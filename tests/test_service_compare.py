@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,8 +59,6 @@ def store_run(
     detail: dict[str, Json] | None = None,
     **more: Any,
 ) -> None:
-    from dataclasses import replace
-
     store = Store(database)
     store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00Z", **more))
     with database.writing():
