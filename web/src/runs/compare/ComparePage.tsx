@@ -243,7 +243,7 @@ function Compared({ asked, query, onChange }: ComparedProps) {
           </label>
         </span>
         <span className="row">
-          <Command text={commandOf(asked)} />
+          <Command text={commandOf(asked, found.data)} />
           <CopyText name="Copy as Markdown" text={() => markdownOf(found.data)} />
         </span>
       </div>

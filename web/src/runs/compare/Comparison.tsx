@@ -132,14 +132,16 @@ function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages
   const agents = side.agents.map(agentName);
   return (
     <th scope="col" className="number side-head">
-      {name}{" "}
-      {hasPages ? (
-        <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
-          {title}
-        </Link>
-      ) : (
-        title
-      )}
+      {name}
+      <span className="clip side-run">
+        {hasPages ? (
+          <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
+            {title}
+          </Link>
+        ) : (
+          title
+        )}
+      </span>
       <span className="clip" title={agents.join(", ")}>
         {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
         {!side.finished && ", not finished"}
