@@ -54,11 +54,20 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
-        """Start it, and wait until it says where it listens."""
+    def start(self, port: int = 0) -> None:
+        """Start it, and wait until it says where it listens; at any free port by default."""
         with (self.home / "server.log").open("a") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", "0", "--json", "--db", self.location, *self._options],
+                [
+                    *COMMAND,
+                    "serve",
+                    "--port",
+                    f"{port}",
+                    "--json",
+                    "--db",
+                    self.location,
+                    *self._options,
+                ],
                 cwd=self.home,
                 env=environment(self.home),
                 stdin=subprocess.DEVNULL,
