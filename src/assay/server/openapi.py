@@ -333,7 +333,7 @@ def _add_definitions(schemas: dict[str, Any]) -> None:
         name = f"Definition_{kind}"
         schemas[name] = {"title": name, **definition_schema(kind)}
         options.append({"$ref": f"#/components/schemas/{name}"})
-    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody"):
+    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody", "TryGraderBody"):
         fields = schemas[body]["properties"]
         fields["kind"] = {**fields["kind"], "enum": list(KINDS)}
         fields["definition"] = {

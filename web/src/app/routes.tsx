@@ -1,5 +1,5 @@
-import { lazy } from "react";
 import type { RouteObject } from "react-router";
+import { later as lazy } from "../parts/later";
 
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));

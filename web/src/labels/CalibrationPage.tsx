@@ -97,8 +97,8 @@ function Card({ project, card }: { project: string; card: Schemas["CardDetail"] 
         )}
         {summary.state === "stale" && (
           <p className="panel">
-            <Outcome state="error" text="stale" /> Measured before a change:{" "}
-            {summary.changed.join("; ")}. Its scores are no longer covered: calibrate again.
+            <State card={summary} /> Measured before a change: {summary.changed.join("; ")}. Its
+            scores are no longer covered: calibrate again.
           </p>
         )}
         {comparison && <Comparison project={project} comparison={comparison} />}

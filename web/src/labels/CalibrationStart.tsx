@@ -101,12 +101,12 @@ export function CalibrationStart({ project }: { project: string }) {
           <span>Levels, lowest first</span>
           <input
             value={asked.levels}
-            placeholder="only where labels are levels"
+            placeholder="such as 1,2,3,4,5"
             onChange={({ target }) => change("levels", target.value)}
           />
         </label>
       </div>
-      <label className="row">
+      <label className="check">
         <input
           type="checkbox"
           checked={asked.attacks}

@@ -16,12 +16,7 @@ export function IntervalBar({ figure, before, from = 0 }: Props) {
   if (figure.value === null) return null;
   const { low, high, value } = figure;
   return (
-    <svg
-      className="interval"
-      viewBox={`0 0 ${WIDTH} 16`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
-    >
+    <svg className="interval" viewBox={`0 0 ${WIDTH} 16`} aria-hidden="true">
       <line className="axis" x1={4} x2={WIDTH - 4} y1={8} y2={8} />
       {from < 0 && <line className="zero" x1={x(0)} x2={x(0)} y1={2} y2={14} />}
       {low !== null && high !== null && (

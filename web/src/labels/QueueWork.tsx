@@ -4,7 +4,7 @@ import { useMay } from "../api/me";
 import { count, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { forget, useOutbox } from "./outbox";
+import { OutboxRefused, OutboxState } from "./OutboxState";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
 import { useQueue } from "./useQueue";
@@ -20,7 +20,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
   const [told, setTold] = useState("");
   const criterion = address.criterion || told;
   const queue = useQueue(project, query, criterion);
-  const outbox = useOutbox();
   const [note, setNote] = useState("");
   const [isNoting, setNoting] = useState(false);
   const [isAll, setAll] = useState(false);
@@ -104,7 +103,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           </span>
         </div>
         <div className="queue-count">
-          <OutboxState waiting={outbox.waiting.length} isAway={outbox.isAway} />
+          <OutboxState />
           <span className="number">
             <strong>{whole(Math.min(queue.done, total))}</strong> of {whole(total)}
           </span>
@@ -116,9 +115,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <span className="soft">Criterion</span> {criterion}
         </p>
       )}
-      {outbox.refused.map((one) => (
-        <ProblemBox key={one.id} problem={one.problem} retry={() => forget(one.id)} />
-      ))}
+      <OutboxRefused />
       <div className="sr" role="status" aria-live="polite">
         {words}
       </div>
@@ -202,15 +199,6 @@ function isDisabled(name: string, mayLabel: boolean, said: number, isOver: boole
   if (name === "undo") return !mayLabel || said === 0;
   if (name === "note") return !mayLabel || isOver;
   return isOver;
-}
-
-function OutboxState({ waiting, isAway }: { waiting: number; isAway: boolean }) {
-  if (waiting === 0) return null;
-  return (
-    <span className={`outcome ${isAway ? "error" : "skipped"}`} data-testid="waiting">
-      {isAway ? `${count(waiting, "label")} kept here until the server is back` : "saving …"}
-    </span>
-  );
 }
 
 interface OverProps {

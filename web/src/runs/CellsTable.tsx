@@ -130,7 +130,6 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
         {shown.map((item) => {
           const cell = cells(item.index);
           return (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: keys are the grid's
             <div
               key={item.key}
               id={`cell-${item.index}`}

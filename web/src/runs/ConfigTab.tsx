@@ -19,7 +19,7 @@ export function ConfigTab({ told }: { told: Schemas["RunOverview"] }) {
         <h2 id="commands">Commands</h2>
         <dl className="commands">
           {commands.map(([name, text]) => (
-            <div key={name}>
+            <div key={name} className="line">
               <dt>{name}</dt>
               <dd>
                 <Command text={text} />

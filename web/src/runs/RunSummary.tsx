@@ -76,7 +76,7 @@ function Cards({ told, look }: { told: Overview; look: Look }) {
         <dt>Agent cost</dt>
         <dd className="big">{totals.cost_usd === null ? "unknown" : priced(totals.cost_usd, 0)}</dd>
         <dd className="soft">
-          {totals.cost_unknown > 0 && `of ${count(totals.cost_unknown, "cell")} unknown; `}
+          {totals.cost_unknown > 0 && `+ ${count(totals.cost_unknown, "cell")} unknown; `}
           {totals.tokens === null ? "unknown tokens" : `${whole(totals.tokens)} tokens`}
           {totals.judgements > 0 &&
             `; judges ${priced(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")}`}
@@ -99,7 +99,7 @@ function Causes({ told, look }: { told: Overview; look: Look }) {
         <h2 id="causes">Why cells could not be graded</h2>
         {run.kind === "matrix" && (
           <span className="row">
-            <span className="soft">run only those again:</span>
+            <span className="soft">run them again:</span>
             <Command text={`assay run --resume ${run.id}`} />
           </span>
         )}
@@ -194,7 +194,7 @@ function InWords({ lines }: { lines: Overview["lines"] }) {
       <summary>The numbers in words, as `assay report` prints them</summary>
       <dl>
         {lines.map((line) => (
-          <div key={`${line.label} ${line.text}`} className={line.warns ? "warns" : undefined}>
+          <div key={`${line.label} ${line.text}`} className={line.warns ? "line warns" : "line"}>
             <dt>{line.label}</dt>
             <dd>{line.text}</dd>
           </div>
