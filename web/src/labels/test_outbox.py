@@ -23,7 +23,7 @@ def test_a_label_outlives_a_server_that_is_killed(site: Site, open_page: Opener)
         )
         expect(page.locator(".queue-count")).to_contain_text("2 of 8")
     finally:
-        site.server.start(httpx.URL(place).port or 0)
+        site.server.start(port=httpx.URL(place).port or 0)
         ((name, value),) = httpx.get(site.server.link).cookies.items()
         open_page.context.add_cookies([{"name": name, "value": value, "url": place}])
     expect(page.get_by_test_id("waiting")).to_have_count(0)
