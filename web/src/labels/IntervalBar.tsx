@@ -30,9 +30,14 @@ export function IntervalBar({ figure, before, from = 0 }: Props) {
   );
 }
 
+/** A number with a minus that is as wide as a digit. */
+export function number(value: number | null | undefined): string {
+  return score(value).replace("-", "−");
+}
+
 /** `0.62 [0.51, 0.71]` */
 export function figureText(figure: Schemas["Figure"]): string {
   if (figure.value === null) return "undefined";
-  if (figure.low === null || figure.high === null) return score(figure.value);
-  return `${score(figure.value)} [${score(figure.low)}, ${score(figure.high)}]`;
+  if (figure.low === null || figure.high === null) return number(figure.value);
+  return `${number(figure.value)} [${number(figure.low)}, ${number(figure.high)}]`;
 }

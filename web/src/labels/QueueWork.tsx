@@ -154,7 +154,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
             }}
           >
             <input
-              // biome-ignore lint/a11y/noAutofocus: the key that opened it is for writing.
               autoFocus
               aria-label="Note"
               maxLength={2_000}
