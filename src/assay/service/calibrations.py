@@ -401,7 +401,7 @@ async def calibrate_grader(
             break
     if len(judged) < len(work.units):
         return await host.finish(lambda _: work.told(judged))
-    card = card_of(work.target, work.labelled, work.options, Asked(judged))
+    card = await host.apart(lambda: _card(work, judged))
     if not card.coverage.compared:
         raise _cannot_judge(judged.values())
 
@@ -515,6 +515,10 @@ def _planned(
             error.message, location=error.location or Location(field="field"), hint=error.hint
         ) from error
     return _Planned(target, version.number, labelled, options, units)
+
+
+async def _card(work: _Planned, judged: dict[str, Graded]) -> Card:
+    return card_of(work.target, work.labelled, work.options, Asked(judged))
 
 
 async def _judged(target: Target, units: Sequence[Unit]) -> dict[str, Graded]:
