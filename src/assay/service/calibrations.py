@@ -541,7 +541,7 @@ def _cannot_judge(judged: Iterable[Graded]) -> InputError:
     (cause, _), *_ = causes.most_common(1)
     return InputError(
         f"the grader could judge none of {sum(causes.values()):,} rows: {cause:.500}",
-        hint="mend it, or what it needs on the server (such as a model's key), and calibrate again",
+        hint="mend it, or give the server what it lacks, such as a model's key",
     )
 
 
