@@ -233,3 +233,29 @@ def test_where_nothing_is_yet_the_next_step_is_said(
     page.goto(f"{filled.server.url}/p/empty/calibrations/nowhere")
     expect(page.get_by_role("alert")).to_contain_text("there is no calibration card 'nowhere'")
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
+
+
+def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
+    filled: Site, open_page: Opener
+) -> None:
+    filled.post("/api/v1/projects", {"key": "fresh"})
+    definition = {"graders": [{"type": "contains", "substring": "Yes"}]}
+    made = {"key": "new", "kind": "declared", "definition": definition}
+    filled.post("/api/v1/projects/fresh/graders", made)
+    page = open_page("/p/fresh/calibrations?new=1&grader=new")
+    page.get_by_role("link", name="Label 20 examples").click()
+    expect(page).to_have_url(f"{filled.server.url}/p/fresh/labels/queue?goal=20&grader=new")
+    page.goto(
+        f"{filled.server.url}/p/default/labels/queue?"
+        "dataset=capitals&field=goal&goal=2&grader=says-yes&rater=ada&classes=GOOD,SAD"
+    )
+    expect(page.locator(".queue-count")).to_contain_text("0 of 2")
+    page.keyboard.press("1")  # SAD would take the key of skip: all have numbers
+    expect(page.locator(".queue-count")).to_contain_text("1 of 2")
+    page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="2 items labelled")).to_be_visible()
+    page.get_by_role("link", name="Calibrate says-yes").click()
+    expect(page.get_by_role("alert")).to_contain_text("--levels")
+    page.get_by_label("Levels, lowest first").fill("SAD,GOOD")
+    expect(page.get_by_text("2 judgements")).to_be_visible()
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "422" not in one]
