@@ -25,6 +25,7 @@ from assay.server.lanes import Lanes
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
+from assay.server.regrades import Regrades
 from assay.version import __version__
 
 OPENAPI = "/api/v1/openapi.json"
@@ -49,6 +50,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
             yield
         finally:
             server.stopping.set()
+            await server.regrades.stop()
             await workers.stop()
             server.lanes.close()
             await server.storage.close()
@@ -68,7 +70,9 @@ def create_app(settings: ServerSettings) -> FastAPI:
     access = Access(storage, most_failures=settings.login_failures)
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once)
-    app.state.context = Context(settings, storage, access, allowances, metrics, lanes)
+    app.state.context = Context(
+        settings, storage, access, allowances, metrics, lanes, Regrades(settings.location)
+    )
     for router in (
         health.router,
         about.router,

@@ -72,6 +72,7 @@ _ATTACKS = AttacksShown(
 )
 _TO_READ = ToRead(
     row="q7",
+    item=_ITEM,
     label="no",
     verdict="yes",
     score=1.0,

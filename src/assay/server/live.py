@@ -16,6 +16,12 @@ from assay.scoring.json_safe import Json
 from assay.server.context import Context
 
 _STREAM = "text/event-stream"
+_TEXT = {"type": "string"}
+_EVENT = {
+    "type": "object",
+    "description": "An event; its data is JSON.",
+    "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Told:
 
 def described(description: str, example: str) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that answers with events."""
-    content = {_STREAM: {"schema": {"type": "string"}, "example": example}}
+    content = {_STREAM: {"schema": _EVENT, "example": example}}
     return {200: {"description": description, "content": content}}
 
 

@@ -18,11 +18,13 @@ from assay.registry.forms import DeclaredKind
 from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
+from assay.server.cell_examples import CELL_EXAMPLES
 from assay.server.data_examples import DATA_EXAMPLES
 from assay.server.door import REPEATABLE, ROLE
 from assay.server.examples import compared
 from assay.server.label_examples import LABEL_EXAMPLES
 from assay.server.run_examples import RUN_EXAMPLES
+from assay.service.cells import CellDetail
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
     Calibration,
@@ -40,7 +42,7 @@ from assay.service.kinds import (
     StoredKind,
 )
 from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation, Page, as_json
-from assay.service.site import CellDetail, MadeKey
+from assay.service.site import MadeKey
 from assay.service.traces import DeletedTraces, TraceDetail
 from assay.service.trials import Mark, Trial, Tried, TriedSample
 from assay.service.uses import Bar, GivenScores, GraderOverview, GraderUsage
@@ -231,13 +233,12 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
         hints["next_cursor"] = str | None
     elif kind == Graded:
         hints["error"] = str | None  # no error is null in JSON
-    said = {} if is_page else codec.schema(kind)
-    about = cast("dict[str, dict[str, Any]]", said.get("properties") or {})
+    about = {} if is_page else codec.field_docs(kind)
     properties: dict[str, Any] = {}
     schemas[name] = {"title": name, "type": "object", "properties": properties}
     for field in dataclasses.fields(kind):
         properties[field.name] = _schema(hints[field.name], schemas)
-        if description := about.get(field.name, {}).get("description"):
+        if description := about.get(field.name):
             properties[field.name] = {**properties[field.name], "description": description}
     doc = (kind.__doc__ or "").partition("\n")[0]
     schemas[name] |= {
@@ -332,7 +333,7 @@ def _add_definitions(schemas: dict[str, Any]) -> None:
         name = f"Definition_{kind}"
         schemas[name] = {"title": name, **definition_schema(kind)}
         options.append({"$ref": f"#/components/schemas/{name}"})
-    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody"):
+    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody", "TryGraderBody"):
         fields = schemas[body]["properties"]
         fields["kind"] = {**fields["kind"], "enum": list(KINDS)}
         fields["definition"] = {
@@ -573,6 +574,7 @@ _ALL: tuple[object, ...] = (
         assay=__version__,
     ),
     CellDetail(_CELL, {}),
+    *CELL_EXAMPLES,
     MadeKey(
         **{f.name: getattr(_KEY, f.name) for f in dataclasses.fields(_KEY)},
         token=f"{_KEY.prefix}_REPLACED",

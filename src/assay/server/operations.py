@@ -31,6 +31,7 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
+from assay.eval.regrading import RegradeState
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -42,6 +43,7 @@ from assay.server.openapi import describe_reply
 from assay.server.problems import reply
 from assay.service import (
     calibrations,
+    cells,
     compare,
     data,
     environments,
@@ -67,6 +69,7 @@ from assay.service.operation import (
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
+from assay.store.records import CellKey
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
@@ -80,7 +83,6 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-# Importing them fills the table.
 _TABLES = (
     graders,
     trials,
@@ -95,6 +97,7 @@ _TABLES = (
     compare,
     labels,
     calibrations,
+    cells,
     site,
 )
 
@@ -329,6 +332,13 @@ class _ServerHost:
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.
         return await _Aside(lambda: self._server.lanes.run("functions", self._project, work))
+
+    async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
+        by = self._desk.who.name
+        return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
+
+    def regrading(self, run: str) -> RegradeState | None:
+        return self._server.regrades.of(run)
 
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         if self._is_short and is_quick(version):

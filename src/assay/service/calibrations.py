@@ -192,6 +192,7 @@ class ToRead:
 
     Attributes:
         row: Its id.
+        item: Digest of the item; empty on cards of earlier versions.
         label: What people say together.
         verdict: What the grader says.
         score: Its score.
@@ -203,6 +204,7 @@ class ToRead:
     """
 
     row: str
+    item: str
     label: str
     verdict: str
     score: float
@@ -635,6 +637,7 @@ def _to_read(desk: Desk, card: Card) -> tuple[ToRead, ...]:
     return tuple(
         ToRead(
             row=one.row,
+            item=one.item,
             label=one.label,
             verdict=one.verdict,
             score=one.score,

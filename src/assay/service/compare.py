@@ -11,7 +11,7 @@ from assay.reports.comparing.shown import AgentName, RunComparison, shown
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.service.operation import Desk, Host, Spec, operation, waiting_operation
-from assay.service.site import show_run
+from assay.service.runs import show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord, RunRecord
@@ -74,11 +74,10 @@ async def show_score_pair(
     host: Host,
     run: _Run,
     *,
-    x: _Score = "",
+    x: _Score,
     y: Annotated[
         str,
         Spec(
-            min_length=1,
             max_length=2_000,
             description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
             example="seconds",

@@ -37,7 +37,7 @@ from assay.service.operation import (
     operation,
     page,
 )
-from assay.service.site import show_run
+from assay.service.runs import show_run
 from assay.store.labels import REVIEW, LabelCount, LabelRecord, Labels
 from assay.store.runs import Store
 
@@ -224,7 +224,7 @@ class ExportedRow:
 
 
 @operation("GET", _PATH, "viewer", tag="labels", faults=(404,))
-def listlabels_of(desk: Desk) -> Page[LabelSet]:
+def list_labels(desk: Desk) -> Page[LabelSet]:
     """What people labelled: the fields, by whom, and how far they agree."""
     labels = Labels(desk.database)
     by_field: dict[str, list[LabelCount]] = {}

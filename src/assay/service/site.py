@@ -10,7 +10,6 @@ from typing import Annotated
 
 from assay.errors import NotFoundError
 from assay.registry.policy import ForbiddenError
-from assay.scoring.json_safe import Json
 from assay.service.operation import (
     EVERY_PROJECT,
     MAX_LIMIT,
@@ -21,35 +20,15 @@ from assay.service.operation import (
     Name,
     Page,
     Spec,
-    cursor_cell,
     cursor_number,
     cursor_text,
     operation,
     page,
 )
-from assay.service.runs import Run, show_run
 from assay.store.changes import ChangeRecord, Changes
-from assay.store.labels import Decisions, decided
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
-from assay.store.records import CellRecord
-from assay.store.runs import Store
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
-
-_Coordinate = Annotated[str, Spec(max_length=500)]
-
-
-@dataclass(frozen=True, slots=True)
-class CellDetail:
-    """A cell, and the whole run of it: answer, trace, score tree.
-
-    Attributes:
-        cell: Its newest result.
-        detail: All that was kept of it.
-    """
-
-    cell: CellRecord
-    detail: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,51 +184,6 @@ def _changes(
         limit,
         lambda change: change.seq,
     )
-
-
-@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
-def list_cells(
-    desk: Desk,
-    run: Run,
-    *,
-    failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Page[CellRecord]:
-    """The newest result of every cell, by case, harness, model and trial."""
-    after = cursor_cell(cursor)
-    run_id = show_run.function(desk, run).id
-    cells = Store(desk.database).cells(run_id, only_failures=failures)
-
-    def find(most: int) -> list[CellRecord]:
-        found: list[CellRecord] = []
-        for cell in decided(cells, Decisions(desk.database).all):
-            if after is None or cell.key > after:
-                found.append(cell)
-                if len(found) == most:
-                    break
-        return found
-
-    return page(find, limit, lambda cell: cell.key)
-
-
-@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
-def show_cell(
-    desk: Desk,
-    run: Run,
-    *,
-    case: _Coordinate,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: Annotated[int, Spec(ge=1, le=1_000_000)] = 1,
-) -> CellDetail:
-    """A cell with all of its detail: the answer, the trace, the score tree."""
-    store, run_id = Store(desk.database), show_run.function(desk, run).id
-    key = (case, harness, model, trial)
-    history = store.history(run_id, key)
-    if not history:
-        raise NotFoundError(f"run {run_id} has no cell {key}", hint="list its cells")
-    return CellDetail(history[-1], store.detail(run_id, key))
 
 
 @operation("GET", "/keys", "member", tag="keys")

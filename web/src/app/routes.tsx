@@ -1,11 +1,17 @@
-import { lazy } from "react";
 import type { RouteObject } from "react-router";
+import { later as lazy } from "../parts/later";
 
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Run = lazy(() => import("../runs/RunPage"));
+const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
+const LabelSet = lazy(() => import("../labels/LabelSetPage"));
+const LabelQueue = lazy(() => import("../labels/QueuePage"));
+const Calibrations = lazy(() => import("../labels/CalibrationsPage"));
+const Calibration = lazy(() => import("../labels/CalibrationPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
 const Dataset = lazy(() => import("../data/DatasetPage"));
 const Jobs = lazy(() => import("../data/JobsPage"));
@@ -20,6 +26,10 @@ export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
   { path: "/p/:project/labels", element: <Labels /> },
+  { path: "/p/:project/labels/set", element: <LabelSet /> },
+  { path: "/p/:project/labels/queue", element: <LabelQueue /> },
+  { path: "/p/:project/calibrations", element: <Calibrations /> },
+  { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/p/:project/datasets/:key", element: <Dataset /> },
   { path: "/p/:project/jobs", element: <Jobs /> },
@@ -27,6 +37,8 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/traces", element: <Traces /> },
   { path: "/environments", element: <Environments /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run", element: <Run /> },
+  { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
   { path: "*", element: <Missing /> },
 ];

@@ -66,7 +66,7 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
           </button>
         </div>
       </div>
-      <p className="facts">
+      <p className="data-facts">
         {dataset.name !== dataset.key && <span className="anywhere">{dataset.name}</span>}
         <span>
           <b>{whole(dataset.rows)}</b> {dataset.rows === 1 ? "row" : "rows"}
@@ -142,7 +142,7 @@ function Rows({ dataset }: { dataset: Dataset }) {
     return found.rows;
   };
   return (
-    <div className={number ? "beside open" : "beside"}>
+    <div className={number ? "data-split open" : "data-split"}>
       <WindowList
         label="Rows"
         name={["rows", dataset.project, dataset.key, dataset.digest]}
@@ -169,7 +169,7 @@ function Opened({ place, number, close }: OpenedProps) {
       ),
   });
   return (
-    <aside className="panel opened" aria-label={`Row ${number}`}>
+    <aside className="panel data-opened" aria-label={`Row ${number}`}>
       <div className="spread">
         <h2>{row.data ? `Row ${whole(number)}: ${row.data.id}` : `Row ${whole(number)}`}</h2>
         <button type="button" className="quiet" onClick={close}>

@@ -49,7 +49,7 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
         </ul>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
-      <div className="actions">
+      <div className="row end">
         <button type="button" onClick={close}>
           Keep it
         </button>

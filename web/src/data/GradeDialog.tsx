@@ -68,7 +68,7 @@ export function GradeDialog({ project, dataset, close }: Props) {
         page is closed.
       </p>
       {start.error && <ProblemBox problem={start.error} />}
-      <div className="actions">
+      <div className="row end">
         <button type="button" onClick={close}>
           Cancel
         </button>

@@ -10,7 +10,7 @@ export function JobCards({ summary }: { summary: Summary }) {
   const { mean, calibration } = summary;
   return (
     <>
-      <div className="cards">
+      <div className="data-cards">
         <div className="panel">
           <span className="soft">Mean score</span>
           <span className="value">{score(mean.mean)}</span>
@@ -50,7 +50,7 @@ export function JobCards({ summary }: { summary: Summary }) {
       {summary.causes.length > 0 && (
         <details open>
           <summary>Why rows could not be graded</summary>
-          <table className="causes">
+          <table className="data-causes">
             <tbody>
               {summary.causes.map((cause) => (
                 <tr key={cause.text}>
@@ -76,7 +76,7 @@ function Histogram({ bars }: { bars: Summary["bars"] }) {
     .map((bar) => `${score(bar.low)} to ${score(bar.high)}: ${bar.count}`)
     .join("; ");
   return (
-    <svg className="histogram" viewBox="0 0 200 58" role="img" aria-label={`Scores: ${said}`}>
+    <svg className="data-histogram" viewBox="0 0 200 58" role="img" aria-label={`Scores: ${said}`}>
       {bars.map((bar, place) => {
         const height = bar.count === 0 ? 0 : Math.max(2, (bar.count / most) * 40);
         return (

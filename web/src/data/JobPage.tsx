@@ -79,13 +79,13 @@ function Shown({ project, summary }: { project: string; summary: Schemas["JobSum
       {job.message && <p className="anywhere">{job.message}</p>}
       {isActive(job) && (
         <progress
-          className="progress"
+          className="data-progress"
           value={job.done}
           max={Math.max(job.total, 1)}
           aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}
         />
       )}
-      <p className="facts">
+      <p className="data-facts">
         <code>{job.id}</code>
         <span>begun {moment(job.created_at)}</span>
         {job.created_by && <span className="anywhere">by {job.created_by}</span>}
@@ -174,7 +174,7 @@ function Actions({ project, job }: { project: string; job: Job }) {
             Its {count(job.done, "result")} will be gone for good. The dataset and the grader stay.
           </p>
           {remove.error && <ProblemBox problem={remove.error} />}
-          <div className="actions">
+          <div className="row end">
             <button type="button" onClick={() => setAsking(false)}>
               Keep it
             </button>

@@ -100,7 +100,7 @@ export function JobResults({ project, summary }: Props) {
           </select>
         </label>
       </div>
-      <div className={at === null ? "beside" : "beside open"}>
+      <div className={at === null ? "data-split" : "data-split open"}>
         <WindowList
           label="Results"
           name={["job", project, job.id, "results", status ?? "", order]}
@@ -146,7 +146,7 @@ function Opened({ project, id, query, close }: OpenedProps) {
     },
   });
   return (
-    <aside className="panel opened" aria-label="Result">
+    <aside className="panel data-opened" aria-label="Result">
       <div className="spread">
         <h2>{found.data ? `Row ${whole(found.data.number)}` : "Row"}</h2>
         <button type="button" className="quiet" onClick={close}>

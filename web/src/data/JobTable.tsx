@@ -23,7 +23,7 @@ export function JobState({ job }: { job: Job }) {
 export function JobProgress({ job }: { job: Job }) {
   return (
     <progress
-      className="progress short"
+      className="data-progress short"
       value={job.done}
       max={Math.max(job.total, 1)}
       aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}

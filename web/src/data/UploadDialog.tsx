@@ -52,7 +52,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
   };
   return (
     <Dialog title="Upload a dataset" close={leave}>
-      <form className="upload" onSubmit={send}>
+      <form className="data-upload" onSubmit={send}>
         <Drop file={file} take={take} />
         {file && (
           <>
@@ -88,7 +88,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
             </span>
           </div>
         )}
-        <div className="actions">
+        <div className="row end">
           <button type="button" onClick={leave}>
             Cancel
           </button>
@@ -110,7 +110,7 @@ function Drop({ file, take }: { file: File | null; take: (file: File | undefined
   };
   return (
     <div
-      className={isOver ? "drop over" : "drop"}
+      className={isOver ? "data-drop over" : "data-drop"}
       onDragOver={(event) => {
         event.preventDefault();
         setOver(true);
@@ -183,7 +183,7 @@ function Preview({ file, renames, rename }: PreviewProps) {
           <Outcome state="pass" text={`the first ${count(rows.length, "row")} can be stored`} />
         )}
       </p>
-      <div className="scroll" tabIndex={0} role="region" aria-label="First rows">
+      <div className="data-scroll" tabIndex={0} role="region" aria-label="First rows">
         <table>
           <thead>
             <tr>

@@ -45,7 +45,7 @@ export function KeysPart({ me }: Part) {
         </Empty>
       )}
       {found && found.length > 0 && (
-        <table className="keys">
+        <table className="keys-table">
           <thead>
             <tr>
               <th scope="col">Name</th>
@@ -192,7 +192,7 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
 /** The token of a new key; whoever leaves has seen it for the last time. */
 function Token({ made, close }: { made: Schemas["MadeKey"]; close: () => void }) {
   return (
-    <section className="panel token" aria-label="The new key">
+    <section className="panel key-token" aria-label="The new key">
       <h2>The key of {made.name}</h2>
       <p role="status">It is shown this once and stored nowhere. Copy it now.</p>
       <div>
@@ -224,7 +224,7 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
       {isOwn && <p>This is the key that you are logged in with: you will be logged out.</p>}
       {one.last_used_at && <p>It was used last on {moment(one.last_used_at)}.</p>}
       {revoke.error && <ProblemBox problem={revoke.error} />}
-      <div className="actions">
+      <div className="row end">
         <button type="button" onClick={close}>
           Keep it
         </button>

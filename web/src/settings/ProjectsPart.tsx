@@ -162,7 +162,7 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
           />
         </label>
         {save.error && <ProblemBox problem={save.error} />}
-        <div className="actions">
+        <div className="row end">
           <button type="button" onClick={close}>
             Cancel
           </button>
