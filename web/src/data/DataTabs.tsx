@@ -12,7 +12,7 @@ export function DataTabs() {
     ["/environments", "Environments"],
   ] as const;
   return (
-    <nav className="tabs" aria-label="Data">
+    <nav className="tab-row" aria-label="Data">
       {places.map(([to, name]) => (
         <NavLink key={to} to={to}>
           {name}

@@ -80,7 +80,7 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
         </span>
         <Command text={exportCommand(project, dataset.key)} />
       </p>
-      <div className="tabs" role="tablist">
+      <div className="tab-row" role="tablist">
         <button type="button" role="tab" aria-selected={!isJobs} onClick={() => setView({})}>
           Rows
         </button>

@@ -73,7 +73,7 @@ export function JobResults({ project, summary }: Props) {
   return (
     <section className="stack">
       <div className="spread">
-        <div className="tabs" role="tablist">
+        <div className="tab-row" role="tablist">
           {[undefined, ...STATUSES].map((one) => (
             <button
               key={one ?? "all"}

@@ -28,7 +28,7 @@ export default function SettingsPage() {
       <div className="page-head">
         <h1>Settings</h1>
       </div>
-      <div className="tabs" role="tablist" aria-label="Settings">
+      <div className="tab-row" role="tablist" aria-label="Settings">
         {TABS.map(([key, name]) => (
           <button
             key={key}
