@@ -13,9 +13,9 @@ type Change = Schemas["ChangeRecord"];
 export function ChangesPart({ me }: Part) {
   const isAdmin = me.role === "admin";
   const [view, setView] = useSearchParams();
-  const operation = view.get("operation") ?? "";
+  const what = view.get("what") ?? "";
   const by = view.get("by") ?? "";
-  const only = { ...(operation ? { operation } : {}), ...(by ? { by } : {}) };
+  const only = { ...(what ? { what } : {}), ...(by ? { by } : {}) };
   const changes = useInfiniteQuery({
     queryKey: ["changes", me.project, only],
     enabled: isAdmin,
@@ -40,12 +40,12 @@ export function ChangesPart({ me }: Part) {
   };
   return (
     <div className="stack">
-      {(operation || by) && (
+      {(what || by) && (
         <p className="row">
           Only
-          {operation && (
-            <button type="button" onClick={() => narrow({ operation: "" })}>
-              {operation} ✕
+          {what && (
+            <button type="button" onClick={() => narrow({ what: "" })}>
+              {what.replaceAll("_", " ")} ✕
             </button>
           )}
           {by && (
@@ -94,7 +94,7 @@ function Changes({ changes, narrow }: { changes: readonly Change[]; narrow: Narr
                 type="button"
                 className="inline-link"
                 title="Only these"
-                onClick={() => narrow({ operation: one.operation })}
+                onClick={() => narrow({ what: one.operation })}
               >
                 {one.operation.replaceAll("_", " ")}
               </button>

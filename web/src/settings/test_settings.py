@@ -48,7 +48,7 @@ def test_a_key_is_shown_once_used_and_revoked(
 
     page.get_by_role("tab", name="Changes").click()
     page.get_by_role("button", name="revoke key").first.click()
-    expect(page).to_have_url(re.compile("operation=revoke_key"))
+    expect(page).to_have_url(re.compile("what=revoke_key"))
     expect(page.get_by_role("button", name="create key")).to_have_count(0)
     no_serious_findings(page)
     assert "pwned" not in page.title()
