@@ -151,6 +151,16 @@ class Opener:
     context: BrowserContext
     watch: Watch
 
+    def log_out(self) -> None:
+        """Be nobody; that the server says so is no fault."""
+        self.context.clear_cookies()
+
+    def forgive(self, *said: str) -> None:
+        """Forget faults that a test brought about, by what they say."""
+        self.watch.faults = [
+            fault for fault in self.watch.faults if not any(one in fault for one in said)
+        ]
+
     def __call__(self, path: str = "/") -> Page:
         """Open an address of the page, logged in by the server's link."""
         page = self.context.new_page()
@@ -160,21 +170,23 @@ class Opener:
 
 
 @pytest.fixture(scope="module")
-def session(site: Site, browser: Browser) -> str:
-    """The cookie of whoever used the server's one-time link."""
+def session(site: Site, browser: Browser) -> tuple[str, str]:
+    """The cookie of whoever used the server's one-time link, with its name."""
     answer = httpx.get(site.server.link)
     assert answer.status_code == 303, answer.text
-    return answer.cookies["assay_session"]
+    (cookie,) = answer.cookies.items()
+    return cookie
 
 
 @pytest.fixture
-def open_page(site: Site, browser: Browser, session: str) -> Generator[Opener]:
+def open_page(site: Site, browser: Browser, session: tuple[str, str]) -> Generator[Opener]:
     """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
     context = browser.new_context(
         viewport=_WINDOW, permissions=["clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(15_000)
-    context.add_cookies([{"name": "assay_session", "value": session, "url": site.server.url}])
+    name, value = session
+    context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
     watch = Watch(site.server.url)
     yield Opener(site, context, watch)
     context.close()

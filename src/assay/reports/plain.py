@@ -35,7 +35,11 @@ def plain(text: str) -> str:
     Line feeds and tabs stay; carriage returns become line feeds, so that no line overwrites
     another. Of more than 200,000 characters only the head and the tail are kept.
     """
-    text = shorten(text, _LARGEST)
+    return visible(shorten(text, _LARGEST))
+
+
+def visible(text: str) -> str:
+    """As `plain`, of a text however long."""
     if text.isprintable():  # most are, and have none of what follows
         return text
     text = re.sub(_SEQUENCE, "", text).replace("\r\n", "\n").replace("\r", "\n")

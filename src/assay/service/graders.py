@@ -538,7 +538,12 @@ async def _wanted(
 
 
 def permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
-    """The definition, if it is well formed and may be carried out here."""
+    """The definition that was sent, if it is well formed and may be carried out here.
+
+    Raises:
+        ForbiddenError: If it may not.
+        ShapeError: With every mistake, placed below ``definition``.
+    """
     from assay.registry.definitions import definition_from
 
     permissions.require(kind, data)

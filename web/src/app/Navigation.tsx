@@ -1,15 +1,13 @@
-import { Link, NavLink } from "react-router";
-import { useProject } from "../api/me";
+import { useQuery } from "@tanstack/react-query";
+import { Link, NavLink, useLocation, useNavigate } from "react-router";
+import { api, ask } from "../api/client";
+import { useMe, useProject } from "../api/me";
+import { COMMAND } from "./keys";
+import { logOut } from "./login";
+import { usePlaces } from "./places";
+import { useTheme } from "./theme";
 
-export function Navigation() {
-  const project = useProject();
-  const places = [
-    [`/p/${project}/graders`, "Graders"],
-    ["/runs", "Runs"],
-    [`/p/${project}/labels`, "Labels"],
-    [`/p/${project}/datasets`, "Data"],
-    ["/settings", "Settings"],
-  ] as const;
+export function Navigation({ open }: { open: (what: "palette" | "keys") => void }) {
   return (
     <header className="bar">
       <Link to="/" className="brand">
@@ -17,12 +15,78 @@ export function Navigation() {
         assay
       </Link>
       <nav aria-label="Main">
-        {places.map(([to, name]) => (
-          <NavLink key={name} to={to}>
-            {name}
+        {usePlaces().map((place) => (
+          <NavLink key={place.name} to={place.to}>
+            {place.name}
           </NavLink>
         ))}
       </nav>
+      <ProjectSwitch />
+      <button type="button" className="find" onClick={() => open("palette")}>
+        Find <kbd>{COMMAND} K</kbd>
+      </button>
+      <ThemeSwitch />
+      <button type="button" className="quiet" onClick={() => open("keys")} aria-label="Keys">
+        ?
+      </button>
+      <Caller />
     </header>
+  );
+}
+
+/** Which project is looked at, where the caller sees several. */
+function ProjectSwitch() {
+  const project = useProject();
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const projects = useQuery({
+    queryKey: ["projects", "switch"],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/projects", { signal, params: { query: { limit: 200 } } })),
+    staleTime: 60_000,
+  });
+  const keys = (projects.data?.items ?? []).map((one) => one.key);
+  if (keys.length < 2 && (keys.length === 0 || keys.includes(project))) return null;
+  const section = /^\/p\/[^/]+\/([^/]+)/.exec(pathname)?.[1] ?? "graders";
+  return (
+    <select
+      aria-label="Project"
+      value={project}
+      onChange={(event) => navigate(`/p/${encodeURIComponent(event.target.value)}/${section}`)}
+    >
+      {!keys.includes(project) && <option>{project}</option>}
+      {keys.map((key) => (
+        <option key={key}>{key}</option>
+      ))}
+    </select>
+  );
+}
+
+const SIGNS = { system: "◐", light: "☀", dark: "☾" };
+
+function ThemeSwitch() {
+  const { theme, next, turn } = useTheme();
+  const said = `Theme: ${theme}; change to ${next}`;
+  return (
+    <button type="button" className="quiet" onClick={turn} aria-label={said} title={said}>
+      <span aria-hidden="true">{SIGNS[theme]}</span>
+    </button>
+  );
+}
+
+/** Who is logged in, and the way out. */
+function Caller() {
+  const me = useMe().data;
+  if (!me) return null;
+  const what = `${me.role} of ${me.project === "*" ? "all projects" : me.project}`;
+  return (
+    <span className="caller">
+      <span className="soft clip" title={`${me.name}: ${what}`}>
+        {me.name === "local" ? "this machine" : me.name}
+      </span>
+      <button type="button" className="quiet" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </span>
   );
 }

@@ -1,5 +1,5 @@
-import { lazy } from "react";
 import type { RouteObject } from "react-router";
+import { later as lazy } from "../parts/later";
 
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));
@@ -9,7 +9,13 @@ const NewGraderForm = lazy(() => import("../graders/NewGraderForm"));
 const GraderPage = lazy(() => import("../graders/GraderPage"));
 const EditGrader = lazy(() => import("../graders/EditGrader"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Run = lazy(() => import("../runs/RunPage"));
+const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
+const LabelSet = lazy(() => import("../labels/LabelSetPage"));
+const LabelQueue = lazy(() => import("../labels/QueuePage"));
+const Calibrations = lazy(() => import("../labels/CalibrationsPage"));
+const Calibration = lazy(() => import("../labels/CalibrationPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
 const Settings = lazy(() => import("../settings/SettingsPage"));
 const Missing = lazy(() => import("./Missing"));
@@ -23,8 +29,14 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/graders/:key", element: <GraderPage /> },
   { path: "/p/:project/graders/:key/edit", element: <EditGrader /> },
   { path: "/p/:project/labels", element: <Labels /> },
+  { path: "/p/:project/labels/set", element: <LabelSet /> },
+  { path: "/p/:project/labels/queue", element: <LabelQueue /> },
+  { path: "/p/:project/calibrations", element: <Calibrations /> },
+  { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run", element: <Run /> },
+  { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
   { path: "*", element: <Missing /> },
 ];

@@ -1,33 +1,58 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import "./dialog.css";
+import "./parts.css";
 
-/** A window before the page; Escape closes it, and the browser keeps the focus in it. */
-export function Dialog({ title, close, children }: DialogProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
+/**
+ * Something that has to be dealt with before the page; Escape closes it.
+ *
+ * @param close What closes it; without it, it stays.
+ */
+export function Dialog({ title, close, className = "", children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    return () => shown?.close();
+    const dialog = element.current;
+    dialog?.showModal();
+    dialog?.querySelector<HTMLElement>("input:not([hidden])")?.focus();
+    return () => dialog?.close();
   }, []);
   return (
     <dialog
-      ref={dialog}
-      className="dialog"
+      ref={element}
+      className={`dialog ${className}`}
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
-        close();
+        close?.();
+      }}
+      onClick={(event) => {
+        if (event.target === element.current) close?.();
+      }}
+      onKeyDown={(event) => {
+        // Chromium asks only once before it closes a dialog on its own.
+        if (event.key === "Escape") {
+          event.preventDefault();
+          close?.();
+        }
       }}
     >
-      <h2 id={id}>{title}</h2>
-      {children}
+      <div className="dialog-body">
+        <div className="spread">
+          <h2 id={id}>{title}</h2>
+          {close && (
+            <button type="button" className="quiet" onClick={close} aria-label="Close">
+              ✕
+            </button>
+          )}
+        </div>
+        {children}
+      </div>
     </dialog>
   );
 }
 
 interface DialogProps {
   title: string;
-  close: () => void;
+  close?: () => void;
+  className?: string;
   children: ReactNode;
 }

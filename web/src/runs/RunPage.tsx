@@ -1,0 +1,157 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { api, ask, type Schemas } from "../api/client";
+import { useEvents } from "../api/live";
+import { Problem } from "../api/problem";
+import { Command } from "../parts/Command";
+import { Empty } from "../parts/Empty";
+import { Loading } from "../parts/Loading";
+import { ProblemBox } from "../parts/ProblemBox";
+import { usePageTitle } from "../parts/title";
+import { CellsTab } from "./CellsTab";
+import { ConfigTab } from "./ConfigTab";
+import { DeleteRun } from "./DeleteRun";
+import { MatrixTab } from "./MatrixTab";
+import { runName } from "./names";
+import { RunHead } from "./RunHead";
+import { RunSummary } from "./RunSummary";
+import "./runs.css";
+
+const ScoresTab = lazy(() => import("./scores/ScoresTab"));
+
+const TABS = [
+  ["overview", "Overview"],
+  ["cells", "Cells"],
+  ["scores", "Scores"],
+  ["config", "Config"],
+] as const;
+
+/** How often the whole of a live run is counted again, in milliseconds. */
+const PACE = 2_000;
+
+export default function RunPage() {
+  const named = useParams().run ?? "";
+  const queries = useQueryClient();
+  const overview = useQuery({
+    queryKey: ["run", named, "overview"],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: named } } })),
+  });
+  const told = overview.data;
+  const [live, setLive] = useState<Schemas["RunRow"] | null>(null);
+  const [isGone, setGone] = useState(false);
+  const timer = useRef(0);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
+  const id = told?.run.id ?? "";
+  const hasEnded = told?.run.state === "finished";
+  useEvents(
+    told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
+    ["progress", "done", "gone"],
+    (kind, data) => {
+      if (kind === "gone") return setGone(true);
+      setLive(data as Schemas["RunRow"]);
+      const again = () => {
+        timer.current = 0;
+        queries.invalidateQueries({ queryKey: ["run", named, "overview"] });
+        queries.invalidateQueries({ queryKey: ["run", id, "matrix"] });
+      };
+      if (kind === "done") again();
+      else if (!timer.current) timer.current = window.setTimeout(again, PACE);
+    },
+  );
+  usePageTitle(told ? runName(told.run) : "Run");
+
+  if (isGone || (overview.error instanceof Problem && overview.error.status === 404)) {
+    return <Gone named={named} was={told !== undefined} />;
+  }
+  if (overview.error && !told) {
+    return (
+      <div className="page">
+        <ProblemBox problem={overview.error} retry={() => overview.refetch()} />
+      </div>
+    );
+  }
+  if (!told) return <Loading what="Counting the cells" />;
+  // What was counted last, by whichever of the two came later.
+  const now = live && live.id === id && live.total >= told.run.total ? live : told.run;
+  return <Shown told={told} now={hasEnded ? told.run : now} />;
+}
+
+function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunRow"] }) {
+  const [address, setAddress] = useSearchParams();
+  const navigate = useNavigate();
+  const tab = TABS.find(([key]) => key === address.get("tab"))?.[0] ?? "overview";
+  const { id } = told.run;
+  const open = (key: string) => setAddress(key === "overview" ? {} : { tab: key });
+  const look = (filters: Record<string, string>) => setAddress({ tab: "cells", ...filters });
+  return (
+    <div className="page run">
+      <RunHead told={told} now={now}>
+        <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
+          Compare
+        </Link>
+        <DeleteRun run={now} done={() => navigate("/runs")} />
+      </RunHead>
+      <div className="tabs" role="tablist" aria-label="Parts of the run">
+        {TABS.map(([key, name]) => (
+          <button
+            key={key}
+            type="button"
+            role="tab"
+            id={`tab-${key}`}
+            aria-selected={tab === key}
+            aria-controls="tab-panel"
+            tabIndex={tab === key ? 0 : -1}
+            onClick={() => open(key)}
+            onKeyDown={(event) => {
+              const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+              if (!step) return;
+              const at = TABS.findIndex(([one]) => one === key);
+              const next = TABS[(at + step + TABS.length) % TABS.length]?.[0] ?? key;
+              open(next);
+              document.getElementById(`tab-${next}`)?.focus();
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab}`}>
+        {tab === "overview" && (
+          <div className="stack">
+            <RunSummary told={told} look={look} />
+            <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
+          </div>
+        )}
+        {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
+        {tab === "scores" && (
+          <Suspense fallback={<Loading what="Loading scores" />}>
+            <ScoresTab run={id} />
+          </Suspense>
+        )}
+        {tab === "config" && <ConfigTab told={told} />}
+      </div>
+    </div>
+  );
+}
+
+function Gone({ named, was }: { named: string; was: boolean }) {
+  usePageTitle("No such run");
+  return (
+    <div className="page stack">
+      <h1>{was ? "This run was deleted" : "There is no such run"}</h1>
+      <Empty title={was ? "Its results are gone" : "Nothing is called like that"}>
+        {!was && (
+          <p>
+            No run has the id, the beginning of an id, or the label <code>{named}</code>.
+          </p>
+        )}
+        <p>
+          <Link to="/runs">See the runs that there are</Link>, or list them:
+        </p>
+        <Command text="assay runs" />
+      </Empty>
+    </div>
+  );
+}
