@@ -8,6 +8,7 @@ const NewGrader = lazy(() => import("../graders/NewGrader"));
 const NewGraderForm = lazy(() => import("../graders/NewGraderForm"));
 const GraderPage = lazy(() => import("../graders/GraderPage"));
 const EditGrader = lazy(() => import("../graders/EditGrader"));
+const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
 const Run = lazy(() => import("../runs/RunPage"));
 const Compare = lazy(() => import("../runs/compare/ComparePage"));
@@ -25,6 +26,7 @@ export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
   { path: "/p/:project/graders/new", element: <NewGrader /> },
+  { path: "/p/:project/graders/new/function", element: <FunctionPage /> },
   { path: "/p/:project/graders/new/:kind", element: <NewGraderForm /> },
   { path: "/p/:project/graders/:key", element: <GraderPage /> },
   { path: "/p/:project/graders/:key/edit", element: <EditGrader /> },

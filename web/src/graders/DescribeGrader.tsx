@@ -60,7 +60,7 @@ export function DescribeGrader({ project, grader, close }: DescribeProps) {
           />
         </label>
         {describe.error && <ProblemBox problem={describe.error} />}
-        <div className="actions">
+        <div className="row end">
           <button type="button" onClick={close}>
             Cancel
           </button>

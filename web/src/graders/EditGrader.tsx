@@ -1,6 +1,7 @@
-import { useState } from "react";
+import { Suspense, useState } from "react";
 import { Link, useParams } from "react-router";
 import { useMay, useProject } from "../api/me";
+import { later } from "../parts/later";
 import type { JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -8,6 +9,8 @@ import { usePageTitle } from "../parts/title";
 import { GraderForm } from "./GraderForm";
 import { type Grader, useGrader, useKinds } from "./queries";
 import "./graders.css";
+
+const FunctionPage = later(() => import("./edit/FunctionPage"));
 
 /** The form of a stored grader: what is saved is its next version. */
 export default function EditGrader() {
@@ -21,6 +24,13 @@ export default function EditGrader() {
   // What others save meanwhile does not change what is being written.
   const [opened, setOpened] = useState<Grader>();
   if (grader.data && !opened) setOpened(grader.data);
+  if (opened?.latest.kind === "function") {
+    return (
+      <Suspense fallback={<Loading what="Loading the editor" />}>
+        <FunctionPage />
+      </Suspense>
+    );
+  }
   const why = !mayEdit
     ? "Changing a grader needs the role editor."
     : grader.data?.locked

@@ -120,6 +120,7 @@ export function TestPayload(props: TestPayloadProps) {
       {trial.data && !trial.isPending && (
         <TriedSamples
           trial={trial.data}
+          hasChecks={kind !== "function"} // beside a function's source stand its own
           isOld={Boolean(isOld)}
           wanted={wanted}
           want={(id, score) => setWanted(changed(wanted, id, score))}
