@@ -32,6 +32,28 @@ interface DisclosureProps {
   isOpen?: boolean;
 }
 
+/** The first of many, and a button for the others. */
+export function Cut<T>({ all, first, children }: CutProps<T>) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? all : all.slice(0, first);
+  return (
+    <>
+      {shown.map(children)}
+      {shown.length < all.length && (
+        <button type="button" className="quiet" onClick={() => setWhole(true)}>
+          Show all {all.length}
+        </button>
+      )}
+    </>
+  );
+}
+
+interface CutProps<T> {
+  all: readonly T[];
+  first: number;
+  children: (one: T) => ReactNode;
+}
+
 /** Rows that j and k, or the arrows, walk through; Enter opens one. */
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
   const walk = (event: KeyboardEvent<HTMLElement>) => {

@@ -136,5 +136,5 @@ function Measures({ pair }: { pair: Schemas["ScorePair"] }) {
 }
 
 function ends({ low, high }: Schemas["Interval"], write = score): string {
-  return between(low, high, write);
+  return between(low, high, write).replaceAll("-", "−");
 }
