@@ -1,9 +1,9 @@
 import { Suspense, useState } from "react";
 import { Link, useParams } from "react-router";
 import { useMay, useProject } from "../api/me";
-import { later } from "../parts/later";
 import type { JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
+import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { GraderForm } from "./GraderForm";

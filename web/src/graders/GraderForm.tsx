@@ -5,6 +5,7 @@ import { Faults, Field, useTied } from "../parts/Field";
 import type { JsonObject } from "../parts/json";
 import { ProblemBox } from "../parts/ProblemBox";
 import { DefinitionForm } from "./DefinitionForm";
+import { TestPayload } from "./edit/TestPayload";
 import { type Draft, type Grader, type Kinds, useSave } from "./queries";
 
 /** Makes a grader, or a new version of one: the same form for both. */
@@ -64,6 +65,16 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
           value={definition}
           onChange={change}
         />
+        {kind !== "custom" && (
+          <div className="panel">
+            <TestPayload
+              project={project}
+              kind={kind}
+              definition={definition}
+              savedVersion={grader && { key, number: grader.latest.number }}
+            />
+          </div>
+        )}
         <div className="save-bar">
           <input
             aria-label="Note of the version"

@@ -37,7 +37,7 @@ export default function NewGraderForm() {
       )}
       {kinds.data && found && (
         <GraderForm
-          key={`${kind}?${given}`}
+          key={`${kind} ${given.get("type")} ${given.get("family")}`}
           project={project}
           kinds={kinds.data}
           kind={kind}

@@ -84,7 +84,8 @@ function Given({ given }: { given: Schemas["GivenScores"] }) {
   return (
     <figure className="given">
       <figcaption>
-        Newest {count(given.n, "outcome")}: mean {score(given.mean)} of {count(given.scored, "score")}{" "}
+        Newest {count(given.n, "outcome")}: mean {score(given.mean)} of{" "}
+        {count(given.scored, "score")}{" "}
         {given.errors > 0 && <Outcome state="error" text={count(given.errors, "error")} />}{" "}
         {given.skipped > 0 && <Outcome state="skipped" text={`${whole(given.skipped)} skipped`} />}
       </figcaption>

@@ -6,7 +6,6 @@ import { useEffect, useRef } from "react";
 import type { CodeProps } from "./CodeView";
 import { look } from "./codemirror";
 
-
 export default function CodeMirrorView({ text, language, label }: CodeProps) {
   const place = useRef<HTMLElement>(null);
   useEffect(() => {

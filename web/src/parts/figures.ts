@@ -81,3 +81,12 @@ export function signed(value: number | null | undefined): string {
   const text = size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
   return `${value < 0 ? "−" : "+"}${text}`;
 }
+
+/** Both ends of an interval in words; empty where there is none. */
+export function between(
+  low: number | null,
+  high: number | null,
+  write: (value: number) => string = score,
+): string {
+  return low === null || high === null ? "" : `${write(low)} to ${write(high)}`;
+}
