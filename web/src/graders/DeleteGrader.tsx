@@ -52,7 +52,7 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
         </label>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
-      <div className="row end">
+      <div className="actions">
         <button type="button" onClick={close}>
           Keep it
         </button>

@@ -60,7 +60,7 @@ export function DescribeGrader({ project, grader, close }: DescribeProps) {
           />
         </label>
         {describe.error && <ProblemBox problem={describe.error} />}
-        <div className="row end">
+        <div className="actions">
           <button type="button" onClick={close}>
             Cancel
           </button>

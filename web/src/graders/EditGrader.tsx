@@ -61,7 +61,11 @@ export default function EditGrader() {
           kind={opened.latest.kind}
           start={opened.latest.definition as JsonObject}
           grader={opened}
-          refetch={() => grader.refetch().then(({ data }) => data && setOpened(data))}
+          refetch={async () => {
+            const { data } = await grader.refetch({ throwOnError: true });
+            if (data) setOpened(data);
+            return data ?? opened;
+          }}
         />
       )}
     </div>

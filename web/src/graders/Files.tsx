@@ -43,7 +43,7 @@ export function ExportGraders({ project, keys, label = "Export" }: ExportProps) 
       {exported.error && (
         <Dialog title="Nothing was exported" close={() => exported.reset()}>
           <ProblemBox problem={exported.error} />
-          <div className="row end">
+          <div className="actions">
             <button type="button" onClick={() => exported.reset()}>
               Close
             </button>
@@ -120,7 +120,7 @@ export function ImportGraders({ project, close }: { project: string; close: () =
       {imported.data && (
         <output>{count(imported.data.items.length, "grader")} stored as the files say.</output>
       )}
-      <div className="row end">
+      <div className="actions">
         <button type="button" onClick={close}>
           {imported.data ? "Done" : "Cancel"}
         </button>

@@ -5,24 +5,30 @@ import { Faults, Field, useTied } from "../parts/Field";
 import type { JsonObject } from "../parts/json";
 import { ProblemBox } from "../parts/ProblemBox";
 import { DefinitionForm } from "./DefinitionForm";
-import { TestPayload } from "./edit/TestPayload";
+import { keep, kept } from "./edit/kept";
+import { Leaving } from "./edit/Leaving";
+import { type PayloadHandle, TestPayload } from "./edit/TestPayload";
 import { type Draft, type Grader, type Kinds, useSave } from "./queries";
 
 /** Makes a grader, or a new version of one: the same form for both. */
 export function GraderForm({ project, kinds, kind, start, grader, refetch }: FormProps) {
-  const [definition, setDefinition] = useState<JsonObject>(start);
-  const [said, setSaid] = useState({ key: "", name: "", description: "", feedbackKey: "" });
-  const [note, setNote] = useState("");
-  const seen = grader?.latest.number;
+  const slot = `assay.form.${project}.${grader?.key ?? `${kind} ${JSON.stringify(start)}`}`;
+  const opened: Written = { definition: start, said: NOTHING, note: "", seen: grader?.latest.number };
+  const [written, setWritten] = useState<Written>(() => kept<Written>(slot) ?? opened);
+  const { definition, said, note, seen } = written;
+  const set = (changed: Partial<Written>) => setWritten((before) => ({ ...before, ...changed }));
   const save = useSave(project, seen);
   const navigate = useNavigate();
   const top = useRef<HTMLDivElement>(null);
-  const isChanged = useUnsaved(JSON.stringify([definition, said, note]), save.isSuccess);
+  const payload = useRef<PayloadHandle>(null);
+  const isChanged =
+    !save.isSuccess &&
+    JSON.stringify([definition, said, note]) !== JSON.stringify([start, NOTHING, ""]);
+  useEffect(() => keep(slot, isChanged ? written : null), [slot, isChanged, written]);
   const key = grader?.key ?? said.key;
   const draft: Draft = { ...said, key, kind, definition, note };
   const faults = save.error instanceof Problem ? save.error.faults : [];
   const isOvertaken = save.error instanceof Problem && save.error.status === 412;
-  const change = (changed: JsonObject) => setDefinition(changed);
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (save.isPending) return;
@@ -37,39 +43,44 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
         className="stack"
         onSubmit={submit}
         onKeyDown={(event) => {
-          const isSave = (event.ctrlKey || event.metaKey) && event.key === "s";
-          if (!isSave) return;
+          if (!event.ctrlKey && !event.metaKey) return;
+          if (event.key === "s") submit();
+          else if (event.key === "Enter") payload.current?.run();
+          else return;
           event.preventDefault();
-          submit();
         }}
       >
+        <Leaving isDirty={isChanged} discard={() => setWritten(opened)} />
         <div ref={top} className="tops">
           {isOvertaken ? (
             <Overtaken
               project={project}
               grader={grader}
               refetch={() => {
-                save.reset();
-                refetch();
+                refetch?.().then((found) => {
+                  save.reset();
+                  set({ seen: found.latest.number });
+                });
               }}
             />
           ) : (
             save.error && <ProblemBox problem={save.error} />
           )}
         </div>
-        {!grader && <Naming said={said} setSaid={setSaid} />}
+        {!grader && <Naming said={said} setSaid={(changed) => set({ said: changed })} />}
         <DefinitionForm
           project={project}
           kinds={kinds}
           kind={kind}
           value={definition}
-          onChange={change}
+          onChange={(changed) => set({ definition: changed })}
         />
         {kind !== "custom" && (
           <div className="panel">
             <TestPayload
               project={project}
               kind={kind}
+              ref={payload}
               definition={definition}
               savedVersion={grader && { key, number: grader.latest.number }}
             />
@@ -81,9 +92,9 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
             placeholder={grader ? "What changes, and why" : "Why it is made (optional)"}
             maxLength={10_000}
             value={note}
-            onChange={(event) => setNote(event.target.value)}
+            onChange={(event) => set({ note: event.target.value })}
           />
-          <span className="soft">{isChanged ? "Not saved" : ""}</span>
+          <span className="soft">{isChanged ? "Not saved; kept in this tab" : ""}</span>
           <Link
             className="button"
             to={grader ? `/p/${project}/graders/${key}` : ".."}
@@ -182,20 +193,17 @@ function Text({ label, path, about, value, onChange }: TextProps) {
   );
 }
 
-/** Whether what is written differs from what was opened; the browser asks before it is lost. */
-function useUnsaved(now: string, isSaved: boolean): boolean {
-  const [opened] = useState(now);
-  const isChanged = now !== opened && !isSaved;
-  useEffect(() => {
-    if (!isChanged) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, [isChanged]);
-  return isChanged;
-}
+const NOTHING: Said = { key: "", name: "", description: "", feedbackKey: "" };
 
 type Said = Pick<Draft, "key" | "name" | "description" | "feedbackKey">;
+
+/** What is being written, and the version that it was made from. */
+interface Written {
+  definition: JsonObject;
+  said: Said;
+  note: string;
+  seen: number | undefined;
+}
 
 interface TextProps {
   label: string;
@@ -217,5 +225,5 @@ interface FormProps {
   kind: string;
   start: JsonObject;
   grader?: Grader;
-  refetch: () => void;
+  refetch?: () => Promise<Grader>;
 }

@@ -42,7 +42,7 @@ export function JudgePreview({ project, definition }: PreviewProps) {
       </div>
       {preview.error && <ProblemBox problem={preview.error} retry={() => preview.refetch()} />}
       {preview.isPending && <Loading what="Rendering" />}
-      {preview.data && <Shown preview={preview.data} />}
+      {preview.data && <Shown preview={withoutUnsaid(preview.data, definition)} />}
     </section>
   );
 }
@@ -111,6 +111,12 @@ export function Shown({ preview }: { preview: Preview }) {
       </details>
     </>
   );
+}
+
+/** A criterion that nobody has written yet is no mistake to be told of. */
+function withoutUnsaid(preview: Preview, definition: JsonObject): Preview {
+  if (definition.criteria) return preview;
+  return { ...preview, mistakes: preview.mistakes.filter((one) => one.field !== "criteria") };
 }
 
 /** A prompt, with what comes from outside set apart. */

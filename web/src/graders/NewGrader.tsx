@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import { useMay, useProject } from "../api/me";
+import { Described } from "../parts/Field";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
@@ -116,7 +117,7 @@ function Declared({ project, kinds }: { project: string; kinds: Kinds }) {
                       <code>{kind.name}</code>
                     </Link>{" "}
                     <span className="soft">
-                      {kind.description}
+                      <Described text={kind.description} />
                       {kind.needs.length > 0 && ` Needs a ${kind.needs.join(", ")}.`}
                     </span>
                   </li>

@@ -42,7 +42,6 @@ export default function NewGraderForm() {
           kinds={kinds.data}
           kind={kind}
           start={begun(kinds.data, kind, given)}
-          refetch={() => undefined}
         />
       )}
     </div>

@@ -113,14 +113,17 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
   const usual = Array.isArray(schema.default) ? schema.default : [];
   const items = given ?? usual;
   const inner = withoutNull(schema.items ?? {});
+  const one = name.replace(/s$/, "");
+  // As many as it has by default: a pair of numbers has neither more nor fewer.
+  const isFixed = usual.length > 0;
   const put = (place: number, item: Json | undefined) =>
-    onChange(items.map((one, at) => (at === place ? (item ?? blank(inner)) : one)));
+    onChange(items.map((other, at) => (at === place ? (item ?? blank(inner)) : other)));
   const without = (place: number) => {
     const left = items.filter((_, at) => at !== place);
     onChange(left.length || required ? left : undefined);
   };
   return (
-    <fieldset className="nested">
+    <fieldset className={isFixed ? "nested pairs" : "nested"}>
       <legend>
         {labelOf(name)}
         {required && <em className="needed"> (required)</em>}
@@ -133,28 +136,32 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
       <Complaints path={path} id={id} />
       {items.map((item, place) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: an item of plain JSON is known by its place
-        <div className="item" key={place}>
+        <div className={isFixed ? "pair" : "item"} key={place}>
           <Member
-            name={`${name} ${place + 1}`}
+            name={isFixed ? (ENDS[place] ?? one) : `${one} ${place + 1}`}
             schema={inner}
             value={item}
             required
             path={`${path}[${place}]`}
             onChange={(changed) => put(place, changed)}
           />
-          <button
-            type="button"
-            className="quiet"
-            onClick={() => without(place)}
-            aria-label={`Remove ${labelOf(name)} ${place + 1}`}
-          >
-            Remove
-          </button>
+          {!isFixed && (
+            <button
+              type="button"
+              className="quiet"
+              onClick={() => without(place)}
+              aria-label={`Remove ${labelOf(one)} ${place + 1}`}
+            >
+              Remove
+            </button>
+          )}
         </div>
       ))}
-      <button type="button" onClick={() => onChange([...items, blank(inner)])}>
-        Add {labelOf(name).toLowerCase()}
-      </button>
+      {!isFixed && (
+        <button type="button" onClick={() => onChange([...items, blank(inner)])}>
+          Add {labelOf(one).toLowerCase()}
+        </button>
+      )}
     </fieldset>
   );
 }
@@ -194,7 +201,11 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
       </Field>
       {chosen?.properties ? (
         <>
-          {chosen.description && <p className="about soft">{chosen.description}</p>}
+          {chosen.description && (
+            <p className="about soft">
+              <Described text={chosen.description} />
+            </p>
+          )}
           <SchemaForm
             schema={chosen}
             value={isObject(value) ? value : {}}
@@ -210,6 +221,7 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
   );
 }
 
+const ENDS = ["lowest", "highest"];
 const LONG = /criteria|template|source|description|prompt|input|content|cmd|reasoning|output/;
 
 /** One value. */
