@@ -44,6 +44,11 @@ export function percentInterval(low: number | null, high: number | null): string
   return `${Math.round(100 * low)}${DASH}${Math.round(100 * high)} %`;
 }
 
+/** Both ends of an interval, written as its mean is; empty where there is none. */
+export function between(low: number | null, high: number | null, write = score): string {
+  return low === null || high === null ? "" : `${write(low)}${DASH}${write(high)}`;
+}
+
 export function whole(value: number): string {
   return value.toLocaleString("en");
 }
@@ -80,13 +85,4 @@ export function signed(value: number | null | undefined): string {
   const size = Math.abs(value);
   const text = size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
   return `${value < 0 ? "−" : "+"}${text}`;
-}
-
-/** Both ends of an interval in words; empty where there is none. */
-export function between(
-  low: number | null,
-  high: number | null,
-  write: (value: number) => string = score,
-): string {
-  return low === null || high === null ? "" : `${write(low)} to ${write(high)}`;
 }
