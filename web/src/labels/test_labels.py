@@ -113,7 +113,7 @@ def test_a_queue_is_worked_through_by_keys_alone(
 def test_a_label_outlives_a_server_that_is_killed(filled: Site, open_page: Opener) -> None:
     page = open_page("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
     expect(page.get_by_text("0 of 24")).to_be_visible()
-    place = filled.server.url
+    port = filled.server.port
     filled.server.kill()
     try:
         page.keyboard.press("p")
@@ -123,7 +123,7 @@ def test_a_label_outlives_a_server_that_is_killed(filled: Site, open_page: Opene
         )
         expect(page.get_by_text("2 of 24")).to_be_visible()
     finally:
-        filled.server.start_again(place)
+        filled.server.start(port=port)
     expect(page.get_by_test_id("waiting")).to_have_count(0)
     asked = {"field": "killed"}
     stored = filled.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
