@@ -13,7 +13,12 @@ import { type Draft, type Grader, type Kinds, useSave } from "./queries";
 /** Makes a grader, or a new version of one: the same form for both. */
 export function GraderForm({ project, kinds, kind, start, grader, refetch }: FormProps) {
   const slot = `assay.form.${project}.${grader?.key ?? `${kind} ${JSON.stringify(start)}`}`;
-  const opened: Written = { definition: start, said: NOTHING, note: "", seen: grader?.latest.number };
+  const opened: Written = {
+    definition: start,
+    said: NOTHING,
+    note: "",
+    seen: grader?.latest.number,
+  };
   const [written, setWritten] = useState<Written>(() => kept<Written>(slot) ?? opened);
   const { definition, said, note, seen } = written;
   const set = (changed: Partial<Written>) => setWritten((before) => ({ ...before, ...changed }));
@@ -33,7 +38,10 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
     event?.preventDefault();
     if (save.isPending) return;
     save.mutate(draft, {
-      onSuccess: (stored) => navigate(`/p/${project}/graders/${stored.key}`),
+      onSuccess: (stored) => {
+        keep(slot, null);
+        navigate(`/p/${project}/graders/${stored.key}`);
+      },
       onError: () => top.current?.scrollIntoView({ block: "nearest" }),
     });
   };

@@ -359,6 +359,7 @@ function withoutNull(schema: Schema): Schema {
   if (!shapes) return schema;
   const { anyOf: _, ...rest } = schema;
   const left = shapes.filter((shape) => shape.type !== "null");
+  if (left.some((shape) => Object.keys(shape).length === 0)) return rest; // anything will do
   return left.length === 1 ? { ...left[0], ...rest } : { ...rest, anyOf: left };
 }
 
