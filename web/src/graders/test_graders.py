@@ -253,6 +253,9 @@ def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
     page.get_by_role("button", name="Add grader").click()
     page.get_by_label("Grader 2 (required)").select_option(label="contains")
     page.get_by_label("Substring").fill("four")
+    page.keyboard.press("Control+Enter")
+    payload = page.get_by_label("Test payload")
+    expect(payload.get_by_role("row").nth(2)).to_be_visible()
     page.get_by_role("button", name="Create grader").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("has-number")
     assert stored(site, "has-number")["definition"] == {

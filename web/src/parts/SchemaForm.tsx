@@ -73,8 +73,10 @@ function Folded({ names, value, path, isAll, children }: FoldedProps) {
   );
 }
 
+const CAPITALS = /\b(url|usd|json|xml|id|na)\b/g;
+
 export function labelOf(name: string): string {
-  const words = name.replaceAll("_", " ");
+  const words = name.replaceAll("_", " ").replace(CAPITALS, (word) => word.toUpperCase());
   return words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 
