@@ -132,9 +132,7 @@ def test_a_job_is_begun_watched_read_and_compared(
     expect(page.get_by_role("status").first).to_contain_text("Finished: 200 of 200", timeout=60_000)
     expect(page.get_by_text("10 could not be graded")).to_be_visible()
     expect(page.get_by_text("n=190")).to_be_visible()
-    expect(
-        page.get_by_role("cell", name="error 10 ×").or_(page.get_by_text("10 ×"))
-    ).to_be_visible()
+    expect(page.get_by_text("10 \u00d7")).to_be_visible()
     expect(page.get_by_text("never measured")).to_be_visible()
     no_serious_findings(page)
 
