@@ -20,6 +20,7 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/matrix", { signal, params: { path: { run }, query } })),
     placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
   });
   const go = (from: number, order: string) => {
     const next = new URLSearchParams();

@@ -196,6 +196,8 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     dialog.get_by_role("button", name="Delete for good").click()
     expect(page.locator(f'tr[data-run="{doomed}"]')).to_have_count(0)
     expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
+    # What the colleague's page asked for in that moment is not there: the browser notes it.
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
 
 
 def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> None:
@@ -205,8 +207,8 @@ def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> No
     page = open_page("/runs")
     compare = page.get_by_role("button", name=re.compile("^Compare"))
     expect(compare).to_be_disabled()
-    page.get_by_label("Choose nightly to compare").check()
-    page.get_by_label("Choose before to compare").check()
+    page.get_by_label("Choose nightly to compare").click()
+    page.get_by_label("Choose before to compare").click()
     compare.click()
     page.wait_for_url(re.compile(rf"/compare\?a={older}&b={MIXED}"))
     page = open_page("/runs?search=nightly")
