@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.reports.comparing.shown import RunComparison
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
-    from assay.service.runs import CellWindow, RunOverview
+    from assay.service.run_records import CellWindow, RunOverview
     from assay.store import (
         DatasetRecord,
         DatasetRow,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.service.runs import (
+from assay.service.run_records import (
     Agent,
     AgentCount,
     AgentRow,
