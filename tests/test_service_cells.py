@@ -215,7 +215,9 @@ def test_what_acts_without_being_seen_is_written_out(tmp_path: Path) -> None:
             assert "\x1b" not in text
 
 
-def test_a_trajectory_of_five_thousand_steps_takes_less_than_a_second_to_open(tmp_path: Path) -> None:
+def test_a_trajectory_of_five_thousand_steps_takes_less_than_a_second_to_open(
+    tmp_path: Path,
+) -> None:
     trace = Trace(content="done")
     for number in range(2_000):
         call = ToolCall(name="bash", arguments={"command": "ls -la"}, id=str(number))
