@@ -150,7 +150,7 @@ def test_five_thousand_steps_open_and_scroll_in_parts(open_page: Opener) -> None
     assert len(asked) <= 12
     page.get_by_role("tab", name="Prompt and answer").click()
     page.get_by_role("button", name="Show the rest: 998,000 more characters").click()
-    expect(page.get_by_role("button", name=re.compile("Show the rest"))).to_have_count(0)
+    expect(page.get_by_role("button", name="Show the rest: 900,000 more")).to_be_visible()
 
 
 def test_a_flagged_cell_is_decided_about(
