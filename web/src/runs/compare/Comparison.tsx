@@ -1,10 +1,10 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
 import {
+  between,
   count,
   duration,
   percent,
-  percentInterval,
   priced,
   score,
   signed,
@@ -176,7 +176,7 @@ function growth(share: number | null): string {
 }
 
 function passWords({ paired }: Side): string {
-  const ends = percentInterval(paired.pass_rate.low, paired.pass_rate.high);
+  const ends = between(paired.pass_rate.low, paired.pass_rate.high, percent);
   return `${percent(paired.pass_rate.mean)} of ${whole(paired.graded)}${ends ? ` (${ends})` : ""}`;
 }
 

@@ -1,5 +1,5 @@
 import type { Schemas } from "../../api/client";
-import { percent, score, scoreInterval, whole } from "../../parts/figures";
+import { between, percent, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
 import { Histogram } from "./Histogram";
 import "./scores.css";
@@ -84,7 +84,7 @@ function Missing({ grader }: { grader: Grader }) {
 }
 
 function meanWords(grader: Grader): string {
-  const ends = scoreInterval(grader.mean.low, grader.mean.high);
+  const ends = between(grader.mean.low, grader.mean.high);
   return `${ends ? `${ends} · ` : ""}n ${whole(grader.n)}`;
 }
 
@@ -127,7 +127,7 @@ export function ScoreNumbers({ table }: { table: Schemas["ScoreTable"] }) {
               </th>
               <td className="number">{whole(grader.n)}</td>
               <td className="number">{score(grader.mean.mean)}</td>
-              <td>{scoreInterval(grader.mean.low, grader.mean.high) || "–"}</td>
+              <td>{between(grader.mean.low, grader.mean.high) || "–"}</td>
               <td className="number">{whole(grader.mean.n)}</td>
               <td className="number">{whole(grader.passed)}</td>
               <td className="number">{whole(grader.errors)}</td>
