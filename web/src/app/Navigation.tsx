@@ -5,7 +5,7 @@ import { api, ask } from "../api/client";
 import { rememberProject, useMe, useProject } from "../api/me";
 import { COMMAND } from "./keys";
 import { logOut } from "./login";
-import { usePlaces } from "./places";
+import { type Place as Section, usePlaces } from "./places";
 import { useTheme } from "./theme";
 
 export function Navigation({ open }: { open: (what: "palette" | "keys") => void }) {
@@ -17,9 +17,7 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
       </Link>
       <nav aria-label="Main">
         {usePlaces().map((place) => (
-          <NavLink key={place.name} to={place.to}>
-            {place.name}
-          </NavLink>
+          <Place key={place.name} place={place} />
         ))}
       </nav>
       <ProjectSwitch />
@@ -32,6 +30,17 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
       </button>
       <Caller />
     </header>
+  );
+}
+
+function Place({ place }: { place: Section }) {
+  const { pathname } = useLocation();
+  const isHere = place.also !== undefined && pathname.startsWith(place.also);
+  const Kind = isHere ? Link : NavLink;
+  return (
+    <Kind to={place.to} aria-current={isHere ? "page" : undefined}>
+      {place.name}
+    </Kind>
   );
 }
 

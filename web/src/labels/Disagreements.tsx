@@ -26,7 +26,6 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
           one to the next.
         </p>
       )}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of its rows. */}
       <div className="reading" ref={list} onKeyDown={step}>
         {rows.map((row) => (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a row is where the reader is.
