@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { Link, NavLink, useLocation, useNavigate } from "react-router";
 import { api, ask } from "../api/client";
-import { useMe, useProject } from "../api/me";
+import { rememberProject, useMe, useProject } from "../api/me";
 import { COMMAND } from "./keys";
 import { logOut } from "./login";
 import { type Place as Section, usePlaces } from "./places";
@@ -55,7 +56,11 @@ function ProjectSwitch() {
     staleTime: 60_000,
   });
   const keys = (projects.data?.items ?? []).map((one) => one.key);
-  if (keys.length < 2 && (keys.length === 0 || keys.includes(project))) return null;
+  const isKnown = keys.includes(project);
+  useEffect(() => {
+    if (isKnown) rememberProject(project);
+  }, [isKnown, project]);
+  if (keys.length < 2 && (keys.length === 0 || isKnown)) return null;
   const section = /^\/p\/[^/]+\/([^/]+)/.exec(pathname)?.[1] ?? "graders";
   return (
     <select
@@ -63,7 +68,7 @@ function ProjectSwitch() {
       value={project}
       onChange={(event) => navigate(`/p/${encodeURIComponent(event.target.value)}/${section}`)}
     >
-      {!keys.includes(project) && <option>{project}</option>}
+      {!isKnown && <option>{project}</option>}
       {keys.map((key) => (
         <option key={key}>{key}</option>
       ))}

@@ -4,7 +4,9 @@ import { later as lazy } from "../parts/later";
 // Every page is a chunk of its own: the first one is small, the editor comes when it is opened.
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
+const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Cell = lazy(() => import("../runs/cell/CellPage"));
 const Run = lazy(() => import("../runs/RunPage"));
 const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
@@ -20,6 +22,8 @@ const Missing = lazy(() => import("./Missing"));
 export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
+  { path: "/p/:project/graders/new/function", element: <FunctionPage /> },
+  { path: "/p/:project/graders/:key/edit", element: <FunctionPage /> },
   { path: "/p/:project/labels", element: <Labels /> },
   { path: "/p/:project/labels/set", element: <LabelSet /> },
   { path: "/p/:project/labels/queue", element: <LabelQueue /> },
@@ -27,6 +31,7 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/runs/:run", element: <Run /> },
   { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },
