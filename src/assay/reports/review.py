@@ -231,7 +231,9 @@ def _reasons(before: CellRecord, after: CellRecord) -> list[str]:
 
 def _why(before: SubScore, after: SubScore) -> str:
     old, new = _digest(before.metadata), _digest(after.metadata)
-    if old and old == new:
+    if not old and not new:
+        return "nothing says whether its grader changed"
+    if old == new:
         return "the same grader gave another score"
     return f"its grader changed ({old or 'unknown'} → {new or 'unknown'})"
 

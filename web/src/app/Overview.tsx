@@ -6,7 +6,7 @@ import { useMay, useProject } from "../api/me";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { EndCounts } from "../parts/Ends";
-import { count, moment, percent, percentInterval, priced, score, whole } from "../parts/figures";
+import { between, count, moment, percent, priced, score, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -209,7 +209,7 @@ function PassRate({ run }: { run: Schemas["RunRow"] }) {
   }
   const rate = found.data?.totals.pass_rate;
   if (!rate) return <span className="soft">…</span>;
-  const range = percentInterval(rate.low, rate.high);
+  const range = between(rate.low, rate.high, percent);
   return (
     <>
       {percent(rate.mean)}

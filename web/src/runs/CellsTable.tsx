@@ -6,9 +6,8 @@ import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
 import { isTyped, useListedKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
-import { cellAddress } from "./addresses";
 import { type Chosen, queryOf, type Sort } from "./chosen";
-import { agentName } from "./names";
+import { agentName, cellAddress } from "./names";
 
 type CellRow = Schemas["CellRow"];
 

@@ -147,7 +147,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunR
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
         {tab === "scores" && (
           <Suspense fallback={<Loading what="Loading scores" />}>
-            <ScoresTab run={id} />
+            <ScoresTab run={id} isLive={now.state !== "finished"} />
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}

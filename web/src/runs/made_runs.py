@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +18,18 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 _AGENTS = (("claude-code", "claude-sonnet-5"), ("codex", "gpt-6-mini"))
 
 
-def add_run(home: Path, run: RunRecord, cells: Iterable[CellRecord]) -> None:
-    """Store a run with the narrow rows of its cells; each detail is empty."""
+def add_run(
+    home: Path,
+    run: RunRecord,
+    cells: Iterable[CellRecord],
+    detail: Callable[[CellRecord], dict[str, Json]] = lambda _: {},
+) -> None:
+    """Store a run with the narrow rows of its cells, and their details."""
     with Store.open(str(home / ".assay")) as store:
         store.create_run(run)
-        empty = Packer().pack({}, "nothing")
-        store.add_rows(run.id, [(cell_row(cell), "", empty) for cell in cells])
+        pack = Packer().pack
+        rows = [(cell_row(cell), "", pack(detail(cell), "a cell")) for cell in cells]
+        store.add_rows(run.id, rows)
 
 
 def mixed_run(run_id: str = "20261121-090830-ab12") -> tuple[RunRecord, list[CellRecord]]:

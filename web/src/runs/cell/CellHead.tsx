@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import { duration, money, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentWords, cellAddress } from "../addresses";
+import { cellAddress, trialName } from "../names";
 import type { CellView } from "./asking";
 import { Folded } from "./Folded";
 
@@ -103,12 +103,7 @@ export function Siblings({ cell }: { cell: CellView }) {
       {others.length > 0 && (
         <>
           <span className="soft">others</span>
-          <Places
-            run={cell.run}
-            cells={others.slice(0, 40)}
-            place={cell.place}
-            words={agentWords}
-          />
+          <Places run={cell.run} cells={others.slice(0, 40)} place={cell.place} words={trialName} />
         </>
       )}
     </nav>
@@ -131,7 +126,7 @@ function Places({ run, cells, place, words }: PlacesProps) {
     const said = `${words(one.place)}${one.reward === null ? "" : ` · ${score(one.reward)}`}`;
     return (
       <Link
-        key={agentWords(one.place)}
+        key={trialName(one.place)}
         to={cellAddress(run, one.place)}
         aria-current={isThis ? "page" : undefined}
       >

@@ -7,7 +7,7 @@ import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { usePageTitle } from "../../parts/title";
-import { agentWords, type CellName, cellAddress } from "../addresses";
+import { type CellName, cellAddress, trialName } from "../names";
 import { type CellView, useCell, useFiles, useOutline, useRaw, wholeText } from "./asking";
 import { Siblings, Verdict } from "./CellHead";
 import { CopyAs } from "./CopyAs";
@@ -48,7 +48,7 @@ export default function CellPage() {
     trial: Math.max(1, Number.parseInt(query.get("trial") ?? "1", 10) || 1),
   };
   useListedKeys(KEYS);
-  usePageTitle(`${cell.case} · ${agentWords(cell)}`);
+  usePageTitle(`${cell.case} · ${trialName(cell)}`);
   const found = useCell(run, cell);
   const ask = useCallback(
     (ref: string) =>
@@ -104,7 +104,7 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
       <div className="page-head">
         <h1>
           <Outcome state={cell.state} text={cell.state} /> {cell.place.case}{" "}
-          <span className="agent">{agentWords(cell.place)}</span>
+          <span className="agent">{trialName(cell.place)}</span>
         </h1>
         <div className="row">
           {cell.of > 0 && (

@@ -2,7 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState } from "react";
 import { count } from "../../parts/figures";
-import type { CellName } from "../addresses";
+import type { CellName } from "../names";
 import { type OutlinedStep, PART, stepsQuery, useFound } from "./asking";
 import { StepCard } from "./StepCard";
 import { Timeline } from "./Timeline";

@@ -6,7 +6,7 @@ import {
 } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, ask, type Schemas } from "../../api/client";
-import type { CellName } from "../addresses";
+import type { CellName } from "../names";
 
 export type CellView = Schemas["CellView"];
 export type Step = Schemas["StepShown"];
