@@ -44,13 +44,22 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
     if (chosen !== null && chosen < total) rows.scrollToIndex(chosen);
   }, [chosen, total, rows]);
 
+  // Keys come faster than addresses change: the next one goes on from where the last one went.
+  const going = useRef<number | null>(null);
+  useEffect(() => {
+    if (chosen === null || chosen === going.current) going.current = null;
+  }, [chosen]);
+
   const move = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = chosen ?? -1;
+    const at = going.current ?? chosen ?? -1;
     const to = MOVES[event.key]?.(at, total);
     if (to === undefined || total === 0) return;
     event.preventDefault();
-    choose(Math.max(0, Math.min(total - 1, to)));
+    const place = Math.max(0, Math.min(total - 1, to));
+    if (place === (going.current ?? chosen)) return;
+    going.current = place;
+    choose(place);
   };
   const tracks = columns.map((column) => column.track).join(" ");
   return (
