@@ -58,7 +58,7 @@ def test_projects_are_made_and_limited_and_the_server_says_what_it_is(
     open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     page = open_page("/settings?tab=projects")
-    page.get_by_label("Key").fill("maths")
+    page.get_by_role("textbox", name="Key").fill("maths")
     page.get_by_role("button", name="Make a project").click()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="maths"))
     row.get_by_role("button", name="Limits").click()
