@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
 _LONGEST_ID = 500
-_RESERVED = ("export", "import", "validate")
+_RESERVED = ("export", "import", "new", "validate")
 _SOURCE = (
     "async def grade(thread: StringThread) -> float:\n"
     "    return 1.0 if thread.completion() == '4' else 0.0\n"

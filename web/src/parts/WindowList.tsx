@@ -58,8 +58,9 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
     event.preventDefault();
     const place = Math.max(0, Math.min(total - 1, to));
     if (place === (going.current ?? chosen)) return;
+    const isNext = (going.current ?? chosen) !== null;
     going.current = place;
-    choose(place);
+    choose(place, isNext);
   };
   const tracks = columns.map((column) => column.track).join(" ");
   return (
@@ -97,7 +98,7 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
               aria-selected={row.index === chosen}
               className="window-row"
               style={{ gridTemplateColumns: tracks, transform: `translateY(${row.start}px)` }}
-              onClick={() => choose(row.index)}
+              onClick={() => choose(row.index, chosen !== null)}
             >
               {columns.map((column) => (
                 <span role="gridcell" key={column.name} className={`clip ${column.kind ?? ""}`}>
@@ -134,5 +135,6 @@ interface Props<T> {
   load: (offset: number, limit: number, signal: AbortSignal) => Promise<readonly T[]>;
   /** Place of the chosen one in the list. */
   chosen: number | null;
-  choose: (place: number) => void;
+  /** Is told whether another one was chosen before, whose place in the history it takes. */
+  choose: (place: number, isNext: boolean) => void;
 }

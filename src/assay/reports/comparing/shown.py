@@ -28,6 +28,7 @@ __all__ = [
     "ComparedPair",
     "ComparedSide",
     "Difference",
+    "Growth",
     "LabelledLine",
     "RunComparison",
     "shown",
@@ -167,6 +168,23 @@ class Difference:
     correlation: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How much more the second side's paired cells took: 0.1 is a tenth more.
+
+    Attributes:
+        cost_usd: Price of the agents; None where that of any cell is not known, or was nothing.
+        judge_cost_usd: Price of the judges, likewise.
+        tokens: Tokens of the agents, likewise.
+        seconds: Time.
+    """
+
+    cost_usd: float | None
+    judge_cost_usd: float | None
+    tokens: float | None
+    seconds: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class LabelledLine:
     """A line of a report.
@@ -193,6 +211,7 @@ class RunComparison:
         pairs: Cells with a reward on both sides.
         cases: Cases that they are from.
         difference: The difference of the mean rewards.
+        growth: How much more the second side took.
         better: Cases with a higher mean on the second side.
         worse: Cases with a lower one.
         same: Cases with equal ones.
@@ -215,6 +234,7 @@ class RunComparison:
     pairs: int
     cases: int
     difference: Difference
+    growth: Growth
     better: int
     worse: int
     same: int
@@ -252,6 +272,7 @@ def shown(found: Comparison, *, most: int = 200) -> RunComparison:
             p_value=found.p_value,
             correlation=found.difference.correlation,
         ),
+        growth=_growth(found.before.paired, found.after.paired),
         better=found.better,
         worse=found.worse,
         same=found.same,
@@ -265,6 +286,24 @@ def shown(found: Comparison, *, most: int = 200) -> RunComparison:
         improved=_cases(found.improved[:most]),
         unchanged=_cases(found.unchanged[:most]),
     )
+
+
+def _growth(before: Totals, after: Totals) -> Growth:
+    both = (before, after)
+    return Growth(
+        cost_usd=_more(*((one.cost_usd, one.cost_unknown) for one in both)),
+        judge_cost_usd=_more(*((one.judge_cost_usd, one.judge_cost_unknown) for one in both)),
+        tokens=_more(*((one.tokens, one.tokens_unknown) for one in both)),
+        seconds=_more(*((one.seconds, 0) for one in both)),
+    )
+
+
+def _more(before: tuple[float | None, int], after: tuple[float | None, int]) -> float | None:
+    """How much more it is; None where some of it is not known."""
+    (was, was_unknown), (now, now_unknown) = before, after
+    if not was or now is None or was_unknown or now_unknown:
+        return None
+    return now / was - 1
 
 
 def _side(side: Compared) -> ComparedSide:

@@ -9,6 +9,8 @@ const FUNCTION_CHECKS = [
   ["test_run", "Test run"],
 ] as const;
 
+const WORDS = { pass: "passed", fail: "failed", skipped: "not made yet" };
+
 /** The five checks in their order: passed, failed with its line, or not yet made. */
 export function Checks({ trial, onLine }: ChecksProps) {
   const made = new Map(trial.checks.map((check) => [check.name, check]));
@@ -27,7 +29,7 @@ export function Checks({ trial, onLine }: ChecksProps) {
           return (
             <li key={name}>
               <Outcome state={state} text={text} />
-              {!check && <span className="sr"> not made yet</span>}
+              <span className="sr"> {WORDS[state]}</span>
             </li>
           );
         })}

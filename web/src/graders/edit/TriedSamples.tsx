@@ -8,10 +8,10 @@ type Sample = Schemas["TriedSample"];
 type Tried = Schemas["Tried"];
 
 /** What came of each sample: those that were missed or changed first, as the API sorts them. */
-export function TriedSamples({ trial, isOld, wanted, want, onLine }: SamplesProps) {
+export function TriedSamples({ trial, hasChecks, isOld, wanted, want, onLine }: SamplesProps) {
   return (
     <div className="tried">
-      <Checks trial={trial} onLine={onLine} />
+      {hasChecks && <Checks trial={trial} onLine={onLine} />}
       {trial.samples.length > 0 && (
         <>
           <p className="summary" role="status">
@@ -135,7 +135,9 @@ function Said({ tried, onLine }: { tried: Tried; onLine: SamplesProps["onLine"] 
       )}
       {tried.output && (
         <details>
-          <summary>stdout</summary>
+          <summary>
+            stdout <code className="clip">{tried.output.split("\n", 1)[0]?.slice(0, 200)}</code>
+          </summary>
           <pre>{tried.output}</pre>
         </details>
       )}
@@ -145,6 +147,7 @@ function Said({ tried, onLine }: { tried: Tried; onLine: SamplesProps["onLine"] 
 
 interface SamplesProps {
   trial: Trial;
+  hasChecks: boolean;
   isOld: boolean;
   wanted: Record<string, number>;
   want: (id: string, score: number | null) => void;

@@ -1,15 +1,16 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
-import { Disclosure, Rows } from "../../parts/Disclosure";
+import { Cut, Disclosure, Rows } from "../../parts/Disclosure";
 import { count, score, signed, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentWords, cellAddress } from "../addresses";
+import { cellAddress, trialName } from "../names";
 import type { CasesShown } from "./Comparison";
 
 type Found = Schemas["RunComparison"];
 type Case = Schemas["ComparedCase"];
 type Sort = "worse" | "better" | "same";
 
+const SHOWN = 20;
 const TITLES: Record<Sort, string> = { worse: "Worse", better: "Better", same: "Unchanged" };
 const STATES = { worse: "fail", better: "pass", same: "skipped" } as const;
 
@@ -34,11 +35,13 @@ export function CaseList({ found, text = "", withUnchanged = false, hasPages }: 
               {TITLES[sort]} <span className="h2-note">{shownWords(number, cases, kept)}</span>
             </h2>
             <Rows label={TITLES[sort]}>
-              {kept.map((one) => (
-                <Disclosure key={one.case} tone={sort} head={<Head one={one} sort={sort} />}>
-                  {() => <Opened found={found} one={one} hasPages={hasPages ?? false} />}
-                </Disclosure>
-              ))}
+              <Cut all={kept} first={SHOWN}>
+                {(one) => (
+                  <Disclosure key={one.case} tone={sort} head={<Head one={one} sort={sort} />}>
+                    {() => <Opened found={found} one={one} hasPages={hasPages ?? false} />}
+                  </Disclosure>
+                )}
+              </Cut>
             </Rows>
           </section>
         );
@@ -117,7 +120,7 @@ function Cell({ title, cell, to }: CellProps) {
     <div>
       <h3 className="row">
         {title} <Outcome state={cell.state} text={score(cell.reward)} />
-        <span className="soft agent">{agentWords(cell)}</span>
+        <span className="soft agent">{trialName(cell)}</span>
         {to && <Link to={to}>Open the cell</Link>}
       </h3>
       <p className="sentence">{cell.sentence}</p>

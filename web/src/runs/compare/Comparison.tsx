@@ -1,6 +1,17 @@
+import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
-import { between, count, duration, percent, priced, score, whole } from "../../parts/figures";
+import {
+  between,
+  count,
+  duration,
+  percent,
+  priced,
+  score,
+  signed,
+  whole,
+} from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
+import { agentName, runName } from "../names";
 import { CaseList } from "./CaseList";
 import { DifferenceBar, WinBar } from "./DifferenceBar";
 import "./compare.css";
@@ -28,7 +39,7 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
       <div className="compare-facts">
         <section>
           <h2>In numbers</h2>
-          <Figures found={found} />
+          <Figures found={found} hasPages={cases?.hasPages ?? false} />
           <Lines found={found} />
         </section>
         <section>
@@ -56,38 +67,49 @@ export interface CasesShown {
   hasPages?: boolean;
 }
 
-function Figures({ found }: { found: Found }) {
+function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
   const { before, after } = found;
   return (
     <table className="figures">
       <thead>
         <tr>
           <td />
+          <SideHead name="Before" side={before} hasPages={hasPages} />
+          <SideHead name="After" side={after} hasPages={hasPages} />
           <th scope="col" className="number">
-            Before
-          </th>
-          <th scope="col" className="number">
-            After
+            Change
           </th>
         </tr>
       </thead>
       <tbody>
-        <Figure name="Mean reward" sides={[before, after]} write={(side) => score(side.reward)} />
+        <Figure
+          name="Mean reward"
+          change={signed(found.difference.mean)}
+          sides={[before, after]}
+          write={(side) => score(side.reward)}
+        />
         {(before.has_verdicts || after.has_verdicts) && (
           <Figure name="Passed" sides={[before, after]} write={passWords} />
         )}
         <Figure name="All its cells" sides={[before, after]} write={cellWords} />
         <Figure
           name="Agent cost"
+          change={growth(found.growth.cost_usd)}
           sides={[before, after]}
           write={({ paired }) => priced(paired.cost_usd, paired.cost_unknown)}
         />
         {(before.paired.tokens !== null || after.paired.tokens !== null) && (
-          <Figure name="Tokens" sides={[before, after]} write={tokenWords} />
+          <Figure
+            name="Tokens"
+            change={growth(found.growth.tokens)}
+            sides={[before, after]}
+            write={tokenWords}
+          />
         )}
         {[before, after].some(({ paired }) => paired.judgements + paired.judgements_cached > 0) && (
           <Figure
             name="Judge cost"
+            change={growth(found.growth.judge_cost_usd)}
             sides={[before, after]}
             write={({ paired }) =>
               priced(paired.judge_cost_usd, paired.judge_cost_unknown, "judgement")
@@ -96,6 +118,7 @@ function Figures({ found }: { found: Found }) {
         )}
         <Figure
           name="Time"
+          change={growth(found.growth.seconds)}
           sides={[before, after]}
           write={({ paired }) => duration(paired.seconds)}
         />
@@ -104,20 +127,52 @@ function Figures({ found }: { found: Found }) {
   );
 }
 
+function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages: boolean }) {
+  const title = runName({ id: side.run, label: side.label });
+  const agents = side.agents.map(agentName);
+  return (
+    <th scope="col" className="number side-head">
+      {name}
+      <span className="clip side-run">
+        {hasPages ? (
+          <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
+            {title}
+          </Link>
+        ) : (
+          title
+        )}
+      </span>
+      <span className="clip" title={agents.join(", ")}>
+        {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
+        {!side.finished && ", not finished"}
+      </span>
+    </th>
+  );
+}
+
 interface FigureProps {
   name: string;
+  change?: string;
   sides: [Side, Side];
   write: (side: Side) => string;
 }
 
-function Figure({ name, sides, write }: FigureProps) {
+function Figure({ name, sides, write, change = "" }: FigureProps) {
   return (
     <tr>
       <th scope="row">{name}</th>
       <td className="number">{write(sides[0])}</td>
       <td className="number">{write(sides[1])}</td>
+      <td className="number soft">{change}</td>
     </tr>
   );
+}
+
+function growth(share: number | null): string {
+  if (share === null) return "";
+  const size = Math.abs(share) * 100;
+  if (size < 0.5) return "the same";
+  return `${share < 0 ? "−" : "+"}${size < 1_000 ? Math.round(size) : whole(Math.round(size))} %`;
 }
 
 function passWords({ paired }: Side): string {

@@ -20,7 +20,6 @@ export function DifferenceBar({ difference, finding }: DifferenceBarProps) {
         aria-label={`difference ${signed(mean)}${ends ? `, ${ends}` : `, 95 % interval ${signed(low)} to ${signed(high)}`}`}
       >
         <line className="axis" x1="0" x2={WIDTH} y1={HEIGHT / 2} y2={HEIGHT / 2} />
-        <line className="zero" x1={WIDTH / 2} x2={WIDTH / 2} y1="2" y2={HEIGHT - 2} />
         {low !== null && high !== null && (
           <rect
             className="interval"
@@ -31,6 +30,7 @@ export function DifferenceBar({ difference, finding }: DifferenceBarProps) {
             rx="3"
           />
         )}
+        <line className="zero" x1={WIDTH / 2} x2={WIDTH / 2} y1="2" y2={HEIGHT - 2} />
         <circle className="mean" cx={at(mean)} cy={HEIGHT / 2} r="6" />
       </svg>
       <figcaption className="soft">

@@ -1,9 +1,9 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
-import { Disclosure, Rows } from "../../parts/Disclosure";
+import { Cut, Disclosure, Rows } from "../../parts/Disclosure";
 import { count, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentWords, cellAddress } from "../addresses";
+import { cellAddress, trialName } from "../names";
 
 type Told = Schemas["Disagreement"];
 
@@ -24,14 +24,16 @@ export function Disagreements({ pair, hasPages }: DisagreementsProps) {
         <p className="soft">Both give every cell just the same score.</p>
       ) : (
         <Rows label="Worst disagreements">
-          {told.map((one) => (
-            <Disclosure
-              key={JSON.stringify([one.case, one.harness, one.model, one.trial])}
-              head={<Head one={one} />}
-            >
-              {() => <Texts pair={pair} one={one} hasPages={hasPages} />}
-            </Disclosure>
-          ))}
+          <Cut all={told} first={15}>
+            {(one) => (
+              <Disclosure
+                key={JSON.stringify([one.case, one.harness, one.model, one.trial])}
+                head={<Head one={one} />}
+              >
+                {() => <Texts pair={pair} one={one} hasPages={hasPages} />}
+              </Disclosure>
+            )}
+          </Cut>
         </Rows>
       )}
     </section>
@@ -51,7 +53,7 @@ function Head({ one }: { one: Told }) {
         <Scored name="B" value={one.y} isPassed={one.y_passed} />
       </span>
       <span className="clip mono">{one.case}</span>
-      <span className="clip soft">{agentWords(one)}</span>
+      <span className="clip soft">{trialName(one)}</span>
     </span>
   );
 }

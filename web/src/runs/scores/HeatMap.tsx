@@ -14,7 +14,7 @@ export function HeatMap({ pair }: { pair: Schemas["ScorePair"] }) {
   return (
     <figure className="heat">
       <span className="heat-name">
-        {isScores && <span className="pick-mark">B</span>} <span>{pair.y.name}</span>
+        <span className="pick-mark">B</span> <span>{pair.y.name}</span>
         {pair.y.is_log && <span className="soft"> on a logarithmic scale</span>}
       </span>
       <span className="heat-y soft" aria-hidden="true">
