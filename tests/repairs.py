@@ -14,7 +14,12 @@ HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title=
 """What a page that shows it as anything but text would act on."""
 
 STEPS = (
-    {"type": "step", "messages": ["Be brief."]},
+    {
+        "type": "step",
+        "messages": ["Be brief."],
+        "started_at": "2026-11-23T06:00:00.000+00:00",
+        "ended_at": "2026-11-23T06:00:00.000+00:00",
+    },
     {
         "type": "agent",
         "reasoning": f"Look first. {HOSTILE}",

@@ -106,6 +106,26 @@ async def test_a_key_logs_in_and_its_session_may_what_the_key_may(site: Site) ->
         assert faults_of(ended)[0]["field"] == "Cookie"
 
 
+async def test_one_key_that_logs_in_again_and_again_ends_only_its_own_sessions(
+    tmp_path: Path,
+) -> None:
+    async with serving(str(tmp_path / "home")) as site:
+        mine = await site.key("editor")
+        async with site.client() as browser:
+            await browser.post("/login", json={"key": mine})
+            many = await site.key("viewer")
+            async with site.client() as script:
+                await script.post("/login", json={"key": many})
+                first = script.cookies[COOKIE]
+                for _ in range(1_100):
+                    script.cookies.clear()
+                    assert (await script.post("/login", json={"key": many})).status_code == 204
+                assert (await script.get("/api/v1/me")).status_code == 200
+                script.cookies.set(COOKIE, first)
+                assert (await script.get("/api/v1/me")).status_code == 401
+            assert (await browser.get("/api/v1/me")).status_code == 200
+
+
 async def test_over_https_the_cookie_is_secure_and_without_a_port_it_has_none(site: Site) -> None:
     token = await site.key("viewer")
     transport = httpx.ASGITransport(app=site.app)

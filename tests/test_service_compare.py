@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,15 +51,19 @@ def cell(case: str, reward: float | None, parts: Parts | None = None, **more: An
     return CellRecord(**(given | more))
 
 
-def store_run(database: Database, run: str, cells: Sequence[CellRecord], **more: Any) -> None:
-    from dataclasses import replace
-
+def store_run(
+    database: Database,
+    run: str,
+    cells: Sequence[CellRecord],
+    *,
+    detail: dict[str, Json] | None = None,
+    **more: Any,
+) -> None:
     store = Store(database)
     store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00Z", **more))
     with database.writing():
         for number, one in enumerate(cells):
-            detail: dict[str, Json] = {"prompt": f"question {number}"}
-            store.add_cell(replace(one, run_id=run), detail)
+            store.add_cell(replace(one, run_id=run), detail or {"prompt": f"question {number}"})
     store.finish_run(run)
 
 
@@ -227,3 +232,14 @@ async def test_a_long_answer_is_cut_and_so_are_many_trials(desk: Desk) -> None:
     assert (len(case.pairs), case.more) == (5, 3)
     assert len(case.pairs[0].before.answer) < 700
     assert told.sentence.startswith("Too few cases to tell: 1 case compared, and it takes 6;")
+
+
+async def test_names_of_any_length_and_details_that_are_damaged_do_no_harm(desk: Desk) -> None:
+    name = "criterion " * 10_000
+    cells = [cell(f"c{n}", 1.0, {"tests": 1.0, name: 0.0}) for n in range(3)]
+    store_run(desk.database, "one", cells, detail={"row": {"answer": 5}})
+    table = await ask(compare.show_scores, desk, "one")
+    key = table.graders[2].key
+    assert (len(key), len(table.graders[2].name)) == (201, 120)
+    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y=key)
+    assert [one.question for one in pair.disagreements] == ["", "", ""]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError, NotFoundError
+from assay.models import Request
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import calibrations, graders, labels
@@ -21,7 +22,8 @@ from assay.store.datasets import Datasets
 from assay.store.labels import Decision, Decisions
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from tests.calibrated import SAYS_YES
+from tests.calibrated import SAYS_YES, says_yes
+from tests.judge_models import model
 from tests.postgres import KINDS, new_location
 
 ROWS: list[dict[str, Json]] = [
@@ -242,3 +244,34 @@ async def test_a_judge_without_a_model_is_told_before_anything_is_asked(
     _all_labelled(desk)
     with pytest.raises(InputError, match="cannot ask its model"):
         do(calibrations.plan_calibration, desk, grader="judge")
+
+
+async def test_what_a_judge_could_not_judge_is_an_error_and_asked_again_when_that_is_wanted(
+    desk: Desk,
+) -> None:
+    is_down = True
+
+    def judge(request: Request) -> Json:
+        said = says_yes(request)
+        is_lost = is_down and isinstance(said, dict) and said["score"] == "FAIL"
+        return "no verdict at all" if is_lost else said
+
+    with model(judge) as (name, asked):
+        definition: dict[str, Json] = {"criteria": "It says yes.", "judge_model": name}
+        await ask(graders.create_grader, desk, "judge", "binary_judge", definition)
+        _all_labelled(desk, wrong=0)
+        planned = do(calibrations.plan_calibration, desk, grader="judge", repeats=2)
+        assert (planned.judgements, planned.models, planned.usd) == (24, (name,), None)
+        first = await ask(calibrations.calibrate_grader, desk, "judge")
+        card = do(calibrations.show_calibration, desk, first.card)
+        assert 0 < first.errors == card.coverage.errors < 12
+        assert card.coverage.compared == 12 - first.errors, "an error is no FAIL"
+        assert card.summary.asks_models
+        assert card.summary.usd_per_thousand is None, "a price that nobody knows is not 0"
+        is_down, before = False, len(asked)
+        again = await ask(calibrations.calibrate_grader, desk, "judge", repeats=2, anew=True)
+        shown = do(calibrations.show_calibration, desk, again.card)
+        assert (again.errors, len(asked) > before) == (0, True)
+        assert shown.flips is not None
+        assert shown.comparison is not None
+        assert shown.comparison.id == first.card

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -169,28 +170,51 @@ class Opener:
         return page
 
 
-@pytest.fixture(scope="module")
-def session(site: Site, browser: Browser) -> tuple[str, str]:
-    """The cookie of whoever used the server's one-time link, with its name."""
+def _logged_in(site: Site) -> tuple[str, str]:
+    """The cookie of whoever uses the server's one-time link, with its name."""
     answer = httpx.get(site.server.link)
     assert answer.status_code == 303, answer.text
     (cookie,) = answer.cookies.items()
     return cookie
 
 
-@pytest.fixture
-def open_page(site: Site, browser: Browser, session: tuple[str, str]) -> Generator[Opener]:
-    """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
+@contextmanager
+def _opening(site: Site, browser: Browser, cookie: tuple[str, str]) -> Generator[Opener]:
     context = browser.new_context(
         viewport=_WINDOW, permissions=["clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(15_000)
-    name, value = session
+    name, value = cookie
     context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
     watch = Watch(site.server.url)
     yield Opener(site, context, watch)
     context.close()
     assert watch.faults == []
+
+
+@pytest.fixture(scope="module")
+def session(site: Site) -> tuple[str, str]:
+    """The cookie of whoever used the server's one-time link, with its name."""
+    return _logged_in(site)
+
+
+@pytest.fixture
+def open_page(site: Site, browser: Browser, session: tuple[str, str]) -> Generator[Opener]:
+    """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
+    with _opening(site, browser, session) as opener:
+        yield opener
+
+
+@pytest.fixture
+def open_fresh(tmp_path: Path, browser: Browser) -> Generator[Opener]:
+    """As `open_page`, on a server of the test's own, whose store is empty."""
+    with (
+        ServerProcess(tmp_path) as server,
+        httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
+    ):
+        own = Site(server, http)
+        with _opening(own, browser, _logged_in(own)) as opener:
+            yield opener
 
 
 def findings(page: Page) -> list[str]:

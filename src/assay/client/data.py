@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.reports.comparing.shown import RunComparison
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
+    from assay.service.runs import CellWindow, RunOverview
     from assay.store import (
         DatasetRecord,
         DatasetRow,
@@ -280,6 +281,52 @@ class AsyncRuns:
     async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
         return (await self._scope.backend.call(run_operations.list_runs, "", limit=limit)).items
+
+    async def overview(self, run: str) -> RunOverview:
+        """All that a run comes down to: verdict, totals with intervals, agents, causes of errors.
+
+        Args:
+            run: Its id, the beginning of it, its label, or ``latest``.
+
+        Raises:
+            NotFoundError: There is none, or more than one.
+        """
+        return await self._scope.backend.call(run_operations.show_run_overview, "", run)
+
+    async def cells(
+        self,
+        run: str,
+        *,
+        outcome: str = "",
+        search: str = "",
+        flagged: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> CellWindow:
+        """Some of the cells of a run, with how many there are.
+
+        Args:
+            run: Its id, the beginning of it, its label, or ``latest``.
+            outcome: How they ended: ``pass``, ``fail``, ``error``, ``skipped``, ``scored``; several
+                with commas between.
+            search: Stands somewhere in the name of their case.
+            flagged: Only those with signs of tampering.
+            limit: Most of them.
+            offset: How many are left out before them.
+
+        Raises:
+            NotFoundError: There is no such run, or more than one.
+        """
+        return await self._scope.backend.call(
+            run_operations.window_cells,
+            "",
+            run,
+            outcome=outcome,
+            search=search,
+            flagged=flagged,
+            limit=limit,
+            offset=offset,
+        )
 
     async def delete(self, run: str, *, keep_files: bool = False) -> Freed:
         """Delete a run with its results, and the files of workspaces that no other run needs.

@@ -79,13 +79,15 @@ def measures_of(card: Card) -> list[Measure]:
     return found
 
 
-_STRENGTHS = ((0.0, "none"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "good"))
+_STRENGTHS = ((0.0, "no"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "good"))
 
 
 def kappa_words(found: Figure) -> str:
     """What a kappa means: ``moderate agreement``, and how far the interval leaves that open."""
     if found.value is None:
         return "agreement is undefined: people or the grader always say the same"
+    if found.high is not None and found.high < 0:
+        return "less agreement than chance gives: is the scale the other way round?"
     said = f"{_strength(found.value)} agreement"
     if found.low is None or found.high is None:
         return said

@@ -100,7 +100,7 @@ def run_summary(
     shelf: Shelf | None = None,
     decisions: Mapping[str, Decision] | None = None,
 ) -> Summary:
-    """The numbers of a stored run; rows of a dataset that are alike are counted together."""
+    """The numbers of a stored run, without its groups; rows that are alike are counted together."""
     tally, known = Tally(run=run, shelf=shelf), decisions or {}
     if run.config.get("kind") == "dataset" and not (shelf or known):
         for cell, times in store.alike_cells(run.id):
@@ -108,7 +108,7 @@ def run_summary(
     else:
         for cell in decided(store.cells(run.id), lambda: known):
             tally.add(cell)
-    return tally.summary()
+    return tally.summary(with_groups=False)
 
 
 class FirstCells(Protocol):

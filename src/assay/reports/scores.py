@@ -25,6 +25,7 @@ BINS = 20
 _MOST_NODES = 2_000
 _MOST_SHOWN = 100
 _DIGITS = 9
+_MOST_OF_A_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +127,10 @@ def _below(
 ) -> Iterator[tuple[str, int, SubScore]]:
     seen: Counter[str] = Counter()
     for node in parts:
-        seen[node.name] += 1
-        again = f"-{seen[node.name]}" if seen[node.name] > 1 else ""
-        key = f"{above}/{_escaped(node.name)}{again}"
+        name = node.name[:_MOST_OF_A_NAME]
+        seen[name] += 1
+        again = f"-{seen[name]}" if seen[name] > 1 else ""
+        key = f"{above}/{_escaped(name)}{again}"
         yield key, depth, node
         if node.children and depth < MAX_DEPTH:
             yield from _below(key, depth + 1, node.children)

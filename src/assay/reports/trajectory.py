@@ -198,11 +198,15 @@ def _value(value: Json | dict[str, Json]) -> str:
 
 
 class _Clock:
-    """When steps were, counted from the first that says it."""
+    """When steps were, counted from the earliest time that one has."""
 
     def __init__(self, steps: Sequence[AnyStep]) -> None:
-        times = (_time(step.started_at) or _time(step.ended_at) for step in steps)
-        self._first = next((time for time in times if time is not None), None)
+        times = [_time(step.started_at) or _time(step.ended_at) for step in steps]
+        known = [time for time in times if time is not None]
+        try:
+            self._first = min(known, default=None)
+        except TypeError:  # only some of them have a time zone
+            self._first = None
 
     def of(self, step: AnyStep) -> tuple[float | None, float | None]:
         """When a step began, and how long it took."""

@@ -28,6 +28,7 @@ COOKIE: Final = "assay_session"
 
 _SESSION_SECONDS = 30 * 24 * 3600.0
 _MOST_SESSIONS = 1_000
+_MOST_OF_KEY = 50  # one key must not end the sessions of all others
 _MOST_ADDRESSES = 10_000
 _REMEMBERED_SECONDS = 2.0
 _TOUCH_SECONDS = 60.0
@@ -108,6 +109,9 @@ class Access:
         return self._begin(hash_secret(token))
 
     def _begin(self, key: str) -> str:
+        own = [hashed for hashed, found in self._sessions.items() if found.key == key]
+        for oldest in own[: max(0, len(own) + 1 - _MOST_OF_KEY)]:
+            del self._sessions[oldest]
         session = secrets.token_urlsafe(32)
         self._sessions[hash_secret(session)] = _Session(self._clock() + _SESSION_SECONDS, key)
         _trim(self._sessions, _MOST_SESSIONS)

@@ -16,6 +16,8 @@ from assay.scoring.json_safe import Json
 from assay.server.context import Context
 
 _STREAM = "text/event-stream"
+_REST = 8
+"""How many times as long as a look took it rests: the database has others to serve."""
 _TEXT = {"type": "string"}
 _EVENT = {
     "type": "object",
@@ -67,7 +69,7 @@ def streamed(
 async def _stream(
     server: Context, state: Told, look: Callable[[], Awaitable[Told]], last: str | None
 ) -> AsyncIterator[bytes]:
-    told, spoken = last, time.monotonic()
+    told, spoken, took = last, time.monotonic(), 0.0
     yield b"retry: 1000\n\n"
     while True:
         if state.id != told:
@@ -78,17 +80,19 @@ async def _stream(
         if time.monotonic() - spoken >= server.settings.heartbeat_seconds:
             spoken = time.monotonic()
             yield b": alive\n\n"
-        await _moment(server)
+        await _moment(server, max(server.settings.poll_seconds, _REST * took))
         try:
+            began = time.monotonic()
             state = await look()
+            took = time.monotonic() - began
         except (StoreError, NotFoundError):
             return  # the client asks again, and is told then
 
 
-async def _moment(server: Context) -> None:
+async def _moment(server: Context, seconds: float) -> None:
     """Wait a moment, or for the server's end."""
     try:
-        await asyncio.wait_for(server.stopping.wait(), server.settings.poll_seconds)
+        await asyncio.wait_for(server.stopping.wait(), seconds)
     except TimeoutError:
         return
 

@@ -31,6 +31,7 @@ _POLICY = (
 )
 _NONCE = 'name="csp-nonce" content=""'
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _OTHERS = ("/api/", "/v1/", "/serve/", "/assets/")
 """Where programs ask: they are told in JSON, whatever they accept."""
@@ -119,7 +120,7 @@ async def show_asset(request: Request, name: str) -> Response:
     if not _NAME.fullmatch(name) or suffix not in _TYPES:
         raise ProblemError(404, "the page has no such file")
     found = _file(f"assets/{name}")
-    is_zipped = "gzip" in request.headers.get("accept-encoding", "")
+    is_zipped = _GZIP.search(request.headers.get("accept-encoding", "")) is not None
     tag = f'"{found.tag}-gzip"' if is_zipped else f'"{found.tag}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if (given := request.headers.get("if-none-match")) is not None and is_tagged(given, tag):

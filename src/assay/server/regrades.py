@@ -57,9 +57,7 @@ class Regrades:
             )
         state = RegradeState(run=run, status="running", by=by)
         self._tell(state)
-        task = asyncio.create_task(self._carry_out(cells, state))
-        self._tasks[run] = task
-        task.add_done_callback(lambda _: self._tasks.pop(run, None))
+        self._tasks[run] = asyncio.create_task(self._carry_out(cells, state))
         return state
 
     async def stop(self) -> None:
@@ -78,12 +76,13 @@ class Regrades:
             self._states.popitem(last=False)
 
     async def _carry_out(self, cells: Sequence[CellKey] | None, state: RegradeState) -> None:
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "assay.eval.regrading"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
+        child: Process | None = None
         try:
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "assay.eval.regrading"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
             assert child.stdin is not None
             assert child.stdout is not None
             asked = {"location": self._location, "run": state.run, "cells": cells}
@@ -92,13 +91,17 @@ class Regrades:
             async for line in child.stdout:
                 told = cast("dict[str, Any]", json.loads(line))
                 state = replace(state, **{name: told[name] for name in TOLD})
-                self._tell(state)
+                if state.status == "running":  # it ends when the process does
+                    self._tell(state)
             await child.wait()
         finally:
-            await _end(child)
+            if child is not None:
+                await _end(child)
+            self._tasks.pop(state.run, None)
             if state.status == "running":
                 why = "it was interrupted; what was graded is kept"
-                self._tell(replace(state, status="failed", message=why))
+                state = replace(state, status="failed", message=why)
+            self._tell(state)
 
 
 async def _end(child: Process) -> None:

@@ -81,6 +81,7 @@ _CELL_ROW = CellRow(
     threshold=1.0,
     assurance="shared",
     flags=(),
+    flag_count=0,
     held=False,
     ruling="",
     why="",
@@ -120,7 +121,6 @@ RUN_EXAMPLES: tuple[object, ...] = (
     ),
     RunOverview(
         run=_RUN_ROW,
-        config={"kind": "matrix"},
         verdict="PASS: the 1 graded cell passed",
         code=0,
         totals=_TOTALS,

@@ -401,7 +401,7 @@ async def calibrate_grader(
             break
     if len(judged) < len(work.units):
         return await host.finish(lambda _: work.told(judged))
-    card = card_of(work.target, work.labelled, work.options, Asked(judged))
+    card = await host.apart(lambda: _card(work, judged))
     if not card.coverage.compared:
         raise _cannot_judge(judged.values())
 
@@ -517,6 +517,10 @@ def _planned(
     return _Planned(target, version.number, labelled, options, units)
 
 
+async def _card(work: _Planned, judged: dict[str, Graded]) -> Card:
+    return card_of(work.target, work.labelled, work.options, Asked(judged))
+
+
 async def _judged(target: Target, units: Sequence[Unit]) -> dict[str, Graded]:
     asked = await ask(units, target, _Nowhere(), again=asked_again, on_done=lambda _: None)
     return asked.outcomes
@@ -537,7 +541,7 @@ def _cannot_judge(judged: Iterable[Graded]) -> InputError:
     (cause, _), *_ = causes.most_common(1)
     return InputError(
         f"the grader could judge none of {sum(causes.values()):,} rows: {cause:.500}",
-        hint="mend it, or what it needs on the server (such as a model's key), and calibrate again",
+        hint="mend it, or give the server what it lacks, such as a model's key",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from assay.errors import InputError, Location
+from assay.errors import AssayError, InputError, Location
 from assay.reports.comparing.shown import AgentName, RunComparison, shown
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
@@ -30,7 +30,7 @@ _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of
 _Score = Annotated[
     str,
     Spec(
-        max_length=2_000,
+        max_length=8_000,
         description="A grader's key, as the scores of the run tell it; empty for the reward.",
         example="/tests",
     ),
@@ -78,7 +78,7 @@ async def show_score_pair(
     y: Annotated[
         str,
         Spec(
-            max_length=2_000,
+            max_length=8_000,
             description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
             example="seconds",
         ),
@@ -162,8 +162,11 @@ def _question(store: Store, cell: CellRecord) -> str:
     from assay.tasks.rows import read_row
     from assay.types.run import Run
 
-    detail = store.detail(cell.run_id, cell.key)
-    row = detail.get("row")
-    if isinstance(row, dict):
-        return read_row(row).submission.question or ""
-    return Run.from_dict({"prompt": detail.get("prompt")}).prompt_text
+    try:
+        detail = store.detail(cell.run_id, cell.key)
+        row = detail.get("row")
+        if isinstance(row, dict):
+            return read_row(row).submission.question or ""
+        return Run.from_dict({"prompt": detail.get("prompt")}).prompt_text
+    except AssayError:  # damaged, or of another version: the scores are worth having
+        return ""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
-from assay.scoring.json_safe import Json
 from assay.service.operation import (
     MAX_LIMIT,
     Desk,
@@ -244,7 +243,6 @@ class RunOverview:
 
     Attributes:
         run: The run, in a line.
-        config: Everything that decided what was run.
         verdict: What it comes down to, in a sentence.
         code: The exit status that `assay report` has for it: 0, 1 or 3.
         totals: What all cells come to.
@@ -259,7 +257,6 @@ class RunOverview:
     """
 
     run: RunRow
-    config: Mapping[str, Json]
     verdict: str
     code: int
     totals: RunTotals
@@ -347,6 +344,7 @@ class CellRow:
         threshold: The reward needed to pass.
         assurance: How far the reward can be trusted; empty where nothing says.
         flags: Signs of tampering; the first 20.
+        flag_count: How many there are.
         held: Whether it waits for a person.
         ruling: What somebody decided about it; empty where nobody did.
         why: One line: why it could not be graded, or what explains its reward.
@@ -364,6 +362,7 @@ class CellRow:
     threshold: float
     assurance: str
     flags: tuple[str, ...]
+    flag_count: int
     held: bool
     ruling: str
     why: str
@@ -524,7 +523,6 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     judged = verdict(summary)
     return RunOverview(
         run=run_rows(desk, [found])[0],
-        config=found.config,
         verdict=judged.line,
         code=judged.code,
         totals=_totals(summary.totals),
@@ -665,7 +663,12 @@ def window_cells(
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
     cause: Annotated[
-        str, Spec(max_length=400, description="`key` of a cause of errors: only its cells.")
+        str,
+        Spec(
+            max_length=400,
+            pattern=r"^[^\x00]*$",
+            description="`key` of a cause of errors: only its cells.",
+        ),
     ] = "",
     sort: Annotated[Order, Spec(description="What is unknown comes last.")] = "case",
     descending: bool = False,
@@ -748,6 +751,7 @@ def _cell_row(cell: CellRecord) -> CellRow:
         threshold=cell.threshold,
         assurance=cell.assurance or "",
         flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),
+        flag_count=len(cell.flags),
         held=cell.status == "skipped" and HELD in cell.notes,
         ruling=str(review.get("ruling", "")) if isinstance(review, dict) else "",
         why=one_line(trouble(cell), 300),

@@ -354,7 +354,7 @@ def _tried(graded: Graded) -> Tried:
         status=graded.status,
         score=graded.score,
         outcome=graded.outcome,
-        reason=graded.error or graded.reason,
+        reason=(graded.error or graded.reason).removesuffix(f", line {line}"),
         flags=graded.flags,
         output=output[:_OUTPUT] if isinstance(output, str) else "",
         milliseconds=round(seconds * 1000, 2) if isinstance(seconds, int | float) else None,
@@ -366,7 +366,9 @@ def _change(old: Graded, new: Graded) -> str:
     if old.score is not None and new.score is not None:
         step = new.score - old.score
         return "" if abs(step) <= _SAME else f"{step:+.3g}"
-    return "" if old.status == new.status else f"{old.status} before, {new.status} now"
+    if old.status == new.status:
+        return ""
+    return f"was {old.status}" if old.score is None else f"was {old.score:g}"
 
 
 def _miss(graded: Graded, wanted: float) -> str:

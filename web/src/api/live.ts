@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { api, ask } from "./client";
-import { useConnection } from "./connection";
+import { noteLoggedOut, noteSilence, useConnection } from "./connection";
 
 /**
  * Listens to server-sent events while the page is open, and again whenever the server is back.
@@ -13,32 +12,48 @@ export function useEvents(url: string | null, kinds: readonly string[], hear: He
   heard.current = hear;
   const named = kinds.join(" ");
   const { age } = useConnection();
-  const [refusals, setRefusals] = useState(0);
+  const [attempts, setAttempts] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each of the last two opens it again
   useEffect(() => {
     if (url === null) return;
     const source = new EventSource(url);
+    let last = "";
     let timer: number | undefined;
     for (const kind of named.split(" ")) {
       source.addEventListener(kind, (event) => {
-        heard.current(kind, JSON.parse((event as MessageEvent<string>).data));
+        const told = event as MessageEvent<string>;
+        last = told.lastEventId;
+        heard.current(kind, JSON.parse(told.data));
       });
     }
-    source.addEventListener("error", () => {
-      // Says whether the server is lost, or the session has ended. The browser itself connects
-      // again, but not where it was refused.
-      ask(api.GET("/api/v1/me")).catch(() => {});
-      if (source.readyState === EventSource.CLOSED && refusals < MOST_REFUSALS) {
-        timer = window.setTimeout(() => setRefusals(refusals + 1), 1_000 * 2 ** refusals);
+    source.addEventListener("error", async () => {
+      if ((await isThere(url, last)) && source.readyState === EventSource.CLOSED) {
+        timer = window.setTimeout(() => setAttempts(attempts + 1), PAUSE);
       }
     });
     return () => {
       window.clearTimeout(timer);
       source.close();
     };
-  }, [url, named, age, refusals]);
+  }, [url, named, age, attempts]);
 }
 
-const MOST_REFUSALS = 6;
+const PAUSE = 2_000;
+
+/** Finds out why a stream broke, which browsers do not tell; whether it may be asked for again. */
+async function isThere(url: string, last: string): Promise<boolean> {
+  const stop = new AbortController();
+  try {
+    const headers = { Accept: "text/event-stream", "Last-Event-ID": last };
+    const { status } = await fetch(url, { headers, signal: stop.signal });
+    stop.abort();
+    if (status === 401) noteLoggedOut();
+    if (status === 502 || status === 504) noteSilence();
+    return status === 200 || status === 503;
+  } catch {
+    noteSilence();
+    return false;
+  }
+}
 
 export type Hear = (kind: string, data: unknown) => void;

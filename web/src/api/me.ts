@@ -1,6 +1,6 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { useMatch } from "react-router";
+import { remember, remembered } from "../parts/memory";
 import { api, ask } from "./client";
 
 /** Who is asking, and what they may do. */
@@ -25,16 +25,18 @@ export function useMay(role: Role, project?: string): boolean {
   return covers && ROLES.indexOf(me.role) >= ROLES.indexOf(role);
 }
 
-const REMEMBERED = "assay.project";
+const PROJECT = "assay.project";
 
 /** The project of this page's address: `/p/PROJECT/...`; elsewhere the last one, or the caller's. */
 export function useProject(): string {
   const named = useMatch("/p/:project/*")?.params.project;
   const me = useMe().data;
-  useEffect(() => {
-    if (named) window.sessionStorage.setItem(REMEMBERED, named);
-  }, [named]);
   if (named) return named;
   if (me && me.project !== "*") return me.project;
-  return window.sessionStorage.getItem(REMEMBERED) ?? "default";
+  return remembered(PROJECT) ?? "default";
+}
+
+/** Remembers the project that pages without one go on with. */
+export function rememberProject(project: string): void {
+  remember(PROJECT, project);
 }

@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { Link, NavLink, useLocation, useNavigate } from "react-router";
 import { api, ask } from "../api/client";
-import { useMe, useProject } from "../api/me";
+import { rememberProject, useMe, useProject } from "../api/me";
 import { COMMAND } from "./keys";
 import { logOut } from "./login";
-import { usePlaces } from "./places";
+import { type Place as Section, usePlaces } from "./places";
 import { useTheme } from "./theme";
 
 export function Navigation({ open }: { open: (what: "palette" | "keys") => void }) {
@@ -16,9 +17,7 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
       </Link>
       <nav aria-label="Main">
         {usePlaces().map((place) => (
-          <NavLink key={place.name} to={place.to}>
-            {place.name}
-          </NavLink>
+          <Place key={place.name} place={place} />
         ))}
       </nav>
       <ProjectSwitch />
@@ -34,6 +33,17 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
   );
 }
 
+function Place({ place }: { place: Section }) {
+  const { pathname } = useLocation();
+  const isHere = place.also !== undefined && pathname.startsWith(place.also);
+  const Kind = isHere ? Link : NavLink;
+  return (
+    <Kind to={place.to} aria-current={isHere ? "page" : undefined}>
+      {place.name}
+    </Kind>
+  );
+}
+
 /** Which project is looked at, where the caller sees several. */
 function ProjectSwitch() {
   const project = useProject();
@@ -46,7 +56,11 @@ function ProjectSwitch() {
     staleTime: 60_000,
   });
   const keys = (projects.data?.items ?? []).map((one) => one.key);
-  if (keys.length < 2 && (keys.length === 0 || keys.includes(project))) return null;
+  const isKnown = keys.includes(project);
+  useEffect(() => {
+    if (isKnown) rememberProject(project);
+  }, [isKnown, project]);
+  if (keys.length < 2 && (keys.length === 0 || isKnown)) return null;
   const section = /^\/p\/[^/]+\/([^/]+)/.exec(pathname)?.[1] ?? "graders";
   return (
     <select
@@ -54,7 +68,7 @@ function ProjectSwitch() {
       value={project}
       onChange={(event) => navigate(`/p/${encodeURIComponent(event.target.value)}/${section}`)}
     >
-      {!keys.includes(project) && <option>{project}</option>}
+      {!isKnown && <option>{project}</option>}
       {keys.map((key) => (
         <option key={key}>{key}</option>
       ))}

@@ -1,10 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { useEvents } from "../api/live";
 import { useMay, useProject } from "../api/me";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
-import { count, moment, money, percent, score } from "../parts/figures";
+import { EndCounts } from "../parts/Ends";
+import { between, count, moment, percent, priced, score, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -22,8 +24,8 @@ export default function Overview() {
     enabled: seesRuns,
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/run-rows", { signal, params: { query: { limit: SHOWN } } })),
-    refetchInterval: (query) => (query.state.data?.items.some(isAtWork) ? 2_000 : 30_000),
   });
+  useEvents(seesRuns ? "/api/v1/run-events" : null, ["runs"], () => void runs.refetch());
   const graders = useQuery({
     queryKey: ["overview", "graders", project],
     queryFn: ({ signal }) =>
@@ -121,10 +123,6 @@ function Beginning({ project }: { project: string }) {
   );
 }
 
-function isAtWork(run: Schemas["RunRow"]): boolean {
-  return run.state === "running";
-}
-
 function RunTable({ runs }: { runs: readonly Schemas["RunRow"][] }) {
   return (
     <div className="wide">
@@ -155,7 +153,6 @@ function ending(suite: string): string {
 }
 
 function RunLine({ run }: { run: Schemas["RunRow"] }) {
-  const { ends } = run;
   return (
     <tr>
       <td className="name">
@@ -166,15 +163,12 @@ function RunLine({ run }: { run: Schemas["RunRow"] }) {
       </td>
       <td>
         <span className="row tight">
-          {ends.passed > 0 && <Outcome state="pass" text={`${ends.passed} passed`} />}
-          {ends.failed > 0 && <Outcome state="fail" text={`${ends.failed} failed`} />}
-          {ends.errors > 0 && <Outcome state="error" text={count(ends.errors, "error")} />}
-          {ends.scored > 0 && <Outcome state="scored" text={`${ends.scored} scored`} />}
-          {ends.skipped > 0 && <Outcome state="skipped" text={`${ends.skipped} skipped`} />}
-          {run.flagged > 0 && <Flag text={`${run.flagged} flagged`} />}
+          <EndCounts ends={run.ends} />
+          {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
           {run.state !== "finished" && (
             <span className="soft">
-              {run.state}: {run.total} of {run.planned}
+              {run.state === "unfinished" ? "not finished" : run.state}: {whole(run.total)} of{" "}
+              {whole(run.planned)}
             </span>
           )}
         </span>
@@ -186,12 +180,7 @@ function RunLine({ run }: { run: Schemas["RunRow"] }) {
         {score(run.reward)}
         <span className="below">{count(run.cases, "case")}</span>
       </td>
-      <td className="number">
-        {money(run.cost_usd)}
-        {run.cost_unknown > 0 && run.cost_usd !== null && (
-          <span className="below">and {run.cost_unknown} unknown</span>
-        )}
-      </td>
+      <td className="number">{priced(run.cost_usd, run.cost_unknown)}</td>
       <td className="number soft">{moment(run.created_at)}</td>
     </tr>
   );
@@ -199,23 +188,33 @@ function RunLine({ run }: { run: Schemas["RunRow"] }) {
 
 /** Its interval rests on cases, not on cells, so that it comes from the run's own overview. */
 function PassRate({ run }: { run: Schemas["RunRow"] }) {
-  const hasVerdicts = run.ends.passed + run.ends.failed > 0;
+  const { passed, failed } = run.ends;
+  const hasVerdicts = passed + failed > 0;
+  // While results come in, twice a second, it would be counted anew each time.
+  const isStill = run.state === "finished" || run.state === "interrupted";
   const found = useQuery({
     queryKey: ["overview", "run", run.id, run.total],
-    enabled: hasVerdicts,
+    enabled: hasVerdicts && isStill,
     staleTime: 60_000,
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
   });
   if (!hasVerdicts) return <span className="soft">–</span>;
+  if (!isStill) {
+    return (
+      <span className="soft">
+        {whole(passed)} of {whole(passed + failed)} so far
+      </span>
+    );
+  }
   const rate = found.data?.totals.pass_rate;
   if (!rate) return <span className="soft">…</span>;
-  const range = rate.low !== null && rate.high !== null;
+  const range = between(rate.low, rate.high, percent);
   return (
     <>
       {percent(rate.mean)}
       <span className="below">
-        {range && `${percent(rate.low)} to ${percent(rate.high)}, `}n={rate.n}
+        {range ? `95 %: ${range}; ` : ""}n = {whole(rate.n)}
       </span>
     </>
   );

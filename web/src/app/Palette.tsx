@@ -149,7 +149,7 @@ function useEntries(text: string, showKeys: () => void): readonly Entry[] {
     ...(graders.data?.items ?? []).map((grader) => ({
       kind: "Grader",
       name: grader.key,
-      more: grader.name,
+      more: grader.name === grader.key ? "" : grader.name,
       act: to(`${below}/graders/${encodeURIComponent(grader.key)}`),
     })),
     ...(runs.data?.items ?? []).map((run) => ({

@@ -1,8 +1,20 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { noteLoggedIn } from "../api/connection";
+import { meQuery } from "../api/me";
 import { Dialog } from "../parts/Dialog";
 import { LoginForm } from "./LoginForm";
 
 /** Over a page whose session ended: what stands there, and was written there, stays. */
 export function SessionEnded() {
+  const queries = useQueryClient();
+  useEffect(() => {
+    const look = () => {
+      queries.fetchQuery({ ...meQuery, staleTime: 0, retry: false }).then(noteLoggedIn, () => {});
+    };
+    window.addEventListener("focus", look);
+    return () => window.removeEventListener("focus", look);
+  }, [queries]);
   return (
     <Dialog title="Your session has ended">
       <p>
@@ -10,11 +22,8 @@ export function SessionEnded() {
         page is as you left it.
       </p>
       <LoginForm />
-      <p className="soft">
-        A link of the server, opened in another tab, does it, too: then{" "}
-        <button type="button" onClick={() => window.location.reload()}>
-          load the page again
-        </button>
+      <p className="soft aside">
+        Or open the new link that the server printed, in another tab, and come back here.
       </p>
     </Dialog>
   );

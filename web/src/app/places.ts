@@ -7,6 +7,8 @@ export interface Place {
   to: string;
   /** After `g`, the key that leads there. */
   key: string;
+  /** Another part of the same section. */
+  also?: string;
 }
 
 /** Where the caller can go. Runs of cases are the default project's. */
@@ -17,7 +19,12 @@ export function usePlaces(): readonly Place[] {
     () => [
       { name: "Graders", to: `/p/${project}/graders`, key: "g" },
       ...(seesRuns ? [{ name: "Runs", to: "/runs", key: "r" }] : []),
-      { name: "Labels", to: `/p/${project}/labels`, key: "l" },
+      {
+        name: "Labels",
+        to: `/p/${project}/labels`,
+        key: "l",
+        also: `/p/${project}/calibrations`,
+      },
       { name: "Data", to: `/p/${project}/datasets`, key: "d" },
       { name: "Settings", to: "/settings", key: "s" },
     ],

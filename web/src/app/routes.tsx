@@ -10,6 +10,7 @@ const GraderPage = lazy(() => import("../graders/GraderPage"));
 const EditGrader = lazy(() => import("../graders/EditGrader"));
 const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
+const Cell = lazy(() => import("../runs/cell/CellPage"));
 const Run = lazy(() => import("../runs/RunPage"));
 const Compare = lazy(() => import("../runs/compare/ComparePage"));
 const Labels = lazy(() => import("../labels/LabelsPage"));
@@ -37,6 +38,7 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
   { path: "/runs", element: <Runs /> },
+  { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/runs/:run", element: <Run /> },
   { path: "/compare", element: <Compare /> },
   { path: "/settings", element: <Settings /> },

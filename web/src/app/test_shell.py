@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -31,25 +32,39 @@ def section(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
 
 
-def test_an_empty_store_says_what_to_do_first_and_then_what_there_is(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
-    page = open_page("/")
-    for title in ("See it work", "Grade what you have", "Write a grader"):
-        expect(page.get_by_role("heading", name=title)).to_be_visible()
-    expect(page.get_by_role("button", name="Copy assay demo")).to_be_visible()
-    no_serious_findings(page)
-
+@pytest.fixture(scope="module", autouse=True)
+def filled(site: Site) -> None:
+    """A run, a grader and a second project."""
     echo_case(site.home, trials=3)
     site.assay("run", "evals", "--label", "<b>first</b>")
     site.post("graders", {"key": "exact", "kind": "declared", "definition": EXACT})
-    page.reload()
+    site.post("/api/v1/projects", {"key": "maths"})
+
+
+def test_the_overview_says_how_runs_and_graders_stand(
+    open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_page("/")
     row = page.get_by_role("row", name="<b>first</b>")
     expect(row).to_contain_text("3 passed")
     expect(row).to_contain_text("100 %")
-    expect(row).to_contain_text("n=3")
+    expect(row).to_contain_text("n = 3")
     expect(page.get_by_role("row", name="exact")).to_contain_text("never calibrated")
     no_serious_findings(page)
+
+
+def test_an_empty_store_says_what_to_do_first_and_what_comes_appears(
+    open_fresh: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_fresh("/")
+    for title in ("See it work", "Grade what you have", "Write a grader"):
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.get_by_role("button", name="Copy assay demo")).to_be_visible()
+    expect(page.get_by_label("Project")).to_be_hidden()
+    no_serious_findings(page)
+    echo_case(open_fresh.site.home)
+    open_fresh.site.assay("run", "evals", "--label", "came")  # of another process
+    expect(page.get_by_role("row", name="came")).to_contain_text("1 passed")
 
 
 def test_every_section_is_reached_and_none_has_a_fault(
@@ -154,7 +169,8 @@ def test_all_is_found_by_keyboard(
     expect(page.get_by_role("option", name="exact")).to_be_visible()
     no_serious_findings(page)
     page.keyboard.type("exact")
-    expect(page.get_by_role("option", selected=True)).to_contain_text("exact")
+    found = page.get_by_role("listbox", name="Found").get_by_role("option", selected=True)
+    expect(found).to_contain_text("exact")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/p/default/graders/exact$"))
     expect(find).to_be_hidden()
@@ -182,12 +198,8 @@ def test_a_theme_is_chosen_and_remembered(open_page: Opener) -> None:
     assert seen[0] == seen[2] != seen[1]
 
 
-def test_another_project_is_one_choice_away(site: Site, open_page: Opener) -> None:
+def test_another_project_is_one_choice_away(open_page: Opener) -> None:
     page = open_page("/p/default/datasets")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Datasets")
-    expect(page.get_by_label("Project")).to_be_hidden()
-    site.post("/api/v1/projects", {"key": "maths"})
-    page.reload()
     page.get_by_label("Project").select_option("maths")
     expect(page).to_have_url(re.compile("/p/maths/datasets$"))
     section(page, "Settings")
@@ -209,39 +221,70 @@ def test_a_key_of_one_project_is_offered_nothing_of_others(site: Site, strangers
     strangers.forgive(REFUSED)
 
 
-@pytest.fixture
-def restored(site: Site) -> Generator[None]:
-    """Leaves a server that runs."""
-    yield
-    if site.http.get("/healthz").status_code != 200:
-        raise AssertionError(site.server.log())
+ADDRESSES = sorted(
+    {
+        re.sub(r":\w+\??", "default", path)
+        for path in re.findall(
+            r'path: "(/[^"]*)"', Path(__file__).with_name("routes.tsx").read_text("utf-8")
+        )
+    }
+)
+WRITES = re.compile(
+    r"^(new|create|delete|upload|revoke|save|store|lock|unlock|import|promote|re-?grade|start|cancel)\b",
+    re.IGNORECASE,
+)
 
 
-@pytest.mark.usefixtures("restored")
+def test_no_page_asks_anybody_else_and_a_viewer_is_offered_nothing_to_write(
+    site: Site, strangers: Opener
+) -> None:
+    page = strangers("/")
+    log_in(page, site.key("viewer"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    for address in ADDRESSES:
+        page.goto(f"{site.server.url}{address}")
+        expect(page.locator("main h1, main [role=alert]").first).to_be_visible()
+        offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
+        assert [name for name in offered if WRITES.search(name.strip())] == [], address
+    strangers.forgive("Failed to load resource")
+
+
 def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
-    site: Site, open_page: Opener
+    open_fresh: Opener,
 ) -> None:
     """Killed as by a power cut; its sessions were in memory, a key lives on."""
-    keyed = open_page.context
-    page = open_page("/")
-    expect(page.get_by_role("heading", name="Last runs")).to_be_visible()
-    port = site.server.port
+    site, page = open_fresh.site, open_fresh("/")
+    expect(page.get_by_role("heading", name="See it work")).to_be_visible()
     site.server.kill()
+    lost = page.get_by_role("status").get_by_text("The server does not answer.")
+    expect(lost).to_be_visible()  # though nothing was clicked
     section(page, "Graders")
-    page.keyboard.press("Control+k")
-    lost = page.get_by_text("The server does not answer.")
-    expect(lost.first).to_be_visible()
-    page.keyboard.press("Escape")
     expect(page).to_have_url(re.compile("/p/default/graders$"))
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.press("Escape")
 
+    port = site.server.port
     site.server.start(port=port)
     ended = page.get_by_role("dialog", name="Your session has ended")
     expect(ended).to_be_visible()
-    expect(page.get_by_role("status").get_by_text("The server does not answer.")).to_be_hidden()
+    expect(lost).to_be_hidden()
+    other = open_fresh.context.new_page()
+    other.goto(site.server.link)  # in another tab
+    other.close()
+    page.evaluate("window.dispatchEvent(new Event('focus'))")  # as one comes back
+    expect(ended).to_be_hidden()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+
+    site.server.kill()
+    page.keyboard.press("Control+k")
+    expect(lost).to_be_visible()
+    page.keyboard.press("Escape")
+    site.server.start(port=port)
+    expect(ended).to_be_visible()
     ended.get_by_label("API key").fill(site.key("admin", "*"))
     ended.get_by_role("button", name="Log in").click()
     expect(ended).to_be_hidden()
     expect(page).to_have_url(re.compile("/p/default/graders$"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
-    assert keyed.cookies()
-    open_page.forgive(*GONE)
+    open_fresh.forgive(*GONE)

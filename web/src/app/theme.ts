@@ -1,27 +1,28 @@
 import { useState } from "react";
+import { remember, remembered } from "../parts/memory";
 
 const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 
-const REMEMBERED = "assay.theme";
+const THEME = "assay.theme";
 
-function remembered(): Theme {
-  const said = window.localStorage.getItem(REMEMBERED);
+function chosen(): Theme {
+  const said = remembered(THEME);
   return THEMES.find((theme) => theme === said) ?? "system";
 }
 
 /** Shows the page in a theme, the remembered one by default. */
-export function applyTheme(theme: Theme = remembered()): void {
+export function applyTheme(theme: Theme = chosen()): void {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
 }
 
 /** The theme, the one that comes after it, and what changes to that. */
 export function useTheme(): { theme: Theme; next: Theme; turn: () => void } {
-  const [theme, setTheme] = useState(remembered);
+  const [theme, setTheme] = useState(chosen);
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? "system";
   const turn = () => {
-    window.localStorage.setItem(REMEMBERED, next);
+    remember(THEME, next);
     applyTheme(next);
     setTheme(next);
   };

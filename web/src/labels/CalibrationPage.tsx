@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
-import { count, moment, percent, score, whole } from "../parts/figures";
+import { count, moment, percent, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -11,7 +11,7 @@ import { price, State } from "./CalibrationsPage";
 import { CardFacts } from "./CardFacts";
 import { Confusion } from "./Confusion";
 import { Disagreements } from "./Disagreements";
-import { figureText, IntervalBar } from "./IntervalBar";
+import { figureText, IntervalBar, number } from "./IntervalBar";
 import "./labels.css";
 
 export default function CalibrationPage() {
@@ -62,12 +62,12 @@ function Card({ project, card }: { project: string; card: Schemas["CardDetail"] 
       <section>
         <div className="headline">
           <span className="value">
-            <span className="soft">kappa</span> {score(summary.kappa.value)}
+            <span className="soft">kappa</span> {number(summary.kappa.value)}
           </span>
           {summary.kappa.low !== null && (
             <span>
-              {percent(card.confidence)} interval {score(summary.kappa.low)} to{" "}
-              {score(summary.kappa.high)}
+              {percent(card.confidence)} interval {number(summary.kappa.low)} to{" "}
+              {number(summary.kappa.high)}
             </span>
           )}
           <strong>{summary.words}</strong>
@@ -97,8 +97,8 @@ function Card({ project, card }: { project: string; card: Schemas["CardDetail"] 
         )}
         {summary.state === "stale" && (
           <p className="panel">
-            <Outcome state="error" text="stale" /> Measured before a change:{" "}
-            {summary.changed.join("; ")}. Its scores are no longer covered: calibrate again.
+            <State card={summary} /> Measured before a change: {summary.changed.join("; ")}. Its
+            scores are no longer covered: calibrate again.
           </p>
         )}
         {comparison && <Comparison project={project} comparison={comparison} />}
@@ -171,7 +171,7 @@ function Measures({ card }: { card: Schemas["CardDetail"] }) {
               <td>
                 <IntervalBar figure={one.figure} before={one.before} />
               </td>
-              {hasBefore && <td className="number soft">{score(one.before?.value)}</td>}
+              {hasBefore && <td className="number soft">{number(one.before?.value)}</td>}
               <td className="number">{one.why_not ? "–" : whole(one.figure.n)}</td>
             </tr>
           ))}

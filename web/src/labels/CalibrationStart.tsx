@@ -1,12 +1,13 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useEffect } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { api, ask } from "../api/client";
 import { useMay } from "../api/me";
 import { Empty } from "../parts/Empty";
 import { count, money, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
+import { type Asked, calibrate, forget, nameOf, stop, useRunning } from "./calibrating";
 
 /** Measures a stored grader on people's labels; says first what that asks and costs. */
 export function CalibrationStart({ project }: { project: string }) {
@@ -101,12 +102,12 @@ export function CalibrationStart({ project }: { project: string }) {
           <span>Levels, lowest first</span>
           <input
             value={asked.levels}
-            placeholder="only where labels are levels"
+            placeholder="such as 1,2,3,4,5"
             onChange={({ target }) => change("levels", target.value)}
           />
         </label>
       </div>
-      <label className="row">
+      <label className="check">
         <input
           type="checkbox"
           checked={asked.attacks}
@@ -119,28 +120,20 @@ export function CalibrationStart({ project }: { project: string }) {
   );
 }
 
-interface Asked {
-  grader: string;
-  field: string;
-  repeats: number;
-  attacks: boolean;
-  levels: string;
-}
-
 function Planned({ project, asked }: { project: string; asked: Asked }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const may = useMay("editor", project);
-  const [work, setWork] = useState<Schemas["CalibrationWork"] | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const [problem, setProblem] = useState<Error | null>(null);
-  const isWanted = useRef(false);
-  useEffect(
-    () => () => {
-      isWanted.current = false;
-    },
-    [],
-  );
+  const name = nameOf(project, asked);
+  const running = useRunning(name);
+  const { work = null, isRunning = false, problem = null } = running ?? {};
+  const card = work?.card;
+  useEffect(() => {
+    if (!card) return;
+    forget(name);
+    void queries.invalidateQueries({ queryKey: ["calibrations", project] });
+    navigate(`/p/${project}/calibrations/${card}`);
+  }, [card, name, project, navigate, queries]);
   const plan = useQuery({
     queryKey: ["calibration plan", project, asked],
     queryFn: ({ signal }) =>
@@ -152,31 +145,6 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
       ),
     retry: false,
   });
-  const start = async () => {
-    isWanted.current = true;
-    setRunning(true);
-    setProblem(null);
-    try {
-      for (let anew = true; isWanted.current; anew = false) {
-        const told = await ask(
-          api.POST("/api/v1/projects/{project}/calibrations", {
-            params: { path: { project } },
-            body: { ...asked, anew },
-          }),
-        );
-        setWork(told);
-        if (told.card) {
-          await queries.invalidateQueries({ queryKey: ["calibrations", project] });
-          if (isWanted.current) navigate(`/p/${project}/calibrations/${told.card}`);
-          return;
-        }
-      }
-    } catch (error) {
-      setProblem(error as Error);
-    } finally {
-      setRunning(false);
-    }
-  };
   if (plan.error) return <ProblemBox problem={plan.error} />;
   if (!plan.data) return <Loading what="Counting what would be asked" />;
   const { judgements, rows, models, usd, usd_from } = plan.data;
@@ -196,16 +164,16 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
       {problem && <ProblemBox problem={problem} />}
       <div className="row">
         {isRunning ? (
-          <button
-            type="button"
-            onClick={() => {
-              isWanted.current = false;
-            }}
-          >
+          <button type="button" onClick={() => stop(project, asked)}>
             Stop after this stretch
           </button>
         ) : (
-          <button type="button" className="primary" onClick={start} disabled={!may}>
+          <button
+            type="button"
+            className="primary"
+            onClick={() => calibrate(project, asked)}
+            disabled={!may}
+          >
             {done > 0 ? "Go on" : "Calibrate"}
           </button>
         )}
@@ -221,7 +189,7 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
         )}
         <span className="soft">
           {may
-            ? "What was judged is kept: leave this page at any time, and go on later."
+            ? "It goes on while this tab is open. What was judged is kept for later."
             : "Calibrating needs a key of the role editor."}
         </span>
       </div>

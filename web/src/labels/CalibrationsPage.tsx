@@ -120,7 +120,10 @@ export function price(card: Schemas["CardSummary"]): string {
 
 /** Whether a card is still of the grader as it is now. */
 export function State({ card }: { card: Schemas["CardSummary"] }) {
-  if (card.state === "stale") return <Outcome state="error" text="stale" />;
-  if (card.state === "current") return <Outcome state="pass" text="current" />;
-  return null;
+  if (card.state === "unknown") return null;
+  return card.state === "stale" ? (
+    <span className="standing stale">↻ stale</span>
+  ) : (
+    <span className="standing">current</span>
+  );
 }

@@ -26,11 +26,15 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
           one to the next.
         </p>
       )}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of its rows. */}
       <div className="reading" ref={list} onKeyDown={step}>
         {rows.map((row) => (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a row is where the reader is.
-          <article key={`${row.row} ${row.item}`} className="panel" tabIndex={0} aria-label={row.row}>
+          <article
+            key={`${row.row} ${row.item}`}
+            className="panel"
+            tabIndex={0}
+            aria-label={row.row}
+          >
             <div className="spread">
               <span className="row">
                 <code>{visible(row.row)}</code>

@@ -16,12 +16,7 @@ export function IntervalBar({ figure, before, from = 0 }: Props) {
   if (figure.value === null) return null;
   const { low, high, value } = figure;
   return (
-    <svg
-      className="interval"
-      viewBox={`0 0 ${WIDTH} 16`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
-    >
+    <svg className="interval" viewBox={`0 0 ${WIDTH} 16`} aria-hidden="true">
       <line className="axis" x1={4} x2={WIDTH - 4} y1={8} y2={8} />
       {from < 0 && <line className="zero" x1={x(0)} x2={x(0)} y1={2} y2={14} />}
       {low !== null && high !== null && (
@@ -35,9 +30,14 @@ export function IntervalBar({ figure, before, from = 0 }: Props) {
   );
 }
 
+/** A number with a minus that is as wide as a digit. */
+export function number(value: number | null | undefined): string {
+  return score(value).replace("-", "−");
+}
+
 /** `0.62 [0.51, 0.71]` */
 export function figureText(figure: Schemas["Figure"]): string {
   if (figure.value === null) return "undefined";
-  if (figure.low === null || figure.high === null) return score(figure.value);
-  return `${score(figure.value)} [${score(figure.low)}, ${score(figure.high)}]`;
+  if (figure.low === null || figure.high === null) return number(figure.value);
+  return `${number(figure.value)} [${number(figure.low)}, ${number(figure.high)}]`;
 }

@@ -8,6 +8,7 @@ import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { ExportButton } from "./ExportButton";
 import "./labels.css";
+import { OutboxRefused, OutboxState } from "./OutboxState";
 import { Tabs } from "./Tabs";
 
 export default function LabelsPage() {
@@ -22,11 +23,15 @@ export default function LabelsPage() {
     <div className="page">
       <div className="page-head">
         <h1>Labels</h1>
-        <Link className="button primary" to={`/p/${project}/labels/queue`}>
-          Label answers
-        </Link>
+        <span className="row">
+          <OutboxState />
+          <Link className="button primary" to={`/p/${project}/labels/queue`}>
+            Label answers
+          </Link>
+        </span>
       </div>
       <Tabs project={project} />
+      <OutboxRefused />
       {sets.error && <ProblemBox problem={sets.error} retry={() => sets.refetch()} />}
       {sets.isLoading && <Loading what="Loading labels" />}
       {sets.data?.items.length === 0 && (
@@ -97,7 +102,7 @@ function SetRow({ project, set }: { project: string; set: Schemas["LabelSet"] })
       </td>
       <td className="nowrap soft">{moment(set.last_at)}</td>
       <td>
-        <span className="row">
+        <span className="row actions">
           <Link className="button" to={`/p/${project}/labels/queue?${more}`}>
             Continue
           </Link>
@@ -127,8 +132,8 @@ export function Agreement({ set }: { set: Schemas["LabelSet"] }) {
       <strong>{percent(value)}</strong>{" "}
       <span className="soft">
         [{percent(low)}, {percent(high)}] of {count(n, "item")}
-        {set.alpha !== null && `, alpha ${score(set.alpha)}`}
       </span>
+      {set.alpha !== null && <span className="soft alpha"> alpha {score(set.alpha)}</span>}
     </>
   );
 }

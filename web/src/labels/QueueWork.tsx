@@ -2,12 +2,24 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "react-router";
 import { useMay } from "../api/me";
 import { count, whole } from "../parts/figures";
+import { isTyped, useListedKeys } from "../parts/keys";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { forget, useOutbox } from "./outbox";
+import { OutboxRefused, OutboxState } from "./OutboxState";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
 import { useQueue } from "./useQueue";
+
+const KEYS = {
+  title: "Labelling",
+  keys: [
+    ["p f n", "the first letter of a class, or its number, labels"],
+    ["u", "take the last label back"],
+    ["s", "leave the item for later"],
+    ["w", "write a note"],
+    ["m", "show all of long texts"],
+  ],
+} as const;
 
 /** One rater at work: an item, its texts, and a key for each label. */
 export function QueueWork({ project, address }: { project: string; address: QueueAddress }) {
@@ -16,11 +28,11 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     () => ({ dataset, run, field, classes, seed, rater }),
     [dataset, run, field, classes, seed, rater],
   );
+  useListedKeys(KEYS);
   const mayLabel = useMay("editor", project);
   const [told, setTold] = useState("");
   const criterion = address.criterion || told;
   const queue = useQueue(project, query, criterion);
-  const outbox = useOutbox();
   const [note, setNote] = useState("");
   const [isNoting, setNoting] = useState(false);
   const [isAll, setAll] = useState(false);
@@ -68,13 +80,12 @@ export function QueueWork({ project, address }: { project: string; address: Queu
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-      const at = event.target as HTMLElement;
-      if (at.closest("input, textarea, select, [contenteditable]")) return;
+      if (event.repeat || isTyped(event) || document.querySelector("dialog[open]")) return;
       if (act(event.key.toLowerCase())) event.preventDefault();
     };
-    window.addEventListener("keydown", press);
-    return () => window.removeEventListener("keydown", press);
+    // Before the keys of the frame: a class may be called by any letter.
+    window.addEventListener("keydown", press, true);
+    return () => window.removeEventListener("keydown", press, true);
   }, [act]);
 
   const { head, current } = queue;
@@ -104,7 +115,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           </span>
         </div>
         <div className="queue-count">
-          <OutboxState waiting={outbox.waiting.length} isAway={outbox.isAway} />
+          <OutboxState />
           <span className="number">
             <strong>{whole(Math.min(queue.done, total))}</strong> of {whole(total)}
           </span>
@@ -116,9 +127,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <span className="soft">Criterion</span> {criterion}
         </p>
       )}
-      {outbox.refused.map((one) => (
-        <ProblemBox key={one.id} problem={one.problem} retry={() => forget(one.id)} />
-      ))}
+      <OutboxRefused />
       <div className="sr" role="status" aria-live="polite">
         {words}
       </div>
@@ -145,7 +154,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
             }}
           >
             <input
-              // biome-ignore lint/a11y/noAutofocus: the key that opened it is for writing.
               autoFocus
               aria-label="Note"
               maxLength={2_000}
@@ -202,15 +210,6 @@ function isDisabled(name: string, mayLabel: boolean, said: number, isOver: boole
   if (name === "undo") return !mayLabel || said === 0;
   if (name === "note") return !mayLabel || isOver;
   return isOver;
-}
-
-function OutboxState({ waiting, isAway }: { waiting: number; isAway: boolean }) {
-  if (waiting === 0) return null;
-  return (
-    <span className={`outcome ${isAway ? "error" : "skipped"}`} data-testid="waiting">
-      {isAway ? `${count(waiting, "label")} kept here until the server is back` : "saving …"}
-    </span>
-  );
 }
 
 interface OverProps {

@@ -21,40 +21,65 @@ interface State {
   isAway: boolean;
 }
 
-const PLACE = "assay.labels.waiting";
+const PLACE = "assay.labels.waiting.";
 const LONGEST_PAUSE = 4_000;
 
 let state: State = { waiting: stored(), refused: [], isAway: false };
 let isSending = false;
 const listeners = new Set<() => void>();
 
+/** What earlier pages could not send, oldest first; each label has a place of its own. */
 function stored(): Waiting[] {
+  const found: Waiting[] = [];
   try {
-    const found: unknown = JSON.parse(window.localStorage.getItem(PLACE) ?? "[]");
-    return Array.isArray(found) ? (found as Waiting[]) : [];
+    const keys = Object.keys(window.localStorage).filter((key) => key.startsWith(PLACE));
+    for (const key of keys.sort()) {
+      found.push(JSON.parse(window.localStorage.getItem(key) ?? "") as Waiting);
+    }
   } catch {
-    return [];
+    // A browser that stores nothing, or something that is not ours.
   }
+  return found;
 }
 
 function change(next: Partial<State>): void {
   state = { ...state, ...next };
-  try {
-    window.localStorage.setItem(PLACE, JSON.stringify(state.waiting));
-  } catch {
-    // A browser that stores nothing: they are kept for as long as the page is open.
-  }
   for (const listener of listeners) listener();
+}
+
+function remember(one: Waiting): void {
+  try {
+    window.localStorage.setItem(PLACE + one.id, JSON.stringify(one));
+  } catch {
+    // It is kept for as long as the page is open.
+  }
+}
+
+function drop(id: string): void {
+  try {
+    window.localStorage.removeItem(PLACE + id);
+  } catch {
+    // It was not stored.
+  }
 }
 
 /** Keeps a label until the server has it. */
 export function put(project: string, body: Schemas["AddLabelBody"]): void {
-  change({ waiting: [...state.waiting, { id: newId(), project, body }] });
+  const one = { id: newId(), project, body };
+  remember(one);
+  change({ waiting: [...state.waiting, one] });
   void send();
 }
 
-/** Takes note that a refusal was seen. */
+/** Sends a refused label again. */
+export function again({ id, project, body }: Refused): void {
+  forget(id);
+  put(project, body);
+}
+
+/** Gives a refused label up. */
 export function forget(id: string): void {
+  drop(id);
   change({ refused: state.refused.filter((one) => one.id !== id) });
 }
 
@@ -74,6 +99,7 @@ export async function send(): Promise<void> {
             body: one.body,
           }),
         );
+        drop(first.id);
         change({ waiting: rest(), isAway: false });
         pause = 250;
       } catch (error) {
@@ -96,9 +122,14 @@ function mayWork(problem: Problem): boolean {
   return isRetryable(problem) || problem.status === 401 || problem.status >= 429;
 }
 
+let order = 0;
+
+/** Sorts as it was made. */
 function newId(): string {
-  const bytes = window.crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const bytes = window.crypto.getRandomValues(new Uint8Array(12));
+  const random = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  order += 1;
+  return `${Date.now().toString(36).padStart(9, "0")}-${`${order}`.padStart(6, "0")}-${random}`;
 }
 
 function listen(listener: () => void): () => void {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, cast
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 from web.conftest import Opener, Site
@@ -37,16 +38,32 @@ def filled(site: Site) -> Site:
     return site
 
 
-def labelled(site: Site, rater: str = "local", wrong: int = 3, field: str = "label") -> None:
+@pytest.fixture
+def here(site: Site, session: tuple[str, str]) -> Generator[httpx.Client]:
+    """Whoever used the one-time link: on a machine of one's own, anybody labels."""
+    origin = {"Origin": site.server.url}
+    cookies = dict([session])
+    with httpx.Client(base_url=site.server.url, cookies=cookies, headers=origin) as client:
+        yield client
+
+
+def label_all(here: httpx.Client, rater: str, *, field: str, wrong: int = 3) -> None:
     """Label every row of the dataset by whether it says yes, some of them otherwise."""
     at = "/api/v1/projects/default/labels"
     asked = {"dataset": "capitals", "limit": "50", "field": field, "rater": rater}
-    queue = site.http.get(f"{at}/queue", params=asked).json()
+    queue = here.get(f"{at}/queue", params=asked).json()
     for number, item in enumerate(queue["items"]):
         says = any("Yes" in part["text"] for part in item["parts"] if part["name"] == "answer")
         said = "PASS" if says != (number < wrong) else "FAIL"
         body = {"dataset": "capitals", "field": field, "label": said, "rater": rater}
-        site.post(at, {**body, "item": item["item"], "place": item["place"], "note": "as I see it"})
+        told = {"item": item["item"], "place": item["place"], "note": "as I see it"}
+        assert here.post(at, json={**body, **told}).status_code == 200
+
+
+def log_in(open_page: Opener, site: Site, answer: httpx.Response) -> None:
+    """Give the browser the cookie that a server answered with."""
+    ((name, value),) = answer.cookies.items()
+    open_page.context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
 
 
 def answer_of(page: Page) -> str:
@@ -56,10 +73,7 @@ def answer_of(page: Page) -> str:
 def test_a_queue_is_worked_through_by_keys_alone(
     filled: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
-    page = open_page("/p/default/labels")
-    expect(page.get_by_role("heading", name="Nobody has labelled anything yet")).to_be_visible()
-    no_serious_findings(page)
-    page.get_by_role("link", name="Label answers").click()
+    page = open_page("/p/default/labels/queue")
     page.get_by_label("What is asked of every answer").fill("It names the capital.")
     page.get_by_label("Answers").select_option("d:capitals")
     page.get_by_label("Your name").fill("ada")
@@ -67,14 +81,14 @@ def test_a_queue_is_worked_through_by_keys_alone(
     sent: list[str] = []
     page.on("response", lambda reply: sent.append(reply.text()) if "/queue?" in reply.url else None)
     page.get_by_role("button", name="Begin").click()
-    expect(page.get_by_text("0 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("0 of 24")
     expect(page.get_by_text("It names the capital.")).to_be_visible()
     expect(page.get_by_text("Paris is the capital of France")).to_be_visible()
     no_serious_findings(page)
 
     first = answer_of(page)
     page.keyboard.press("p")
-    expect(page.get_by_text("1 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("1 of 24")
     second = answer_of(page)
     assert second != first
     page.keyboard.press("s")
@@ -83,18 +97,18 @@ def test_a_queue_is_worked_through_by_keys_alone(
     page.get_by_label("Note").fill("p is no label while a note is written")
     page.keyboard.press("Enter")
     page.keyboard.press("f")
-    expect(page.get_by_text("2 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("2 of 24")
     page.keyboard.press("u")
-    expect(page.get_by_text("1 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("1 of 24")
     page.keyboard.press("f")
-    expect(page.get_by_text("2 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("2 of 24")
 
     assert sent
     for reply in sent:  # blind: no verdict travels
         assert "secret" not in reply
         assert "0.875" not in reply
     page.reload()
-    expect(page.get_by_text("2 of 24")).to_be_visible()  # it goes on where it stopped
+    expect(page.locator(".queue-count")).to_contain_text("2 of 24")  # it goes on where it stopped
     assert answer_of(page) == second, "what was left for later comes again"
     asked = {"field": "label", "limit": "50"}
     stored = filled.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
@@ -110,34 +124,9 @@ def test_a_queue_is_worked_through_by_keys_alone(
     no_serious_findings(page)
 
 
-def test_a_label_outlives_a_server_that_is_killed(filled: Site, open_page: Opener) -> None:
-    page = open_page("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
-    expect(page.get_by_text("0 of 24")).to_be_visible()
-    port = filled.server.port
-    filled.server.kill()
-    try:
-        page.keyboard.press("p")
-        page.keyboard.press("f")
-        expect(page.get_by_test_id("waiting")).to_have_text(
-            "2 labels kept here until the server is back"
-        )
-        expect(page.get_by_text("2 of 24")).to_be_visible()
-    finally:
-        filled.server.start(port=port)
-    expect(page.get_by_test_id("waiting")).to_have_count(0)
-    asked = {"field": "killed"}
-    stored = filled.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
-    assert [one["label"] for row in stored for one in row["said"]] == ["PASS", "FAIL"]
-    page.keyboard.press("p")
-    expect(page.get_by_text("3 of 24")).to_be_visible()
-    open_page.watch.faults[:] = [
-        fault for fault in open_page.watch.faults if "Failed to load resource" not in fault
-    ]
-
-
 def test_what_is_labelled_is_text_whatever_it_holds(filled: Site, open_page: Opener) -> None:
     page = open_page("/p/default/labels/queue?dataset=hostile&field=hostile&rater=ada")
-    expect(page.get_by_text("0 of 1")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("0 of 1")
     expect(page.get_by_role("region", name="question")).to_contain_text("<img src=x")
     expect(page.get_by_role("region", name="answer")).to_contain_text("\\u{202e}")
     assert len(answer_of(page)) < 10_000
@@ -160,10 +149,13 @@ def test_what_is_labelled_is_text_whatever_it_holds(filled: Site, open_page: Ope
 
 
 def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
-    filled: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+    filled: Site,
+    here: httpx.Client,
+    open_page: Opener,
+    no_serious_findings: Callable[[Page], None],
 ) -> None:
-    labelled(filled, "ada", field="city")
-    labelled(filled, "bo", wrong=4, field="city")
+    label_all(here, "ada", field="city")
+    label_all(here, "bo", field="city", wrong=4)
     page = open_page("/p/default/labels")
     row = page.get_by_role("row", name="city")
     expect(row).to_contain_text("96 %")
@@ -210,13 +202,60 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
 
 
 def test_who_may_only_read_labels_nothing(
-    filled: Site, open_page: Opener, viewer_page: Callable[[str], Page]
+    filled: Site, here: httpx.Client, open_page: Opener
 ) -> None:
-    del open_page
-    page = viewer_page("/p/default/labels/queue?dataset=capitals&field=viewed")
+    label_all(here, "ada", field="mine")
+    key = {"key": filled.key("viewer")}
+    log_in(open_page, filled, httpx.post(f"{filled.server.url}/login", json=key))
+    page = open_page("/p/default/labels/queue?dataset=capitals&field=viewed")
     expect(page.get_by_text("Labelling needs a key of the role editor.")).to_be_visible()
     expect(page.get_by_role("button", name="PASS")).to_be_disabled()
     page.keyboard.press("p")
-    expect(page.get_by_text("0 of 24")).to_be_visible()
+    expect(page.locator(".queue-count")).to_contain_text("0 of 24")
     page.goto(f"{filled.server.url}/p/default/calibrations?new=1")
     expect(page.get_by_role("button", name="Calibrate", exact=True)).to_be_disabled()
+
+
+def test_where_nothing_is_yet_the_next_step_is_said(
+    filled: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    filled.post("/api/v1/projects", {"key": "empty"})
+    page = open_page("/p/empty/labels")
+    expect(page.get_by_role("heading", name="Nobody has labelled anything yet")).to_be_visible()
+    expect(page.get_by_text("assay label answers.jsonl", exact=True)).to_be_visible()
+    no_serious_findings(page)
+    page.get_by_role("link", name="Label answers").click()
+    expect(page.get_by_role("heading", name="There is nothing to label yet")).to_be_visible()
+    page.goto(f"{filled.server.url}/p/empty/calibrations")
+    expect(page.get_by_role("heading", name="No grader was measured")).to_be_visible()
+    page.get_by_role("button", name="Calibrate a grader").click()
+    expect(page.get_by_role("heading", name="There is no stored grader")).to_be_visible()
+    page.goto(f"{filled.server.url}/p/empty/calibrations/nowhere")
+    expect(page.get_by_role("alert")).to_contain_text("there is no calibration card 'nowhere'")
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
+
+
+def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
+    filled: Site, open_page: Opener
+) -> None:
+    filled.post("/api/v1/projects", {"key": "fresh"})
+    definition = {"graders": [{"type": "contains", "substring": "Yes"}]}
+    made = {"key": "new", "kind": "declared", "definition": definition}
+    filled.post("/api/v1/projects/fresh/graders", made)
+    page = open_page("/p/fresh/calibrations?new=1&grader=new")
+    page.get_by_role("link", name="Label 20 examples").click()
+    expect(page).to_have_url(f"{filled.server.url}/p/fresh/labels/queue?goal=20&grader=new")
+    page.goto(
+        f"{filled.server.url}/p/default/labels/queue?"
+        "dataset=capitals&field=goal&goal=2&grader=says-yes&rater=ada&classes=GOOD,SAD"
+    )
+    expect(page.locator(".queue-count")).to_contain_text("0 of 2")
+    page.keyboard.press("1")  # SAD would take the key of skip: all have numbers
+    expect(page.locator(".queue-count")).to_contain_text("1 of 2")
+    page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="2 items labelled")).to_be_visible()
+    page.get_by_role("link", name="Calibrate says-yes").click()
+    expect(page.get_by_role("alert")).to_contain_text("--levels")
+    page.get_by_label("Levels, lowest first").fill("SAD,GOOD")
+    expect(page.get_by_text("2 judgements")).to_be_visible()
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "422" not in one]

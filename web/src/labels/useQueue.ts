@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api, ask, type Schemas } from "../api/client";
-import { put, send, waitingFor } from "./outbox";
+import { put, waitingFor } from "./outbox";
 
 export interface Query {
   dataset: string;
@@ -32,10 +32,6 @@ export function useQueue(project: string, query: Query, criterion: string) {
   const cursor = useRef<string | null>(null);
   const isLoading = useRef(false);
   const seen = useRef(new Set<string>());
-
-  useEffect(() => {
-    void send();
-  }, []);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt is what "try again" counts.
   useEffect(() => {

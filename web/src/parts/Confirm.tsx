@@ -1,25 +1,20 @@
-import { type ReactNode, useEffect, useRef } from "react";
-import "./parts.css";
+import type { ReactNode } from "react";
+import { Dialog } from "./Dialog";
 
-/** Asks before something that cannot be undone; says what it takes away. Escape closes it. */
+/** Asks before something that cannot be undone; says what it takes away. */
 export function Confirm({ title, action, isBusy, close, confirm, children }: ConfirmProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
   return (
-    <dialog ref={dialog} className="confirm" aria-label={title} onClose={close}>
-      <h2>{title}</h2>
+    <Dialog title={title} close={close}>
       {children}
       <div className="row end">
-        <button type="button" onClick={() => dialog.current?.close()}>
+        <button type="button" onClick={close}>
           Cancel
         </button>
         <button type="button" className="danger" disabled={isBusy} onClick={confirm}>
           {action}
         </button>
       </div>
-    </dialog>
+    </Dialog>
   );
 }
 

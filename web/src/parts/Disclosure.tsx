@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
+import { useListedKeys } from "./keys";
 import "./parts.css";
 
 /** A row that opens; what is inside is made when it is opened first. */
@@ -54,8 +55,17 @@ interface CutProps<T> {
   children: (one: T) => ReactNode;
 }
 
+const KEYS = {
+  title: "In a list",
+  keys: [
+    ["j / k", "next and previous row"],
+    ["Enter", "open or close a row"],
+  ],
+} as const;
+
 /** Rows that j and k, or the arrows, walk through; Enter opens one. */
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
+  useListedKeys(KEYS);
   const walk = (event: KeyboardEvent<HTMLElement>) => {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;

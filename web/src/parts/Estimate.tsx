@@ -1,5 +1,5 @@
 import type { Schemas } from "../api/client";
-import { percentInterval, scoreInterval } from "./figures";
+import { between, percent, score } from "./figures";
 import "./parts.css";
 
 /** Where an estimate and its interval lie between 0 and 1. */
@@ -25,11 +25,12 @@ export function EstimateBar({ value }: { value: Schemas["Estimate"] }) {
 
 /** The interval of an estimate and what it rests on, in words. */
 export function Basis({ value, rate, over }: BasisProps) {
-  const range = (rate ? percentInterval : scoreInterval)(value.low, value.high);
+  const range = between(value.low, value.high, rate ? percent : score);
   return (
     <span className="soft">
       <span className="nowrap">{range ? `95 % interval ${range}` : "too few for an interval"}</span>
-      {over && <span className="nowrap">; {over}</span>}
+      {over && "; "}
+      {over && <span className="nowrap">{over}</span>}
     </span>
   );
 }

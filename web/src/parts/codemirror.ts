@@ -13,7 +13,7 @@ const colours = HighlightStyle.define([
 
 const theme = EditorView.theme({
   "&": { backgroundColor: "var(--bg)", color: "var(--text)", fontSize: "12.5px", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" }, // its frame shows the focus
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
   ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
   ".cm-cursor, .cm-dropCursor": { borderLeftColor: "var(--text)" },

@@ -33,20 +33,10 @@ export function priced(known: number | null, unknown: number, noun = "cell"): st
   return unknown ? `${money(known)} + ${count(unknown, noun)} unknown` : money(known);
 }
 
-/** Both ends of an interval of scores; empty where there is none. */
-export function scoreInterval(low: number | null, high: number | null): string {
-  return low === null || high === null ? "" : `${low.toFixed(2)}${DASH}${high.toFixed(2)}`;
-}
-
-/** Both ends as per cent; empty where there is no interval. */
-export function percentInterval(low: number | null, high: number | null): string {
-  if (low === null || high === null) return "";
-  return `${Math.round(100 * low)}${DASH}${Math.round(100 * high)} %`;
-}
-
-/** Both ends of an interval, written as its mean is; empty where there is none. */
+/** Both ends of an interval, `0.52–0.71` or `50–73 %`; empty where there is none. */
 export function between(low: number | null, high: number | null, write = score): string {
-  return low === null || high === null ? "" : `${write(low)}${DASH}${write(high)}`;
+  if (low === null || high === null) return "";
+  return `${write(low).replace(/ %$/, "")}${DASH}${write(high)}`;
 }
 
 export function whole(value: number): string {

@@ -12,18 +12,14 @@ import { queryOf, useChosen } from "./chosen";
 /** The cells of a run. While it goes on, what somebody looks at stays until they ask for more. */
 export function CellsTab({ run, now, causes }: CellsTabProps) {
   const [chosen, change] = useChosen();
-  const [until, setUntil] = useState<number | null>(null);
-  const query = { ...queryOf(chosen), until: until ?? 0, limit: PART, offset: 0 };
+  const [round, setRound] = useState(0);
+  const query = { ...queryOf(chosen), limit: PART, offset: 0 };
   const first = useQuery({
-    queryKey: ["run", run, "cells", query],
-    queryFn: async ({ signal }) => {
-      const found = await ask(
-        api.GET("/api/v1/runs/{run}/cells/window", { signal, params: { path: { run }, query } }),
-      );
-      setUntil((known) => known ?? found.last);
-      return found;
-    },
+    queryKey: ["run", run, "cells", query, round],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/runs/{run}/cells/window", { signal, params: { path: { run }, query } })),
     placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
   });
   if (first.error && !first.data) {
     return <ProblemBox problem={first.error} retry={() => first.refetch()} />;
@@ -36,7 +32,7 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
       {first.error && <ProblemBox problem={first.error} retry={() => first.refetch()} />}
       <CellFilters chosen={chosen} change={change} found={found} causes={causes} />
       {fresh > 0 && (
-        <button type="button" className="chip" onClick={() => setUntil(null)}>
+        <button type="button" className="chip" onClick={() => setRound(round + 1)}>
           {count(fresh, "new cell")}
         </button>
       )}
@@ -47,7 +43,6 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
           chosen={chosen}
           change={change}
           first={found}
-          until={until ?? found.last}
         />
       ) : (
         <NoCells isEmpty={found.cells === 0} />

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
+import { isTyped, useListedKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
 import { type Chosen, queryOf, type Sort } from "./chosen";
 import { agentName, cellAddress } from "./names";
@@ -13,6 +14,17 @@ type CellRow = Schemas["CellRow"];
 /** Cells that are asked for at a time. */
 export const PART = 100;
 const HEIGHT = 34;
+
+const KEYS = {
+  title: "Cells",
+  keys: [
+    ["j", "next cell"],
+    ["k", "cell before"],
+    ["Enter", "open the cell"],
+    ["Home", "first cell"],
+    ["End", "last cell"],
+  ],
+} as const;
 
 const COLUMNS: [string, Sort | null, boolean][] = [
   ["", null, false],
@@ -27,7 +39,7 @@ const COLUMNS: [string, Sort | null, boolean][] = [
 ];
 
 /** All cells that suit: as many rows as fit are there, whatever their number. */
-export function CellsTable({ run, chosen, change, first, until }: CellsTableProps) {
+export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [address, setAddress] = useSearchParams();
   const navigate = useNavigate();
@@ -44,7 +56,6 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
     run,
     chosen,
     first,
-    until,
     shown.map((item) => item.index),
   );
 
@@ -80,6 +91,7 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
     event.preventDefault();
   };
   useKeys(press);
+  useListedKeys(KEYS);
 
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
@@ -116,8 +128,8 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
             {by ? (
               <button type="button" className="quiet" onClick={() => sort(by)}>
                 {name}
-                <span aria-hidden="true">
-                  {chosen.sort === by ? (chosen.descending ? " ↓" : " ↑") : ""}
+                <span className="way" aria-hidden="true">
+                  {chosen.sort === by ? (chosen.descending ? "↓" : "↑") : ""}
                 </span>
               </button>
             ) : (
@@ -136,7 +148,7 @@ export function CellsTable({ run, chosen, change, first, until }: CellsTableProp
               role="row"
               aria-rowindex={item.index + 2}
               aria-selected={item.index === at}
-              className={`grid-row${cell?.flags.length ? " flagged" : ""}`}
+              className={`grid-row${cell?.flag_count ? " flagged" : ""}`}
               style={{ transform: `translateY(${item.start}px)`, height: HEIGHT }}
               onClick={() => setAt(item.index)}
               onDoubleClick={() => open(item.index)}
@@ -155,7 +167,6 @@ interface CellsTableProps {
   chosen: Chosen;
   change: (changes: Record<string, string | null>) => void;
   first: Schemas["CellWindow"];
-  until: number;
 }
 
 /** The columns of one cell. */
@@ -180,9 +191,7 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
         {score(cell.reward)}
       </span>
       <span role="gridcell" className="clip why" title={[...cell.flags, cell.why].join("\n")}>
-        {cell.flags.length > 0 && (
-          <Flag text={cell.flags.length > 1 ? whole(cell.flags.length) : ""} />
-        )}
+        {cell.flag_count > 0 && <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />}
         {cell.held && <span className="note">waits for review</span>}
         {cell.ruling && <span className="note">decided: {cell.ruling}</span>}
         {cell.assurance && <span className="soft">{cell.assurance}</span>}
@@ -206,13 +215,12 @@ function useParts(
   run: string,
   chosen: Chosen,
   first: Schemas["CellWindow"],
-  until: number,
   places: readonly number[],
 ): (index: number) => CellRow | undefined {
   const numbers = [...new Set(places.map((place) => Math.floor(place / PART)))].filter(Boolean);
   const parts = useQueries({
     queries: numbers.map((number) => {
-      const query = { ...queryOf(chosen), until, limit: PART, offset: number * PART };
+      const query = { ...queryOf(chosen), until: first.last, limit: PART, offset: number * PART };
       return {
         queryKey: ["run", run, "cells", query],
         queryFn: ({ signal }: { signal: AbortSignal }) =>
@@ -239,10 +247,10 @@ function useKeys(press: (event: KeyboardEvent) => void): void {
   heard.current = press;
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
-      const isFree =
-        document.activeElement === document.body || document.activeElement?.id === "main";
-      const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
-      if (isFree && isPlain && ["j", "k", "Enter"].includes(event.key)) heard.current(event);
+      const at = document.activeElement;
+      const isFree = at === document.body || at?.id === "main";
+      if (isFree && !isTyped(event) && ["j", "k", "Enter"].includes(event.key))
+        heard.current(event);
     };
     window.addEventListener("keydown", hear);
     return () => window.removeEventListener("keydown", hear);

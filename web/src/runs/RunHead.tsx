@@ -21,11 +21,11 @@ export function RunHead({ told, now, children }: RunHeadProps) {
     <header className="run-head">
       <div className="page-head">
         <div>
-          <h1 className="row">
+          <h1 title={runName(told.run)}>
             {runName(told.run)} <RunState state={now.state} />
           </h1>
           <p className="soft facts">
-            <span className="mono">{told.run.id}</span>
+            {told.run.label && <span className="mono">{told.run.id}</span>}
             <span>{moment(told.run.created_at)}</span>
             <span>
               {[KINDS[told.run.kind] ?? told.run.kind, told.run.suite].filter(Boolean).join(": ")}

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
@@ -7,6 +7,7 @@ import { Problem } from "../api/problem";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { Loading } from "../parts/Loading";
+import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
@@ -18,7 +19,7 @@ import { RunHead } from "./RunHead";
 import { RunSummary } from "./RunSummary";
 import "./runs.css";
 
-const ScoresTab = lazy(() => import("./scores/ScoresTab"));
+const ScoresTab = later(() => import("./scores/ScoresTab"));
 
 const TABS = [
   ["overview", "Overview"],
@@ -27,16 +28,25 @@ const TABS = [
   ["config", "Config"],
 ] as const;
 
-/** How often the whole of a live run is counted again, in milliseconds. */
+/** How long the whole of a live run is not counted again: in milliseconds, and as a multiple of
+ * how long that took. */
 const PACE = 2_000;
+const REST = 8;
 
 export default function RunPage() {
   const named = useParams().run ?? "";
   const queries = useQueryClient();
+  const took = useRef(0);
   const overview = useQuery({
     queryKey: ["run", named, "overview"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: named } } })),
+    queryFn: async ({ signal }) => {
+      const began = performance.now();
+      const path = { run: named };
+      const found = await ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path } }));
+      took.current = performance.now() - began;
+      return found;
+    },
+    refetchOnWindowFocus: false,
   });
   const told = overview.data;
   const [live, setLive] = useState<Schemas["RunRow"] | null>(null);
@@ -49,15 +59,23 @@ export default function RunPage() {
     told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
     ["progress", "done", "gone"],
     (kind, data) => {
-      if (kind === "gone") return setGone(true);
-      setLive(data as Schemas["RunRow"]);
+      if (kind === "gone") {
+        window.clearTimeout(timer.current);
+        return setGone(true);
+      }
+      const row = data as Schemas["RunRow"];
+      setLive(row);
+      if (kind === "progress" && row.total === told?.run.total && row.state === told.run.state) {
+        return;
+      }
       const again = () => {
         timer.current = 0;
         queries.invalidateQueries({ queryKey: ["run", named, "overview"] });
         queries.invalidateQueries({ queryKey: ["run", id, "matrix"] });
       };
       if (kind === "done") again();
-      else if (!timer.current) timer.current = window.setTimeout(again, PACE);
+      else if (!timer.current)
+        timer.current = window.setTimeout(again, Math.max(PACE, REST * took.current));
     },
   );
   usePageTitle(told ? runName(told.run) : "Run");
@@ -121,13 +139,15 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunR
         {tab === "overview" && (
           <div className="stack">
             <RunSummary told={told} look={look} />
-            <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
+            {told.run.kind !== "dataset" && (
+              <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
+            )}
           </div>
         )}
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
         {tab === "scores" && (
           <Suspense fallback={<Loading what="Loading scores" />}>
-            <ScoresTab run={id} />
+            <ScoresTab run={id} isLive={now.state !== "finished"} />
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}

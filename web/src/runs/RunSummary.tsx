@@ -76,7 +76,10 @@ function Cards({ told, look }: { told: Overview; look: Look }) {
         <dt>Agent cost</dt>
         <dd className="big">{totals.cost_usd === null ? "unknown" : priced(totals.cost_usd, 0)}</dd>
         <dd className="soft">
-          {totals.cost_unknown > 0 && `+ ${count(totals.cost_unknown, "cell")} unknown; `}
+          {totals.cost_unknown > 0 &&
+            (totals.cost_usd === null
+              ? `for all of ${count(totals.cost_unknown, "cell")}; `
+              : `+ ${count(totals.cost_unknown, "cell")} unknown; `)}
           {totals.tokens === null ? "unknown tokens" : `${whole(totals.tokens)} tokens`}
           {totals.judgements > 0 &&
             `; judges ${priced(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")}`}

@@ -48,11 +48,9 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                 />
               </td>
               <td className="what">
-                <span className="row">
-                  <Link to={`/runs/${encodeURIComponent(run.id)}`}>{runName(run)}</Link>
-                  <RunState state={run.state} />
-                </span>
+                <Link to={`/runs/${encodeURIComponent(run.id)}`}>{runName(run)}</Link>
                 <span className="soft clip" title={run.suite}>
+                  <RunState state={run.state} />{" "}
                   {[KINDS[run.kind] ?? run.kind, run.suite].filter(Boolean).join(": ")}
                 </span>
               </td>
@@ -65,13 +63,15 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                   <EndCounts ends={run.ends} />
                   {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
                   {run.held > 0 && <span className="soft">{whole(run.held)} held</span>}
+                </span>
+                <span className="bar-row">
+                  <EndBar ends={run.ends} planned={run.planned} />
                   {run.total < run.planned && (
                     <span className="soft">
                       {whole(run.total)} of {whole(run.planned)}
                     </span>
                   )}
                 </span>
-                <EndBar ends={run.ends} planned={run.planned} />
               </td>
               <td className="number">
                 {score(run.reward)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from assay.scoring.json_safe import Json
@@ -17,12 +18,18 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 _AGENTS = (("claude-code", "claude-sonnet-5"), ("codex", "gpt-6-mini"))
 
 
-def add_run(home: Path, run: RunRecord, cells: Iterable[CellRecord]) -> None:
-    """Store a run with the narrow rows of its cells; each detail is empty."""
+def add_run(
+    home: Path,
+    run: RunRecord,
+    cells: Iterable[CellRecord],
+    detail: Callable[[CellRecord], dict[str, Json]] = lambda _: {},
+) -> None:
+    """Store a run with the narrow rows of its cells, and their details."""
     with Store.open(str(home / ".assay")) as store:
         store.create_run(run)
-        empty = Packer().pack({}, "nothing")
-        store.add_rows(run.id, [(cell_row(cell), "", empty) for cell in cells])
+        pack = Packer().pack
+        rows = [(cell_row(cell), "", pack(detail(cell), "a cell")) for cell in cells]
+        store.add_rows(run.id, rows)
 
 
 def mixed_run(run_id: str = "20261121-090830-ab12") -> tuple[RunRecord, list[CellRecord]]:
@@ -53,22 +60,36 @@ def mixed_run(run_id: str = "20261121-090830-ab12") -> tuple[RunRecord, list[Cel
 
 
 def _cell(run_id: str, case: str, harness: str, model: str, trial: int, number: int) -> CellRecord:
-    common = {"run_id": run_id, "case": case, "harness": harness, "model": model, "trial": trial}
-    cost = None if harness == "codex" else 0.0132 * (1 + number % 5)
-    measured = {"seconds": 11.0 + number * 1.7, "cost_usd": cost, "tokens": 5_000 + 431 * number}
-    if number % 11 == 0:
-        return CellRecord(
-            **common, **measured, status="error",
-            error=f"TimeoutError in json_match after {number} s: {HOSTILE}",
-        )  # fmt: skip
+    base = CellRecord(
+        run_id=run_id,
+        case=case,
+        harness=harness,
+        model=model,
+        trial=trial,
+        status="skipped",
+        content="the harness has no browser",
+    )
     if number % 13 == 0:
-        return CellRecord(**common, status="skipped", content="the harness has no browser")
+        return base
+    ran = replace(
+        base,
+        seconds=11.0 + number * 1.7,
+        cost_usd=None if harness == "codex" else 0.0132 * (1 + number % 5),
+        tokens=5_000 + 431 * number,
+    )
+    if number % 11 == 0:
+        said = f"TimeoutError in json_match after {number} s: {HOSTILE}"
+        return replace(ran, status="error", error=said, content="")
     reward = (1.0, 0.25, 1.0, 0.6, 1.0)[number % 5]
-    flags = ("edited the hidden tests: tests/test_parser.py", HOSTILE) if number == 9 else ()
-    return CellRecord(
-        **common, **measured, status="graded", reward=reward, passed=reward >= 1.0, flags=flags,
-        assurance="separate", content=f"tests {reward:.2f}: {trial} of 4 hidden tests fail",
-    )  # fmt: skip
+    return replace(
+        ran,
+        status="graded",
+        reward=reward,
+        passed=reward >= 1.0,
+        flags=("edited the hidden tests: tests/test_parser.py", HOSTILE) if number == 9 else (),
+        assurance="separate",
+        content=f"tests {reward:.2f}",
+    )
 
 
 def big_run(

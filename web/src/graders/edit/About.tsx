@@ -31,13 +31,11 @@ export function About({ draft, change, isNew, isReadOnly }: AboutProps) {
         })}
       {field("name", "Name", { hint: draft.key || "as the key" })}
       {field("description", "Description", { hint: "What it is for", wide: true, most: 10_000 })}
-      {field("feedbackKey", "Feedback key", { hint: draft.key || "as the key" })}
-      {field("note", "Note of this version", { hint: isNew ? "first version" : "What changed" })}
+      {field("note", "Note of this version", { hint: isNew ? "First version" : "What changed" })}
       <details className="function-options">
-        <summary>
-          Range {low !== "" || high !== "" ? `${low}–${high}` : "0–1"}, {RUNS[draft.isolation]}
-        </summary>
+        <summary>More: scores {low !== "" || high !== "" ? `${low} to ${high}` : "0 to 1"}</summary>
         <div className="row">
+          {field("feedbackKey", "Feedback key", { hint: draft.key || "as the key" })}
           <label>
             <span>Run in</span>
             <select
@@ -59,8 +57,6 @@ export function About({ draft, change, isNew, isReadOnly }: AboutProps) {
     </div>
   );
 }
-
-const RUNS = { call: "a process for each call", batch: "one process for many calls" };
 
 interface Field {
   hint: string;

@@ -18,7 +18,8 @@ export default function CompareView({ before, after, names }: CompareProps) {
         lineNumbers(),
         python(),
         EditorState.readOnly.of(true),
-        EditorView.contentAttributes.of({ "aria-label": name }),
+        EditorView.contentAttributes.of({ "aria-label": name, tabindex: "0" }),
+        EditorView.lineWrapping,
       ],
     });
     const view = new MergeView({

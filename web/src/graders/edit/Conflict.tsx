@@ -19,7 +19,7 @@ export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps
       <Suspense fallback={<Loading />}>
         <CompareView before={source} after={mine} names={[`${theirs.key}@${number}`, "Yours"]} />
       </Suspense>
-      <div className="actions">
+      <div className="row choices">
         <button type="button" onClick={close}>
           Go on editing
         </button>

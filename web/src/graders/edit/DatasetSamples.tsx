@@ -34,7 +34,9 @@ export function datasetChoice(query: URLSearchParams): DatasetChoice {
 
 /** Chooses a stored dataset, and rows of it. */
 export function DatasetSamples({ project }: { project: string }) {
-  const [query, setQuery] = useSearchParams();
+  const [address, setAddress] = useSearchParams();
+  // The address follows a moment later, too late for what somebody types.
+  const [query, setQuery] = useState(address);
   const choice = datasetChoice(query);
   const mode = query.get("mode") ?? "first";
   const datasets = useQuery({
@@ -47,14 +49,12 @@ export function DatasetSamples({ project }: { project: string }) {
         }),
       ),
   });
-  const set = (values: Record<string, string>) =>
-    setQuery(
-      (before) => {
-        for (const [name, value] of Object.entries(values)) before.set(name, value);
-        return before;
-      },
-      { replace: true },
-    );
+  const set = (values: Record<string, string>) => {
+    const changed = (before: URLSearchParams) =>
+      new URLSearchParams({ ...Object.fromEntries(before), ...values });
+    setQuery(changed);
+    setAddress(changed, { replace: true });
+  };
   const items = datasets.data?.items ?? [];
   const only = items.length > 0 && choice.dataset === null ? items[0]?.key : null;
 
@@ -102,7 +102,7 @@ export function DatasetSamples({ project }: { project: string }) {
             type="number"
             min={1}
             max={MOST}
-            value={choice.take}
+            value={query.get("take") ?? choice.take}
             onChange={(event) => set({ take: event.target.value })}
           />
         </label>
@@ -113,7 +113,7 @@ export function DatasetSamples({ project }: { project: string }) {
           <input
             type="number"
             min={0}
-            value={choice.seed ?? 1}
+            value={query.get("seed") ?? choice.seed ?? 1}
             onChange={(event) => set({ seed: event.target.value })}
           />
         </label>

@@ -14,7 +14,7 @@ import { keep, kept } from "./kept";
 import { Leaving } from "./Leaving";
 import type { SourceHandle } from "./SourceEditor";
 import { META, type PayloadHandle, TestPayload } from "./TestPayload";
-import { type Mark, type Trial, tryDraft } from "./trial";
+import { type Definition, type Mark, type Trial, tryDraft } from "./trial";
 import "./edit.css";
 
 const SourceEditor = lazy(() => import("./SourceEditor"));
@@ -48,6 +48,9 @@ export function FunctionEditor({ project, grader }: EditorProps) {
   const stored = draftOf(base);
   const isDirty = !isReadOnly && !isSame(draft, stored);
   const definition = definitionOf(draft);
+  const now = useRef(definition);
+  now.current = definition;
+  const ran = useRef<{ name: string; marks: readonly Mark[] }>({ name: "", marks: [] });
   const keys = useMetadataKeys(project, query.get("dataset"));
 
   useEffect(() => keep(name, isDirty ? { draft, number } : null), [name, isDirty, draft, number]);
@@ -70,16 +73,22 @@ export function FunctionEditor({ project, grader }: EditorProps) {
   const check = async (source: string): Promise<readonly Mark[]> => {
     const wanted = definitionOf({ ...draft, source });
     if (isReadOnly || wanted === null) return [];
-    try {
-      const trial = await tryDraft(project, "function", wanted, { runs: false });
-      setChecked(trial);
-      return trial.marks;
-    } catch {
-      return []; // saving and running say what is wrong with the server
+    const name = JSON.stringify(wanted);
+    if (ran.current.name !== name) {
+      // What is wrong with the server is said when it is run, or saved.
+      const read = await tryDraft(project, "function", wanted, { runs: false }).catch(() => null);
+      if (ran.current.name !== name) {
+        if (read) setChecked(read);
+        return read?.marks ?? [];
+      }
     }
+    return ran.current.marks; // a run says more than reading it does
   };
 
-  const found = (trial: Trial) => {
+  const found = (trial: Trial, of: Definition) => {
+    const name = JSON.stringify(of);
+    if (name !== JSON.stringify(now.current)) return; // its lines are not those of today
+    ran.current = { name, marks: trial.marks };
     setChecked(trial);
     editor.current?.show(trial.marks);
   };
@@ -111,7 +120,10 @@ export function FunctionEditor({ project, grader }: EditorProps) {
       if (!(error instanceof Problem)) return;
       if (error.status === 422 && definition) {
         // It may fail only when it is run, which is not done as one types.
-        await tryDraft(project, "function", definition, {}).then(found, () => {});
+        await tryDraft(project, "function", definition, {}).then(
+          (trial) => found(trial, definition),
+          () => {},
+        );
       }
       if (!base) return;
       if (error.status === 412 || error.status === 423) {
@@ -146,9 +158,8 @@ export function FunctionEditor({ project, grader }: EditorProps) {
   const isComparing = base !== null && query.get("view") === "changes";
   const compare = () =>
     setQuery((before) => {
-      if (isComparing) before.delete("view");
-      else before.set("view", "changes");
-      return before;
+      const { view: _, ...rest } = Object.fromEntries(before);
+      return new URLSearchParams(isComparing ? rest : { ...rest, view: "changes" });
     });
   const jump = (line: number) => {
     if (isComparing) compare();
@@ -227,7 +238,7 @@ export function FunctionEditor({ project, grader }: EditorProps) {
             </Suspense>
           )}
           {checked && <Checks trial={checked} onLine={jump} />}
-          <p className="soft keys">
+          <p className="soft editor-keys">
             <kbd>Esc</kbd> <kbd>Tab</kbd> leaves the editor · <kbd>{META}Space</kbd> completes
           </p>
         </section>

@@ -29,7 +29,7 @@ export function Leaving({ isDirty, discard }: { isDirty: boolean; discard: () =>
   return (
     <Dialog title="Leave with unsaved changes?" close={() => setTarget(null)}>
       <p>They are kept in this tab until you come back, or discard them.</p>
-      <div className="actions">
+      <div className="row choices">
         <button type="button" onClick={() => setTarget(null)}>
           Stay
         </button>

@@ -95,7 +95,8 @@ function extensions(now: { current: SourceProps }) {
   return [
     look(),
     Prec.highest(keymap.of(ours)), // the page listens to them, wherever the focus is
-    EditorView.contentAttributes.of({ "aria-label": "Source of the function" }),
+    EditorView.contentAttributes.of({ "aria-label": "Source of the function", tabindex: "0" }),
+    EditorView.lineWrapping,
     writing.of(allowed(now.current.readOnly)),
     lineNumbers(),
     lintGutter(),

@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import { type Ref, useEffect, useImperativeHandle, useMemo, useRef } from "react";
 import { useSearchParams } from "react-router";
 import { useMay } from "../../api/me";
 import { count } from "../../parts/figures";
@@ -24,7 +24,7 @@ export function TestPayload(props: TestPayloadProps) {
   const sources = (query.get("samples") ?? "built-in").split(",").filter(Boolean);
   const isOn = (source: string) => sources.includes(source);
   const choice = datasetChoice(query);
-  const read = readOwn(own);
+  const read = useMemo(() => readOwn(own), [own]);
   const sent = [
     ...(isOn("built-in") ? BUILT_IN : []),
     ...(isOn("hostile") ? HOSTILE : []),
@@ -52,7 +52,7 @@ export function TestPayload(props: TestPayloadProps) {
         asking.current.signal,
       );
     },
-    onSuccess: (found) => onTrial?.(found),
+    onSuccess: (found, draft) => onTrial?.(found, draft),
   });
   useEffect(() => () => asking.current?.abort(), []);
 
@@ -67,10 +67,11 @@ export function TestPayload(props: TestPayloadProps) {
     const rest = sources.filter((one) => one !== source);
     const now = isOn(source) ? rest : [...rest, source];
     setQuery(
-      (before) => {
-        before.set("samples", now.join(",") || "none");
-        return before;
-      },
+      (before) =>
+        new URLSearchParams({
+          ...Object.fromEntries(before),
+          samples: now.join(",") || "none",
+        }),
       { replace: true },
     );
   };
@@ -162,8 +163,8 @@ export interface TestPayloadProps {
   definition: Definition | null;
   /** The stored version that it is compared with. */
   savedVersion?: SavedVersion | undefined;
-  /** Is given what came of it, such as the marks for an editor. */
-  onTrial?: ((trial: Trial) => void) | undefined;
+  /** Is given what came of a definition, such as the marks for an editor. */
+  onTrial?: ((trial: Trial, definition: Definition) => void) | undefined;
   /** Somebody wants to see a line of the source. */
   onLine?: ((line: number) => void) | undefined;
   ref?: Ref<PayloadHandle>;

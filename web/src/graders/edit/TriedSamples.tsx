@@ -135,7 +135,9 @@ function Said({ tried, onLine }: { tried: Tried; onLine: SamplesProps["onLine"] 
       )}
       {tried.output && (
         <details>
-          <summary>stdout</summary>
+          <summary>
+            stdout <code className="clip">{tried.output.split("\n", 1)[0]?.slice(0, 200)}</code>
+          </summary>
           <pre>{tried.output}</pre>
         </details>
       )}

@@ -3,7 +3,7 @@ import type { Schemas } from "../../api/client";
 import { Cut, Disclosure, Rows } from "../../parts/Disclosure";
 import { count, score, signed, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentWords, cellAddress } from "../addresses";
+import { cellAddress, trialName } from "../names";
 import type { CasesShown } from "./Comparison";
 
 type Found = Schemas["RunComparison"];
@@ -120,7 +120,7 @@ function Cell({ title, cell, to }: CellProps) {
     <div>
       <h3 className="row">
         {title} <Outcome state={cell.state} text={score(cell.reward)} />
-        <span className="soft agent">{agentWords(cell)}</span>
+        <span className="soft agent">{trialName(cell)}</span>
         {to && <Link to={to}>Open the cell</Link>}
       </h3>
       <p className="sentence">{cell.sentence}</p>

@@ -8,6 +8,7 @@ import { Empty } from "../../parts/Empty";
 import { moment } from "../../parts/figures";
 import { Loading } from "../../parts/Loading";
 import { ProblemBox } from "../../parts/ProblemBox";
+import { Search } from "../../parts/Search";
 import { usePageTitle } from "../../parts/title";
 import { Comparison } from "./Comparison";
 import { type Asked, commandOf, markdownOf } from "./copies";
@@ -225,26 +226,24 @@ function Compared({ asked, query, onChange }: ComparedProps) {
     <>
       <div className="spread compare-bar">
         <span className="row">
-          <label className="row">
-            <span className="sr">Only cases with</span>
-            <input
-              type="search"
-              placeholder="Filter cases"
-              value={query.get("q") ?? ""}
-              onChange={(event) => onChange({ q: event.target.value })}
-            />
-          </label>
+          <Search
+            label="Find cases by name"
+            placeholder="Filter cases"
+            value={query.get("q") ?? ""}
+            change={(text) => onChange({ q: text })}
+          />
           <label className="row check">
             <input
+              key={String(withUnchanged)}
               type="checkbox"
-              checked={!withUnchanged}
+              defaultChecked={!withUnchanged}
               onChange={(event) => onChange({ all: event.target.checked ? "" : "1" })}
             />
             only changed
           </label>
         </span>
         <span className="row">
-          <Command text={commandOf(asked)} />
+          <Command text={commandOf(asked, found.data)} />
           <CopyText name="Copy as Markdown" text={() => markdownOf(found.data)} />
         </span>
       </div>

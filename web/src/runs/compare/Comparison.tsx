@@ -11,6 +11,7 @@ import {
   whole,
 } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
+import { agentName, runName } from "../names";
 import { CaseList } from "./CaseList";
 import { DifferenceBar, WinBar } from "./DifferenceBar";
 import "./compare.css";
@@ -127,22 +128,22 @@ function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
 }
 
 function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages: boolean }) {
-  const title = side.label || side.run;
-  const agents = side.agents.map((agent) =>
-    [agent.harness, agent.model].filter(Boolean).join(" · "),
-  );
+  const title = runName({ id: side.run, label: side.label });
+  const agents = side.agents.map(agentName);
   return (
     <th scope="col" className="number side-head">
-      {name}{" "}
-      {hasPages ? (
-        <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
-          {title}
-        </Link>
-      ) : (
-        title
-      )}
+      {name}
+      <span className="clip side-run">
+        {hasPages ? (
+          <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
+            {title}
+          </Link>
+        ) : (
+          title
+        )}
+      </span>
       <span className="clip" title={agents.join(", ")}>
-        {agents.length === 1 ? agents[0] || "no agent" : count(agents.length, "agent")}
+        {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
         {!side.finished && ", not finished"}
       </span>
     </th>

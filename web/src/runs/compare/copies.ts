@@ -14,19 +14,29 @@ export interface Asked {
 }
 
 /** The command that says the same. */
-export function commandOf(asked: Asked): string {
-  const words = ["assay", "compare", asked.a, ...(asked.b && asked.b !== asked.a ? [asked.b] : [])];
+export function commandOf(asked: Asked, found: Found): string {
+  const runs = [nameOf(asked.a, found.before.run)];
+  if (asked.b && asked.b !== asked.a) runs.push(nameOf(asked.b, found.after.run));
+  const options: string[] = [];
   for (const part of ["harness", "model"] as const) {
     const [one, other] = [asked[`a_${part}`], asked[`b_${part}`]];
     // One option means both sides; so where only one side has one, no option can say it.
-    if (one && one === other) words.push(`--${part}`, one);
-    else if (one && other) words.push(`--${part}`, one, `--${part}`, other);
+    if (one && one === other) options.push(`--${part}=${one}`);
+    else if (one && other) options.push(`--${part}=${one}`, `--${part}=${other}`);
   }
-  return words.map(quoted).join(" ");
+  return ["assay", "compare", ...runs, ...options].map(quoted).join(" ");
+}
+
+/** What stands in an address is a stranger's, too: what a shell or a command would obey is an id. */
+function nameOf(asked: string, id: string): string {
+  return asked.startsWith("-") ? id : asked;
 }
 
 function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  // Control characters could end what a terminal takes for pasted.
+  const plain = word.replace(/\p{Cc}/gu, "?");
+  return `'${plain.replaceAll("'", "'\\''")}'`;
 }
 
 /** The comparison as Markdown: the sentence, the numbers, and the cases that changed. */

@@ -6,13 +6,17 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.graded_runs import HOSTILE, cell, noisy, store_run
 from web.conftest import Opener, Site
+from web.src.runs.graded_runs import cell, noisy, store_run
 
 from assay.reports.comparing.found import signed
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+
 
 DAY = "2026-11-2{}T09:00:00+00:00"
 
@@ -33,7 +37,7 @@ def _runs(site: Site) -> None:
         ]
         store_run(site.home, run, cells, label=f"{HOSTILE}{value}", created_at=DAY.format(0))
     for run, gain in (("20261118-g", 0.0), ("20261118-h", -0.1)):
-        store_run(site.home, run, noisy(10_000, gain=gain), created_at=DAY.format(0))
+        store_run(site.home, run, noisy(5_000, gain=gain), created_at=DAY.format(0))
     broken = [cell(f"case-{n:04}", {"judge": None}) for n in range(5)]
     store_run(site.home, "20261117-i", broken, created_at=DAY.format(0))
 
@@ -94,7 +98,7 @@ def test_two_models_of_one_run(site: Site, open_page: Opener) -> None:
     page.get_by_role("group", name="After").get_by_label("Model").select_option("large")
     expect(page.locator(".finding .said")).to_contain_text("Better, by more than chance")
     command = page.locator(".compare-bar code").inner_text()
-    assert command == "assay compare both --model small --model large"
+    assert command == "assay compare both --model=small --model=large"
     assert "BETTER" in site.assay(*command.split()[1:])
 
 
@@ -108,6 +112,19 @@ def test_what_cannot_be_compared_says_why(open_page: Opener) -> None:
     page.goto(page.url.replace("20261119-e", "20261117-i"))
     expect(page.locator(".finding .said")).to_contain_text("no cell has a reward on both sides")
     open_page.watch.faults.clear()  # the console tells of the refusals too
+
+
+def test_an_address_writes_no_options_into_the_command(open_page: Opener) -> None:
+    page = open_page("/compare?a=20261119-e&b=20261119-f&a_model=x&b_model=y")
+    expect(page.get_by_role("alert")).to_contain_text("no model 'x'")
+    model = quote(HOSTILE)
+    page.goto(
+        page.url.replace("_model=x", f"_model={model}").replace("_model=y", f"_model={model}")
+    )
+    expect(page.locator(".compare-bar code")).to_have_text(
+        f"assay compare 20261119-e 20261119-f '--model={HOSTILE}'"
+    )
+    open_page.watch.faults.clear()  # the console tells of the refusal too
 
 
 def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:

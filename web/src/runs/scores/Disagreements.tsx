@@ -3,7 +3,7 @@ import type { Schemas } from "../../api/client";
 import { Cut, Disclosure, Rows } from "../../parts/Disclosure";
 import { count, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentWords, cellAddress } from "../addresses";
+import { cellAddress, trialName } from "../names";
 
 type Told = Schemas["Disagreement"];
 
@@ -53,7 +53,7 @@ function Head({ one }: { one: Told }) {
         <Scored name="B" value={one.y} isPassed={one.y_passed} />
       </span>
       <span className="clip mono">{one.case}</span>
-      <span className="clip soft">{agentWords(one)}</span>
+      <span className="clip soft">{trialName(one)}</span>
     </span>
   );
 }

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
-import { between, count, percent, score, signed, whole } from "../../parts/figures";
+import { count, percent, score, signed, whole } from "../../parts/figures";
 import { Disagreements } from "./Disagreements";
 import { FieldTable, HeatMap } from "./HeatMap";
 import "./scores.css";
@@ -136,5 +136,6 @@ function Measures({ pair }: { pair: Schemas["ScorePair"] }) {
 }
 
 function ends({ low, high }: Schemas["Interval"], write = score): string {
-  return between(low, high, write).replaceAll("-", "−");
+  if (low === null || high === null) return "";
+  return `${write(low)} to ${write(high)}`.replaceAll("-", "−");
 }

@@ -47,7 +47,7 @@ function Card({ grader, mark }: { grader: Grader; mark: string }) {
     <>
       <span className="score-name">
         {mark && <span className="pick-mark">{mark}</span>}
-        <span className="clip" title={graderPath(grader)}>
+        <span className="score-words" title={graderPath(grader)}>
           {grader.name}
         </span>
         {grader.gate && <span className="soft">gate</span>}

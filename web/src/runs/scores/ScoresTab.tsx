@@ -9,13 +9,22 @@ import { PairView } from "./PairView";
 import { graderPath, ScoreGrid, ScoreNumbers } from "./ScoreGrid";
 import "./scores.css";
 
+/** How often the scores of a live run are counted again, in milliseconds: all its cells are read. */
+const LIVE_PACE = 10_000;
+
+interface ScoresTabProps {
+  run: string;
+  isLive?: boolean;
+}
+
 /** How the scores of a run lie, and how far two of its graders agree. */
-export default function ScoresTab({ run }: { run: string }) {
+export default function ScoresTab({ run, isLive = false }: ScoresTabProps) {
   const [query, setQuery] = useSearchParams();
   const found = useQuery({
     queryKey: ["run", run, "scores"],
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/scores", { params: { path: { run } }, signal })),
+    refetchInterval: isLive && LIVE_PACE,
   });
   const change = (changes: Record<string, string | null>) =>
     setQuery((old) => {
@@ -86,7 +95,7 @@ export default function ScoresTab({ run }: { run: string }) {
           </Pick>
         </div>
         {x !== null && y !== null ? (
-          <Pair run={run} x={x} y={y} />
+          <Pair run={run} x={x} y={y} isLive={isLive} />
         ) : (
           <p className="soft">
             Pick two graders above to see where they agree, and read where they do not.
@@ -130,7 +139,7 @@ interface PickProps {
   children: React.ReactNode;
 }
 
-function Pair({ run, x, y }: { run: string; x: string; y: string }) {
+function Pair({ run, x, y, isLive }: ScoresTabProps & { x: string; y: string }) {
   const found = useQuery({
     queryKey: ["run", run, "scores", x, y],
     queryFn: ({ signal }) =>
@@ -141,6 +150,7 @@ function Pair({ run, x, y }: { run: string; x: string; y: string }) {
         }),
       ),
     placeholderData: keepPreviousData,
+    refetchInterval: isLive === true && LIVE_PACE,
   });
   if (found.error) return <ProblemBox problem={found.error} retry={() => found.refetch()} />;
   if (!found.data) return <Loading what="Comparing scores" />;

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.graded_runs import HOSTILE, cell, noisy, store_run
 from web.conftest import Opener, Site
+from web.src.runs.graded_runs import cell, noisy, store_run
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
 RUN, BROKEN, EVIL, BIG = "20261121-aaaa", "20261121-bbbb", "20261121-cccc", "20261121-dddd"
 
@@ -98,6 +100,6 @@ def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
 
 def test_ten_thousand_cells_are_counted_on_the_server(open_page: Opener) -> None:
     page = open_page(f"/runs/{BIG}?tab=scores&x=/tests&y=/judge")
-    expect(page.get_by_text("10,000 cells")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("10,000 cells, 3 graders")).to_be_visible(timeout=30_000)
     expect(page.locator(".said")).to_contain_text("of 9,750 cells", timeout=30_000)
     assert page.evaluate("() => document.querySelectorAll('*').length") < 1_500

@@ -1,21 +1,19 @@
-"""Runs that were stored as `assay run` stores them, without being run: for pages of many cells."""
+"""Runs whose graders agree more or less, put into a store: for histograms and comparisons."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from web.src.runs.made_runs import add_run
+
 from assay.eval.records import shortened
-from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.store.records import CellRecord, Packer, RunRecord, cell_row
-from assay.store.runs import Store
+from assay.store.records import CellRecord, RunRecord
 
-__all__ = ["HOSTILE", "cell", "noisy", "store_run"]
-
-HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
-"""What must never be anything but text."""
+__all__ = ["cell", "noisy", "store_run"]
 
 
 def cell(
@@ -75,21 +73,9 @@ def store_run(
     prompt: Callable[[str], str] = lambda case: f"What is asked in {case}?",
 ) -> None:
     """Store a finished run."""
-    packer = Packer()
-    with Store.open(str(home / ".assay")) as store:
-        from dataclasses import replace
-
-        rows = [replace(one, run_id=run) for one in cells]
-        store.create_run(RunRecord(id=run, created_at=created_at, label=label, planned=len(rows)))
-        details: list[dict[str, Json]] = [{"prompt": prompt(one.case)} for one in rows]
-        store.add_rows(
-            run,
-            [
-                (cell_row(one), "", packer.pack(detail, "a cell"))
-                for one, detail in zip(rows, details, strict=True)
-            ],
-        )
-        store.finish_run(run)
+    rows = [replace(one, run_id=run) for one in cells]
+    made = RunRecord(id=run, created_at=created_at, label=label, planned=len(rows), finished=True)
+    add_run(home, made, rows, lambda one: {"prompt": prompt(one.case)})
 
 
 def noisy(
