@@ -121,7 +121,7 @@ def test_a_grader_is_read_compared_locked_described_and_exported(
 ) -> None:
     page = open_page("/p/default/graders/says-four")
     expect(page.get_by_role("region", name="Source").first).to_contain_text("async def grade")
-    page.get_by_label("Compare from version 1").check()
+    page.get_by_label("Compare from version 1").click()
     difference = page.get_by_label("From version 1 to 2")
     expect(difference.locator(".added")).to_contain_text("strip('. ')")
     expect(page).to_have_url(re.compile("from=1&to=2"))
