@@ -146,7 +146,7 @@ def _sources(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[s
     """What a run came from: kind, file or address, name, and its tasks with their templates."""
     if run.config.get("kind") == "matrix":
         if run.config.get("imported") is not True:
-            yield from _of_cases(run)
+            yield from _of_paths(run)
         return
     rows = run.config.get("tasks") if run.config.get("kind") == "job" else None
     grouped: dict[tuple[EnvironmentKind, str, str], dict[str, str]] = {}
@@ -162,12 +162,19 @@ def _sources(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[s
         yield kind, source, env, templates
 
 
-def _of_cases(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[str, str]]]:
+def _of_paths(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[str, str]]]:
     request = run.config.get("request")
     paths = request.get("paths") if isinstance(request, dict) else None
     named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
     if len(named) == 1:
-        yield "cases", named[0], PurePath(named[0]).name, dict.fromkeys(run.digests, "")
+        path = named[0]
+        kind: EnvironmentKind = "cases"
+        if "://" in path:
+            kind, path = "served", _without_secret(path)
+        elif path.endswith(".py"):
+            kind = "python"
+        name = path if kind == "served" else PurePath(path).name
+        yield kind, path, name, dict.fromkeys(run.digests, "")
     elif named:
         yield "cases", shlex.join(named), f"{len(named)} paths", dict.fromkeys(run.digests, "")
 

@@ -329,12 +329,13 @@ def _bars(scores: Sequence[float]) -> tuple[ScoreBar, ...]:
     if not scores:
         return ()
     low, high = min(0.0, *scores), max(1.0, *scores)
-    width = (high - low) / _BARS
     counts = [0] * _BARS
     for value in scores:
-        counts[min(_BARS - 1, int((value - low) / width))] += 1
+        place = (value - low) / (high - low) * _BARS + _ALIKE  # 0.3 is where 0.3 to 0.4 begins
+        counts[min(_BARS - 1, int(place))] += 1
+    ends = [low + (high - low) * place / _BARS for place in range(_BARS + 1)]
     return tuple(
-        ScoreBar(low=low + width * place, high=low + width * (place + 1), count=count)
+        ScoreBar(low=ends[place], high=ends[place + 1], count=count)
         for place, count in enumerate(counts)
     )
 

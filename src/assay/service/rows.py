@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from assay.errors import AssayError, InputError
@@ -118,11 +118,13 @@ class RowsRead:
         rows: What each line is; those that cannot be stored say why.
         fields: Names that occur in the rows, the commonest first.
         wrong: How many of the lines cannot be stored.
+        likely: Our names of fields that no row has, each with what they probably call it.
     """
 
     rows: tuple[RowGlimpse, ...]
     fields: tuple[str, ...]
     wrong: int
+    likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @operation("GET", f"{_DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", faults=(404,))
@@ -166,6 +168,8 @@ def read_lines(
     ] = None,
 ) -> RowsRead:
     """Say how the first lines of a file would be read, before it is stored; nothing is."""
+    from assay.tasks.rows import likely_names
+
     rows: list[RowGlimpse] = []
     fields: dict[str, int] = {}
     # Lines end in line feeds and in nothing else: JSON may hold the other separators.
@@ -177,6 +181,7 @@ def read_lines(
         rows=tuple(rows),
         fields=tuple(names[:_MOST_LINES]),
         wrong=sum(bool(row.fault) for row in rows),
+        likely={} if "messages" in fields else likely_names(fields),
     )
 
 

@@ -134,7 +134,7 @@ def limit_project(
     )
 
 
-_Operation = Annotated[
+_What = Annotated[
     str | None,
     Spec(max_length=100, description="Only this operation.", example="create_key"),
 ]
@@ -145,27 +145,27 @@ _By = Annotated[str | None, Spec(max_length=200, description="Only what this one
 def list_changes(
     desk: Desk,
     *,
-    operation: _Operation = None,
+    what: _What = None,
     by: _By = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
     Projects(desk.database).get(desk.project)
-    return _changes(desk, desk.project, (operation, by), limit, cursor)
+    return _changes(desk, desk.project, (what, by), limit, cursor)
 
 
 @operation("GET", "/changes", "admin", tag="projects")
 def list_all_changes(
     desk: Desk,
     *,
-    operation: _Operation = None,
+    what: _What = None,
     by: _By = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in any project, newest first."""
-    return _changes(desk, "", (operation, by), limit, cursor)
+    return _changes(desk, "", (what, by), limit, cursor)
 
 
 def _changes(
@@ -175,11 +175,11 @@ def _changes(
     limit: int,
     cursor: str | None,
 ) -> Page[ChangeRecord]:
-    operation, by = only
+    operation, who = only
     before, changes = cursor_number(cursor), Changes(desk.database)
     return page(
         lambda most: changes.page(
-            project=project, operation=operation or "", by=by or "", limit=most, before=before
+            project=project, operation=operation or "", by=who or "", limit=most, before=before
         ),
         limit,
         lambda change: change.seq,

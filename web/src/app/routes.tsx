@@ -19,6 +19,11 @@ const LabelQueue = lazy(() => import("../labels/QueuePage"));
 const Calibrations = lazy(() => import("../labels/CalibrationsPage"));
 const Calibration = lazy(() => import("../labels/CalibrationPage"));
 const Data = lazy(() => import("../data/DatasetsPage"));
+const Dataset = lazy(() => import("../data/DatasetPage"));
+const Jobs = lazy(() => import("../data/JobsPage"));
+const Job = lazy(() => import("../data/JobPage"));
+const Traces = lazy(() => import("../data/TracesPage"));
+const Environments = lazy(() => import("../data/EnvironmentsPage"));
 const Settings = lazy(() => import("../settings/SettingsPage"));
 const Missing = lazy(() => import("./Missing"));
 
@@ -37,6 +42,11 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/calibrations", element: <Calibrations /> },
   { path: "/p/:project/calibrations/:id", element: <Calibration /> },
   { path: "/p/:project/datasets", element: <Data /> },
+  { path: "/p/:project/datasets/:key", element: <Dataset /> },
+  { path: "/p/:project/jobs", element: <Jobs /> },
+  { path: "/p/:project/jobs/:id", element: <Job /> },
+  { path: "/p/:project/traces", element: <Traces /> },
+  { path: "/environments", element: <Environments /> },
   { path: "/runs", element: <Runs /> },
   { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/runs/:run", element: <Run /> },
