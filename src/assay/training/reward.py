@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, cast
 
 from assay.errors import InputError
 from assay.frozen import frozen
@@ -38,6 +38,17 @@ Gradable: TypeAlias = (
 
 _AT_ONCE = 32
 _STRETCH = 1_000
+
+
+class RewardOptions(TypedDict, total=False):
+    """What `Reward` takes beside the grader, as every hook passes it on."""
+
+    name: str
+    deadline: float | None
+    at_once: int
+    url: str | None
+    store: str | None
+    project: str
 
 
 @frozen(kw_only=True)
@@ -262,12 +273,12 @@ def _scorer(
         specs = [grader]
     elif isinstance(grader, Grader) or (isinstance(grader, type) and issubclass(grader, Grader)):
         specs = [_declared(grader)]
-    elif callable(grader):
+    elif callable(cast("object", grader)):
         function = cast("Callable[..., object]", grader)
         named = getattr(function, "__name__", type(function).__name__)
         return named, scorer_of(function), False
     else:
-        specs = list(grader)
+        specs = list(cast("Sequence[GraderSpec]", grader))
     if not specs:
         raise InputError("there is no grader to make a reward of")
     name = specs[0].label if len(specs) == 1 else "reward"
