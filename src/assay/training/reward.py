@@ -9,15 +9,17 @@ an item's turn has come, not when it was handed in.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, cast
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError
 from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -36,8 +38,14 @@ Gradable: TypeAlias = (
 )
 """What `Reward` takes for a grader."""
 
+_LOG = logging.getLogger("assay.training")
 _AT_ONCE = 32
 _STRETCH = 1_000
+
+
+OnError: TypeAlias = Literal["raise", "group_mean", "zero"]
+"""What stands for a reward that there is not, where a trainer takes no None: nothing (an error),
+the mean of the graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
 
 
 class RewardOptions(TypedDict, total=False):
@@ -45,6 +53,7 @@ class RewardOptions(TypedDict, total=False):
 
     name: str
     deadline: float | None
+    attempts: int
     at_once: int
     url: str | None
     store: str | None
@@ -67,6 +76,24 @@ class Batch:
     def rewards(self) -> list[float | None]:
         """A finite reward for each, in order; None for what has none: never a 0 for a fault."""
         return [one.score for one in self.graded]
+
+    def filled(self, on_error: OnError = "raise") -> list[float]:
+        """The rewards for a trainer that takes no None; the answers are those to one prompt.
+
+        Args:
+            on_error: What stands for a missing one. With ``group_mean``, a group of which nothing
+                was graded gets zeros, which are an advantage of 0 all the same.
+
+        Raises:
+            GraderError: With ``raise``, if one is missing.
+        """
+        known = [one for one in self.rewards if one is not None]
+        if on_error == "raise" and len(known) < len(self.graded):
+            why = next(one.error or one.reason for one in self.graded if one.score is None)
+            missing = len(self.graded) - len(known)
+            raise GraderError(f"{missing} of {len(self.graded)} answers have no reward: {why}")
+        mean = fsum(known) / len(known) if known and on_error == "group_mean" else 0.0
+        return [mean if one is None else one for one in self.rewards]
 
     @property
     def components(self) -> dict[str, list[float | None]]:
@@ -119,6 +146,7 @@ class Reward:
         deadline: Seconds that one item may take once its turn has come. An item that is late is
             an error of ours, with no reward: what a submission may take is limited by the graders
             themselves, whose limits are scores.
+        attempts: How often an item that cannot be graded is tried before it has no reward.
         at_once: Items at work at the same time, of graders that take them one by one.
         url: Of an assay server that has the stored grader; by default ``ASSAY_URL``, or the store.
         store: Instead of a server: where the stored grader is.
@@ -134,6 +162,7 @@ class Reward:
         *,
         name: str = "",
         deadline: float | None = None,
+        attempts: int = 1,
         at_once: int = _AT_ONCE,
         url: str | None = None,
         store: str | None = None,
@@ -141,18 +170,26 @@ class Reward:
     ) -> None:
         if deadline is not None and not 0 < deadline < float("inf"):
             raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
-        if at_once < 1:
-            raise InputError(f"at_once is {at_once}", hint="at least 1")
-        self._given = (grader, url, store, project)
-        self._deadline, self._at_once = deadline, at_once
+        for what, number in (("at_once", at_once), ("attempts", attempts)):
+            if number < 1:
+                raise InputError(f"{what} is {number}", hint="at least 1")
+        options = RewardOptions(
+            name=name,
+            deadline=deadline,
+            attempts=attempts,
+            at_once=at_once,
+            url=url,
+            store=store,
+            project=project,
+        )
+        self._given = (grader, options)
+        self._deadline, self._attempts, self._at_once = deadline, attempts, at_once
         own, self._score, self._together = _scorer(grader, url, store, project)
         self.name = name or own
 
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
-        grader, url, store, project = self._given
-        given = {"url": url, "store": store, "project": project, "name": self.name}
-        made = partial(Reward, deadline=self._deadline, at_once=self._at_once, **given)
-        return cast("Callable[..., Reward]", made), (grader,)
+        grader, options = self._given
+        return partial(Reward, **options), (grader,)
 
     async def grade(self, items: Iterable[Submission | Mapping[str, Json]]) -> Batch:
         """Grade answers, on assay's own loop; other work of this one goes on.
@@ -187,11 +224,19 @@ class Reward:
         seconds: dict[int, float] = {}
         work = self._all if self._together else self._each
         await work(wanted, graded, seconds)
+        for _again in range(self._attempts - 1):
+            if not (failed := [one for one in wanted if graded[one[0]].status == "error"]):
+                break
+            await work(failed, graded, seconds)
         numbers = range(len(given))
-        return Batch(
+        batch = Batch(
             graded=tuple(graded[number] for number in numbers),
             seconds=tuple(seconds.get(number) for number in numbers),
         )
+        if given and batch.errors == len(given):
+            said = batch.graded[0].error
+            _LOG.warning("%s could grade none of %d answers: %s", self.name, len(given), said)
+        return batch
 
     async def _all(
         self,
