@@ -12,7 +12,7 @@ help: ## Show this list
 setup: ## Build .venv from the lock (installs uv and bubblewrap where they are missing)
 	@sh tools/setup.sh
 
-agents: setup ## Install what `make real` runs: podman, HUD's SDK, command-line agents (where npm is)
+agents: setup ## Install what `make real` runs: podman, chromium, HUD's SDK, agents (where npm is)
 	@sh tools/agents.sh
 
 run: setup ## Grade the example suite: no key, nothing to configure
@@ -34,11 +34,12 @@ soak: setup ## Run the tests that repeat something many times, and more examples
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 3 --cov --cov-report=term:skip-covered
 
-check: setup ## Formatting, lint, types and import rules
+check: setup ## Formatting, lint, types and import rules; whether the built page is current
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright --warnings
+	@sh tools/web.sh check
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff format --quiet .

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
+from urllib.parse import urlsplit
 
 from assay.scoring.json_safe import Json
 from tests.command_line import COMMAND, assay, environment
@@ -54,11 +55,20 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
-        """Start it, and wait until it says where it listens."""
+    def start(self, *, port: int = 0) -> None:
+        """Start it, and wait until it says where it listens; on a free port unless it is named."""
         with (self.home / "server.log").open("a") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", "0", "--json", "--db", self.location, *self._options],
+                [
+                    *COMMAND,
+                    "serve",
+                    "--port",
+                    str(port),
+                    "--json",
+                    "--db",
+                    self.location,
+                    *self._options,
+                ],
                 cwd=self.home,
                 env=environment(self.home),
                 stdin=subprocess.DEVNULL,
@@ -71,6 +81,11 @@ class ServerProcess:
         assert line, self.log()
         said = cast("dict[str, str]", json.loads(line))
         self.url, self.link = said["url"], said["login"]
+
+    @property
+    def port(self) -> int:
+        """Where it listens, or did."""
+        return urlsplit(self.url).port or 0
 
     def kill(self) -> None:
         """End it as a power cut would."""

@@ -18,9 +18,9 @@ from typing import Self, cast
 import pytest
 
 from assay.cli.label import add as add_label
-from assay.cli.label import key_names
 from assay.cli.label import run as label_rows
 from assay.errors import InputError
+from assay.eval.calibration.labelling import key_names
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import Labels

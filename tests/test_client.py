@@ -23,7 +23,7 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import ValidationFailedError
 from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
-from assay.store import RunRecord, Store
+from assay.store import CellRecord, RunRecord, Store
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay as run_assay
 from tests.definitions import definition
@@ -301,6 +301,27 @@ def test_jobs_and_runs_are_deleted(client: Client, tmp_path: Path) -> None:
             client.runs.delete(name)
     assert client.runs.delete("20261121-a").files == 0
     assert [run.id for run in client.runs.list()] == ["20261122-b"]
+
+
+def test_a_run_is_looked_through(client: Client, tmp_path: Path) -> None:
+    with Store.open(str(tmp_path / "store")) as store:
+        run = RunRecord(id="20261121-a", created_at="2026-11-21T09:00:00+00:00", planned=3)
+        store.create_run(run)
+        for trial, reward in enumerate((1.0, 0.0, 0.5), 1):
+            cell = CellRecord(
+                run_id=run.id, case="c", harness="echo", trial=trial, status="graded",
+                reward=reward, passed=reward == 1.0,
+            )  # fmt: skip
+            store.add_cell(cell, {})
+        store.finish_run(run.id)
+    told = client.runs.overview("latest")
+    assert (told.verdict, told.code) == ("FAIL: 2 of 3 graded cells failed", 1)
+    assert (told.totals.reward.mean, told.totals.pass_rate.n) == (0.5, 3)
+    assert told.leaderboard[0].totals.ends.failed == 2
+    found = client.runs.cells("latest", outcome="fail", limit=1)
+    assert (found.total, found.cells, found.rows[0].trial) == (2, 3, 2)
+    with pytest.raises(NotFoundError):
+        client.runs.overview("none")
 
 
 def test_a_project_is_limited(client: Client) -> None:

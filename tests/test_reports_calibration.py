@@ -23,7 +23,15 @@ from assay.eval.calibration.card import (
     Order,
 )
 from assay.graders.digest import parts_digest
-from assay.reports.calibration_card import card_line, figure_text, print_card, print_cards
+from assay.reports.calibration_card import (
+    card_line,
+    compare_cards,
+    figure_text,
+    kappa_words,
+    print_card,
+    print_cards,
+    usd_per_thousand,
+)
 from assay.reports.standing import Shelf, differences
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord
@@ -324,3 +332,44 @@ def test_many_differences_are_cut() -> None:
     found = differences({}, {f"o{n}": n for n in range(20)})
     assert len(found) == 7
     assert found[-1] == "14 more"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Figure(0.9, 0.85, 0.95, 500), "very good agreement"),
+        (Figure(0.5, 0.1, 0.7, 20), "moderate agreement; of so few rows it may be slight to good"),
+        (Figure(0.5), "moderate agreement"),
+        (Figure(0.0, -0.1, 0.1, 90), "no agreement; of so few rows it may be no to slight"),
+        (
+            Figure(-0.7, -0.9, -0.3, 20),
+            "less agreement than chance gives: is the scale the other way round?",
+        ),
+        (Figure(), "agreement is undefined: people or the grader always say the same"),
+    ],
+)
+def test_a_kappa_in_words_says_what_its_interval_leaves_open(found: Figure, words: str) -> None:
+    assert kappa_words(found) == words
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "verdict"),
+    [
+        (Figure(0.8, 0.75, 0.85, 500), Figure(0.5, 0.4, 0.6, 500), "better"),
+        (Figure(0.5, 0.4, 0.6, 500), Figure(0.8, 0.75, 0.85, 500), "worse"),
+        (Figure(0.8, 0.5, 0.9, 20), Figure(0.6, 0.4, 0.7, 20), "unclear"),
+        (Figure(), Figure(0.6, 0.4, 0.7, 20), "unclear"),
+    ],
+)
+def test_a_card_is_better_only_where_the_intervals_do_not_meet(
+    now: Figure, before: Figure, verdict: str
+) -> None:
+    cards = [dataclasses.replace(_card(), measures={"kappa": one}) for one in (now, before)]
+    assert compare_cards(*cards)[0] == verdict
+
+
+def test_an_unknown_price_is_no_price() -> None:
+    cost = Cost(judgements=4, seconds=1.0, seconds_each=0.25, calls=4, usd=0.02)
+    assert usd_per_thousand(cost) == 5.0
+    assert usd_per_thousand(dataclasses.replace(cost, unknown=1)) is None
+    assert usd_per_thousand(dataclasses.replace(cost, usd=None)) is None

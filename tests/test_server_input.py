@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 import pytest_asyncio
 
 from assay.scoring.json_safe import Json
 from assay.server.context import ServerSettings
-from tests.server_app import Site, body_of, faults_of, items_of, serving
+from tests.server_app import Site, body_of, faults_of, items_of, jsonl, serving
 
 JSON = {"Content-Type": "application/json"}
 GRADE = "/api/v1/projects/default/graders/exact/grade"
@@ -313,6 +314,39 @@ async def test_a_row_is_data_whichever_way_it_comes(site: Site) -> None:
     answer = await site.post("graders/exact/grade", {"items": items, "record": False})
     assert answer.status_code == 200, answer.text
     assert [one["score"] for one in items_of(answer, "results")] == [1.0, 1.0]
+
+
+async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> None:
+    site = await site.in_new_project()
+
+    async def sent(rows: list[dict[str, Json]], key: str, *names: str) -> httpx.Response:
+        return await site.admin.post(
+            site.at(f"datasets/{key}"),
+            params={"map": names},
+            content=jsonl(rows),
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+
+    theirs: list[dict[str, Json]] = [{"output": "4", "target": "4"}, {"output": "5"}]
+    stored = await sent(theirs, "theirs", "answer=output", "expected=target")
+    assert stored.status_code == 201, stored.text
+    kept = items_of(await site.get("datasets/theirs/rows"))
+    assert [row["data"] for row in kept] == [{"answer": "4", "expected": "4"}, {"answer": "5"}]
+    for given in ("answer", "=x", "answer="):
+        refused = await sent(theirs, "x", given)
+        assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "map")
+    refused = await sent([{"answer": "4", "output": "5"}], "x", "answer=output")
+    assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "line 1")
+
+
+async def test_a_server_says_what_it_is_and_to_few_where_its_store_is(site: Site) -> None:
+    own = body_of(await site.get("/api/v1/server"))
+    assert (own["database"], own["functions"]) == ("SQLite", "bwrap")
+    assert str(own["location"]).startswith("/")
+    low = site.client(await site.key("admin", "default"))
+    shown = body_of(await low.get("/api/v1/server"))
+    assert (shown["location"], shown["version"]) == ("", own["version"])
+    assert (await site.client().get("/api/v1/server")).status_code == 401
 
 
 async def test_a_dataset_of_another_media_type_is_refused(site: Site) -> None:

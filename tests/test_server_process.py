@@ -53,6 +53,8 @@ async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store
             assert (await browser.get(server.link)).status_code == 200
             me = await browser.get("/api/v1/me")
             assert me.json()["role"] == "admin"
+            assert (await browser.get(server.link)).status_code == 200, "it is logged in"
+            browser.cookies.clear()
             assert (await browser.get(server.link)).status_code == 403
         async with talking(server):
             listed = assay("graders", "list", "--json", cwd=tmp_path)

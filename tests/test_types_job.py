@@ -43,9 +43,15 @@ def test_ids_are_unique_and_a_job_survives_its_json() -> None:
     assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
 
 
-def test_a_job_and_a_run_are_printed_as_one_short_line() -> None:
+def test_a_job_is_printed_as_a_short_table_and_a_run_as_a_line() -> None:
     job = Job(name="nightly", runs=[run("a", 1.0), run("b", 0.5), run("c", 1.0, error=True)])
-    assert str(job) == "nightly: reward 0.75; 2 of 3 graded; c: gone"
+    assert str(job).splitlines() == [
+        "nightly: reward 0.75; 2 of 3 graded; c: gone",
+        "task  reward  why",
+        "a     1.00",
+        "b     0.50",
+        "c     error   gone",
+    ]
     assert str(Job(id="job-1")) == "job-1: no reward; 0 of 0 graded"
     assert [str(r) for r in job] == [
         "a, trial 1: reward 1.00",

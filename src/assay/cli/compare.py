@@ -7,12 +7,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from assay.cli.options import RUN, add_json, check_targets, explain, share, state_home
-from assay.errors import InputError, nearest
+from assay.errors import InputError
 from assay.reports.comparing.found import comparison_verdict
-from assay.reports.comparing.pairing import Side, compare
+from assay.reports.comparing.pairing import compare
+from assay.reports.comparing.sides import are_same, side_of
 from assay.store.database import Database
-from assay.store.labels import Decisions, decided
-from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _MORE = """\
@@ -75,9 +74,12 @@ def run(given: Namespace) -> int:
             "--model A --model B",
         )
     with Database.open(state_home()) as database:
-        before = _side(database, given.before, harnesses[0], models[0], given.case)
-        after = _side(database, given.after or given.before, harnesses[1], models[1], given.case)
-        if before.run.id == after.run.id and before.agents == after.agents:
+        runs, refs = Store(database), (given.before, given.after or given.before)
+        before, after = (
+            side_of(database, runs.run(ref), harness=harness, model=model, cases=given.case)
+            for ref, harness, model in zip(refs, harnesses, models, strict=True)
+        )
+        if are_same(before, after):
             raise InputError(
                 f"{given.before} and {given.after} are the same run, {before.run.id}",
                 hint="a run is no better and no worse than itself; `assay runs` lists others",
@@ -106,30 +108,3 @@ def _two(part: str, names: Sequence[str]) -> tuple[str | None, str | None]:
     if len(names) > 2:
         raise InputError(f"--{part} was given {len(names)} times", hint="once, or for each side")
     return (names[0], names[-1]) if names else (None, None)
-
-
-def _side(
-    database: Database, ref: str, harness: str | None, model: str | None, cases: Sequence[str]
-) -> Side:
-    """The cells of a run that are compared."""
-    store, decisions = Store(database), Decisions(database)
-    run = store.run(ref)
-    agents = store.agents(run.id)
-    _require("harness", harness, [one for one, _ in agents], run.id)
-    _require("model", model, [one for _, one in agents], run.id)
-
-    def is_meant(agent: tuple[str, str]) -> bool:
-        return harness in (None, agent[0]) and model in (None, agent[1])
-
-    def is_chosen(cell: CellRecord) -> bool:
-        return is_meant((cell.harness, cell.model)) and (not cases or cell.case in cases)
-
-    cells = filter(is_chosen, decided(store.cells(run.id), decisions.all))
-    return Side(run=run, agents=[agent for agent in agents if is_meant(agent)], cells=cells)
-
-
-def _require(part: str, name: str | None, known: Sequence[str], run: str) -> None:
-    if name is not None and name not in known:
-        raise InputError(
-            f"no {part} {name!r} in run {run}", hint=nearest(name, sorted(filter(None, known)))
-        )

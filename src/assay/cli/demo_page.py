@@ -373,6 +373,7 @@ def _next(page: Page, findings: Findings, html: str | None) -> None:
     run = "latest" if findings.missing else "demo-repair"
     steps = [
         ("what failed, opened", f"{program} report {run} --all"),
+        ("all of it, to click", f"{program} view {run}"),
         ("a suite of your own", f"{program} init my-suite"),
         ("and run it", f"{program} run my-suite"),
     ]

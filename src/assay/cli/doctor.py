@@ -61,6 +61,7 @@ def run(given: Namespace) -> int:
         *_programs(),
         _images(),
         *_extras(),
+        _web_page(),
         _models(),
         _harnesses(),
         _state(),
@@ -210,6 +211,20 @@ def _extras() -> list[_Finding]:
             )
         )
     return findings
+
+
+def _web_page() -> _Finding:
+    from importlib import resources
+
+    place = resources.files("assay.server").joinpath("page")
+    files = list(place.joinpath("assets").iterdir()) if place.joinpath("assets").is_dir() else []
+    return _Finding(
+        name="web page",
+        ok=bool(files) and place.joinpath("index.html").is_file(),
+        detail=f"{len(files)} files" if files else "its built files are missing",
+        cost="assay view and assay serve answer programs, and show no page",
+        fix="in a checkout: make web; otherwise install assay again",
+    )
 
 
 def _models() -> _Finding:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -12,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO, cast
+from typing import Protocol, TextIO
 
 from rich.console import Console
 
@@ -20,12 +19,20 @@ from assay.cli.options import add_db, check_targets, explain, state_home, user_n
 from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.labelled import Item, read_items
-from assay.eval.calibration.scale import as_label
+from assay.eval.calibration.labelling import (
+    CLASSES,
+    COMMANDS,
+    kept_row,
+    key_names,
+    labelled_row,
+    seen_of,
+    shuffled,
+    valid_classes,
+)
 from assay.reports.figures import count
 from assay.reports.files import replacing
 from assay.reports.page import Page
 from assay.reports.plain import first_lines, one_line
-from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 
@@ -53,7 +60,7 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--classes",
         type=_classes,
-        default=("PASS", "FAIL", "NA"),
+        default=CLASSES,
         metavar="A,B,...",
         help="what an answer can be; PASS,FAIL,NA by default",
     )
@@ -66,32 +73,15 @@ def add(parser: ArgumentParser) -> None:
 
 
 def _classes(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not 2 <= len(names) <= 9 or len(set(names)) < len(names) or not all(names):
-        raise ArgumentTypeError(f"{text!r} is not 2 to 9 names such as PASS,FAIL,NA")
-    if any(len(name) > 40 or not name.isprintable() for name in names):
-        raise ArgumentTypeError(f"{text!r} has a name of more than 40 characters, or unseen ones")
-    return names
+    try:
+        return valid_classes(text)
+    except InputError as error:
+        raise ArgumentTypeError(error.message) from error
 
-
-COMMANDS = {"s": "skip", "u": "undo", "m": "more", "w": "note", "q": "quit"}
-"""What every key does that is not a class."""
 
 _QUIT = "q"
 _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 _MOST_NOTE = 2_000
-
-
-def key_names(classes: Sequence[str]) -> dict[str, str]:
-    """The key of every class: its first letter where that is free, else its number.
-
-    Where one class cannot have its letter, all have numbers: half a scheme confuses.
-    """
-    letters = [name[0].lower() for name in classes]
-    is_clear = len(set(letters)) == len(letters) and not set(letters) & set(COMMANDS)
-    if is_clear and all(letter.isascii() and letter.isalnum() for letter in letters):
-        return dict(zip(letters, classes, strict=True))
-    return {str(place): name for place, name in enumerate(classes, 1)}
 
 
 class Keys(Protocol):
@@ -209,7 +199,9 @@ def run(given: Namespace) -> int:
         labelled = labels.current(given.project, given.field, rater=rater)
         todo = [item for item in items if item.digest not in labelled]
         if given.shuffle is not None:
-            todo = _shuffled(items, given.shuffle, set(labelled))
+            by_digest = {item.digest: item for item in todo}
+            order = shuffled([item.digest for item in items], given.shuffle)
+            todo = [by_digest[digest] for digest in order if digest in by_digest]
         page = Page(Console(highlight=False))
         work = _Work(given, labels, page, rater, len(items), len(items) - len(todo))
         with opened_keys(given.classes) as keys:
@@ -229,13 +221,6 @@ def _unique(given: Namespace) -> dict[str, Item]:
 def _read(given: Namespace) -> Iterator[Item]:
     with rows_given(given, given.data, labels=(given.field,)) as rows:
         yield from read_items(rows.path, label=given.field, reading=rows.reading)
-
-
-def _shuffled(items: Sequence[Item], seed: int, labelled: set[str]) -> list[Item]:
-    """A random order that is the same after every interruption."""
-    order = sorted(items, key=lambda item: item.digest)
-    random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
-    return [item for item in order if item.digest not in labelled]
 
 
 @dataclass(slots=True)
@@ -303,8 +288,7 @@ class _Work:
             note=note,
             criterion=self.given.criterion,
         )
-        row = {key: value for key, value in item.fields.items() if key != "grade"}
-        self.labels.add(self.given.project, record, row)
+        self.labels.add(self.given.project, record, kept_row(item))
 
     def _show(self, item: Item, lines: Mapping[str, int], width: int = _WIDTH) -> None:
         page, criterion = self.page, self.given.criterion
@@ -313,39 +297,11 @@ class _Work:
         page.line((f"{one_line(_escaped(item.id), 60)}", "bold"), (place, "dim"))
         if criterion:
             page.line(("criterion  ", "dim"), one_line(_escaped(criterion), 1_000), hanging=11)
-        for name, text in _parts(item).items():
+        for name, text in seen_of(item).items():
             page.line((name, "dim"))
             page.quote(visible(text, lines[name], width))
         keys = {**key_names(self.given.classes), **COMMANDS}
         page.line(("  ".join(f"[{key}] {name}" for key, name in keys.items()), "cyan"))
-
-
-def _parts(item: Item) -> dict[str, str]:
-    """What a rater sees of an item; no score, verdict or metadata."""
-    submission = item.submission
-    thread = submission.thread
-    turns = list(thread.turns) if thread is not None else []
-    asked = submission.question or ""
-    if len(turns) > 2:  # a conversation is more than its last question
-        asked = "\n".join(f"{t.role}: {t.content}" for t in turns[:-1] if t.role != "document")
-    documents = [turn.content for turn in turns if turn.role == "document"]
-    for name in ("documents", "context"):
-        found = submission.metadata.get(name)
-        documents += [
-            _text(one) for one in (found if isinstance(found, list) else [found] if found else [])
-        ]
-    expected = submission.expected
-    parts = {
-        "question": asked,
-        "documents": "\n\n".join(documents),
-        "reference": "" if expected is None else _text(expected),
-        "answer": submission.answer or "",
-    }
-    return {name: text for name, text in parts.items() if text or name == "answer"}
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _escaped(text: str) -> str:
@@ -380,22 +336,12 @@ def _export(given: Namespace, labels: Labels) -> int:
             said = current.get(item.digest)
             if said is None:
                 continue
-            by_rater: dict[str, Json] = {name: _plain(one.label) for name, one in said.items()}
-            value = by_rater if len(raters) > 1 else next(iter(by_rater.values()))
-            row = {key: v for key, v in item.fields.items() if key != "labels"}
-            file.write(f"{json.dumps({**row, 'id': item.id, given.field: value})}\n")
+            words = {name: one.label for name, one in said.items()}
+            row = labelled_row(item, given.field, words, by_rater=len(raters) > 1)
+            file.write(f"{json.dumps(row)}\n")
             written += 1
     people = ", ".join(sorted(one_line(name, 40) for name in raters)) or "nobody"
     Page(Console(highlight=False)).line(
         f"{count(written, 'labelled row')} in {given.export}, by {people}"
     )
     return 0
-
-
-def _plain(label: str) -> Json:
-    """A verdict as true, false or null, which other commands read too; a level as it is.
-
-    Also a level that is called NONE: as null it could no longer be told from no label.
-    """
-    said = None if label == "NA" else as_label(label, (label,))
-    return cast("Json", said if isinstance(said, bool) or said is None else label)

@@ -22,6 +22,7 @@ _COMMANDS = {
     "tasks": ("tasks", "list the templates and tasks of Python environments, and cases"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run, failing cells first, or a case of it, opened"),
+    "view": ("view", "open the web page on the stored runs: one command, nothing to set up"),
     "workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),

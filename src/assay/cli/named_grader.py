@@ -6,19 +6,18 @@ import hashlib
 import inspect
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import file_warnings, is_trusted, tell_warnings
 from assay.errors import AssayError, InputError, nearest
 from assay.eval.calibration.asking import Target
+from assay.eval.calibration.stored import models_of, stored_target
 from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
 from assay.graders.spec import GraderSpec
-from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json, record_parameters
-from assay.types.submission import Submission
+from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -83,7 +82,7 @@ def _of_file(file: str) -> Target:
         kind="combined" if only is None else only.type,
         digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
         made_of=_declared(specs),
-        models=_models(specs),
+        models=models_of(specs),
         threshold=specs[0].pass_threshold if len(specs) == 1 else None,
         score=scorer_of_graders(specs),
     )
@@ -102,57 +101,21 @@ def _recorded(spec: GraderSpec) -> dict[str, Json]:
     return {"type": spec.type, **options}
 
 
-def _models(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
-    """The models that graders name, and those that they ask where they name none."""
-    found: list[str] = []
-    for spec in specs:
-        named = _named(spec.options)
-        default = spec.kind.parameters.get("model")
-        if not named and default is not None and isinstance(default.default, str):
-            named = [default.default]
-        found += named
-    return tuple(dict.fromkeys(found))
-
-
-def _named(options: Mapping[str, Json]) -> list[str]:
-    from assay.registry.policy import models_in
-
-    return [model for _, model in models_in(options)]
-
-
 def _stored(given: Namespace, database: Database) -> Target:
     from assay.registry import Registry
     from assay.registry.definitions import definition_from
-    from assay.registry.grading import Permissions, refusal
+    from assay.registry.policy import Permissions
     from assay.registry.validation import definition_warnings
 
     key, at, number = given.grader.partition("@")
     if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
         raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
     trusted = is_trusted(given)
-    registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
-    record = registry.get(key)
-    version = registry.version(key, int(number)) if number else record.latest
+    version = Registry(database, given.project).version(key, int(number) if number else None)
+    target = stored_target(version, Permissions(custom_code=trusted, internal=trusted))
     definition = definition_from(version.kind, version.definition)
-    named = f"{version.key}@{version.number}"
-    if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted)):
-        raise InputError(f"{named} cannot grade: {refused.message}", hint=refused.hint)
-    tell_warnings(named, definition_warnings(definition))
-    specs = definition.graders
-
-    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        return await registry.grade(key, items, version=version.number)
-
-    return Target(
-        name=key,
-        kind=version.kind,
-        digest=definition.digest(),
-        alias=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs) if specs else "",
-        made_of={**record_parameters(definition.to_dict()), "version": version.number},
-        models=tuple(dict.fromkeys((*_named(definition.to_dict()), *_models(specs)))),
-        threshold=definition.threshold,
-        score=score,
-    )
+    tell_warnings(f"{version.key}@{version.number}", definition_warnings(definition))
+    return target
 
 
 def function_of(file: str, name: str = "") -> Callable[..., object]:

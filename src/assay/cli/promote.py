@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from assay.cli.options import RUN, add_json, explain, positive, state_home
-from assay.eval.promote import cell_of, promote
+from assay.eval.promote import cell_of, play_command, promote
 from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
@@ -51,8 +49,7 @@ def run(given: Namespace) -> int:
         done = promote(store, cell, given.name, force=given.force)
     for one in done.left_out:
         print(f"left out: {one_line(one.path)}: {one.why}", file=sys.stderr)
-    case = str(Path(cell.file).parent if Path(cell.file).name == "case.yaml" else cell.file)
-    play = shlex.join(["assay", "run", case, "--harness", "replay", "--model", given.name])
+    play = play_command(cell, given.name)
     if given.json:
         left_out: list[Json] = [one.path for one in done.left_out]
         counts: dict[str, Json] = {"files": done.files, "deleted": done.deleted}

@@ -115,21 +115,13 @@ class _Listed:
             return "errors"
         return "failed" if self.counts.failed else "passed"
 
-    @property
-    def suite(self) -> str:
-        """What was run: the paths of cases, or the file of rows."""
-        request = self.run.config.get("request")
-        paths = request.get("paths") if isinstance(request, dict) else None
-        listed = paths if isinstance(paths, list) else [self.run.config.get("file")]
-        return ", ".join(str(path) for path in listed if path)
-
     def to_dict(self) -> dict[str, Json]:
         run, counts = self.run, self.counts
         return {
             "id": run.id,
             "label": run.label,
             "created_at": run.created_at,
-            "suite": self.suite,
+            "suite": run.suite,
             "assay": run.assay,
             "status": self.status,
             "planned": run.planned,
@@ -172,7 +164,7 @@ def _row(listed: _Listed) -> tuple[str, ...]:
     ended += [count(counts.errors, "error")] if counts.errors else []
     ended += [f"{counts.skipped:,} skipped"] if counts.skipped else []
     missing = f" of {run.planned:,}" if counts.total < run.planned else ""
-    names = (one_line(run.id, 40), one_line(run.label, 24), one_line(listed.suite, 32))
+    names = (one_line(run.id, 40), one_line(run.label, 24), one_line(listed.run.suite, 32))
     return (*names, listed.status, ", ".join(ended) + missing)
 
 
@@ -185,7 +177,7 @@ def _matching(given: Namespace, store: Store) -> Iterator[_Listed]:
             if given.since is not None and moment(run.created_at) < given.since:
                 return
             listed = _Listed(run, store.counts(run.id))
-            if given.suite not in listed.suite or given.name not in run.label:
+            if given.suite not in listed.run.suite or given.name not in run.label:
                 continue
             if given.status in (None, listed.status):
                 yield listed
@@ -253,7 +245,7 @@ def _delete(given: Namespace, store: Store) -> int:
     import asyncio
 
     from assay.service.operation import ask, local_desk
-    from assay.service.site import delete_run
+    from assay.service.runs import delete_run
 
     desk = local_desk(store.database)
     runs = list({run.id: run for run in map(store.run, given.runs)}.values())

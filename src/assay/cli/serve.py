@@ -9,6 +9,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from assay.cli.options import deadline, explain, number_between, port, positive, state_home
 from assay.errors import InputError, MissingExtraError
@@ -155,7 +156,7 @@ def _secret(text: str) -> tuple[str, str]:
 
 def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
-    _require_server()
+    require_server("assay serve")
     from assay.endpoint.listening import Limits
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
@@ -181,10 +182,10 @@ def run(given: Namespace) -> int:
                 grace_seconds=given.grace,
             ),
         )
-        _log(quiet=given.quiet)
-        _log_changes(given.audit_log)
+        log_requests(quiet=given.quiet)
+        log_changes(given.audit_log)
         run_server(
-            settings, opened, given.host, lambda found: _announce(found, token, as_json=given.json)
+            settings, opened, given.host, lambda found: announce(found, token, as_json=given.json)
         )
     return 0
 
@@ -194,11 +195,11 @@ def store_location(db: str | None) -> str:
     return db or os.environ.get("ASSAY_DB") or state_home()
 
 
-def _require_server() -> None:
+def require_server(command: str) -> None:
     """Say what to install where the server's parts are missing."""
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         if find_spec(module) is None:
-            raise MissingExtraError("`assay serve`", extra="server")
+            raise MissingExtraError(f"`{command}`", extra="server")
 
 
 def _first_key(where: str, name: str | None) -> str:
@@ -221,8 +222,17 @@ def _require_store(where: str, host: str, *, needs_key: bool) -> None:
         )
 
 
-def _announce(found: Listening, token: str, *, as_json: bool) -> None:
-    link = f"{found.url}/login?once={found.link}" if found.link else ""
+def login_link(found: Listening, place: str = "") -> str:
+    """The link that logs in once, and goes on to a place of the page; empty where there is none."""
+    if not found.link:
+        return ""
+    after = f"&next={quote(place, safe='/')}" if place else ""
+    return f"{found.url}/login?once={found.link}{after}"
+
+
+def announce(found: Listening, token: str = "", place: str = "", *, as_json: bool) -> None:
+    """Print where a server listens, and what lets people in."""
+    link = login_link(found, place)
     if as_json:
         print(json.dumps({"url": found.url, "login": link or None, "key": token or None}))
     else:
@@ -234,7 +244,7 @@ def _announce(found: Listening, token: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _log(*, quiet: bool) -> None:
+def log_requests(*, quiet: bool) -> None:
     """Short lines on standard error: what failed and, unless it is to be quiet, every request."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -243,7 +253,8 @@ def _log(*, quiet: bool) -> None:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-def _log_changes(file: str | None) -> None:
+def log_changes(file: str | None) -> None:
+    """Append a line to a file for each change; without one, to none."""
     audit = logging.getLogger("assay.audit")
     audit.propagate = False  # the log of requests tells them, too
     if file is None:

@@ -254,7 +254,12 @@ class Runs:
 
     def __init__(self, portal: Portal, runs: AsyncRuns) -> None:
         self.list = portal.plain(runs.list)
+        self.overview = portal.plain(runs.overview)
+        self.cells = portal.plain(runs.cells)
         self.delete = portal.plain(runs.delete)
+        self.compare = portal.plain(runs.compare)
+        self.scores = portal.plain(runs.scores)
+        self.score_pair = portal.plain(runs.score_pair)
 
 
 class Projects:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from assay.client.scope import Item, Rows, Scope, checked_calls, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.service import compare as comparing
 from assay.service import data as operations
+from assay.service import runs as run_operations
 from assay.service import site
 from assay.service import traces as trace_operations
 from assay.service.data import Results
@@ -18,6 +20,10 @@ from assay.service.operation import Page
 from assay.service.traces import TraceDetail
 
 if TYPE_CHECKING:
+    from assay.reports.comparing.shown import RunComparison
+    from assay.reports.score_pairs import ScorePair
+    from assay.reports.scores import ScoreTable
+    from assay.service.run_records import CellWindow, RunOverview
     from assay.store import (
         DatasetRecord,
         DatasetRow,
@@ -274,7 +280,53 @@ class AsyncRuns:
 
     async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
-        return (await self._scope.backend.call(site.list_runs, "", limit=limit)).items
+        return (await self._scope.backend.call(run_operations.list_runs, "", limit=limit)).items
+
+    async def overview(self, run: str) -> RunOverview:
+        """All that a run comes down to: verdict, totals with intervals, agents, causes of errors.
+
+        Args:
+            run: Its id, the beginning of it, its label, or ``latest``.
+
+        Raises:
+            NotFoundError: There is none, or more than one.
+        """
+        return await self._scope.backend.call(run_operations.show_run_overview, "", run)
+
+    async def cells(
+        self,
+        run: str,
+        *,
+        outcome: str = "",
+        search: str = "",
+        flagged: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> CellWindow:
+        """Some of the cells of a run, with how many there are.
+
+        Args:
+            run: Its id, the beginning of it, its label, or ``latest``.
+            outcome: How they ended: ``pass``, ``fail``, ``error``, ``skipped``, ``scored``; several
+                with commas between.
+            search: Stands somewhere in the name of their case.
+            flagged: Only those with signs of tampering.
+            limit: Most of them.
+            offset: How many are left out before them.
+
+        Raises:
+            NotFoundError: There is no such run, or more than one.
+        """
+        return await self._scope.backend.call(
+            run_operations.window_cells,
+            "",
+            run,
+            outcome=outcome,
+            search=search,
+            flagged=flagged,
+            limit=limit,
+            offset=offset,
+        )
 
     async def delete(self, run: str, *, keep_files: bool = False) -> Freed:
         """Delete a run with its results, and the files of workspaces that no other run needs.
@@ -287,7 +339,62 @@ class AsyncRuns:
             NotFoundError: There is none.
             ConflictError: A process is at work on it, or on runs that may need its files.
         """
-        return await self._scope.backend.call(site.delete_run, "", run, keep_files=keep_files)
+        return await self._scope.backend.call(
+            run_operations.delete_run, "", run, keep_files=keep_files
+        )
+
+    async def compare(
+        self,
+        before: str,
+        after: str = "",
+        *,
+        harnesses: tuple[str | None, str | None] = (None, None),
+        models: tuple[str | None, str | None] = (None, None),
+    ) -> RunComparison:
+        """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
+
+        Args:
+            before: A run: its id, its label, or `latest`.
+            after: The other one; without it, agents of the first.
+            harnesses: Only this harness, of the first side and of the second.
+            models: Only this model, likewise.
+
+        Raises:
+            NotFoundError: There is no such run.
+            InputError: They have no cell in common, or are the same.
+        """
+        return await self._scope.backend.call(
+            comparing.compare_runs,
+            "",
+            before=before,
+            after=after,
+            before_harness=harnesses[0],
+            after_harness=harnesses[1],
+            before_model=models[0],
+            after_model=models[1],
+        )
+
+    async def scores(self, run: str) -> ScoreTable:
+        """How the scores of a run lie: a histogram for its rewards and for each of its graders.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        return await self._scope.backend.call(comparing.show_scores, "", run)
+
+    async def score_pair(self, run: str, x: str, y: str) -> ScorePair:
+        """Two graders of a run, cell by cell, or one beside what cells cost.
+
+        Args:
+            run: Its id, its label, or `latest`.
+            x: A grader, by its key in `scores`; empty for the reward.
+            y: Another one; or `seconds`, `cost_usd` or `tokens`.
+
+        Raises:
+            NotFoundError: There is no such run.
+            InputError: No cell has such a score.
+        """
+        return await self._scope.backend.call(comparing.show_score_pair, "", run, x=x, y=y)
 
 
 @checked_calls("projects")

@@ -64,6 +64,7 @@ __all__ = [
     "regraded_cell",
     "require_own",
     "resume",
+    "runs_python",
     "tasks_of",
 ]
 
@@ -257,6 +258,12 @@ def tasks_of(run: RunRecord) -> list[Task]:
     if _trusts_others(request):
         require_own(run)
     return load_tasks(request.paths, env=request.env, only=request.cases)
+
+
+def runs_python(run: RunRecord) -> bool:
+    """Whether to grade it again runs Python files of its tasks, or asks URLs."""
+    kind = run.config.get("kind")
+    return kind == "job" or (kind == "matrix" and _trusts_others(_request_of(run)))
 
 
 def require_own(run: RunRecord) -> None:

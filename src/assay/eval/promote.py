@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from assay.store.snapshots import Dropped
 from assay.tasks.case import load_case
 from assay.types.run import Run
 
-__all__ = ["Promoted", "cell_of", "promote"]
+__all__ = ["Promoted", "cell_of", "play_command", "promote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,13 @@ def promote(store: Store, cell: CellRecord, name: str, *, force: bool = False) -
         shutil.rmtree(beside, ignore_errors=True)
     files = sum(_is_laid_over(entry) for entry in changed.values()) - len(left_out)
     return Promoted(str(target), files, len(writable), (*left_out, *odd))
+
+
+def play_command(cell: CellRecord, name: str) -> str:
+    """The command that plays a recording of a cell's case."""
+    file = Path(cell.file)
+    case = str(file.parent if file.name == "case.yaml" else cell.file)
+    return shlex.join(["assay", "run", case, "--harness", "replay", "--model", name])
 
 
 def _target(root: Path, name: str, *, force: bool) -> Path:

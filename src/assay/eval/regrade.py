@@ -5,7 +5,7 @@ Every result is appended to the run, with the digest of what gave it; the old on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.kept import at_work
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
@@ -128,6 +128,7 @@ def plan_regrade(
     *,
     graders: Sequence[GraderSpec] | None = None,
     only: Sequence[str] = (),
+    among: Collection[CellKey] | None = None,
     settle: Settle = settle_by_locks,
 ) -> Regrade:
     """Find out what there is to grade again, and with what.
@@ -138,6 +139,7 @@ def plan_regrade(
         graders: Graders to use instead of the cases' own; a dataset's run needs them.
         only: Labels of the graders to run again; the other scores are taken over, which is refused
             where their graders changed since.
+        among: The cells to grade again; None for all.
         settle: Resolves how the cases' tests are isolated; by default, by their lock files.
 
     Raises:
@@ -158,10 +160,12 @@ def plan_regrade(
     for name in only:
         if name not in labels:
             raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
-    cells = [cell for cell in store.cells(run.id) if not tasks or cell.case in tasks]
+    every = (cell for cell in store.cells(run.id) if among is None or cell.key in among)
+    cells = [cell for cell in every if not tasks or cell.case in tasks]
     kept = [cell for cell in cells if _is_kept(store, run.id, cell)]
     if not kept:
-        raise InputError(f"run {run.id} has no cell that can be graded again")
+        which = "has no cell" if among is None else "has none of these cells"
+        raise InputError(f"run {run.id} {which} that can be graded again")
     if not tasks:
         # Any may be the first: they come by their ids, which whoever sent a trace may have chosen.
         is_told = any(_kept_row(store, run, cell).submission.trace is not None for cell in kept)

@@ -43,7 +43,7 @@ from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["DEFAULT_USER_TEMPLATE", "BinaryJudgeGrader"]
+__all__ = ["DEFAULT_USER_TEMPLATE", "SAMPLE", "BinaryJudgeGrader"]
 
 DEFAULT_USER_TEMPLATE = """\
 {{#if examples}}
@@ -77,7 +77,7 @@ The answer to be judged:
 """
 """How the material is shown where the author gives no template."""
 
-_SAMPLE = StringThread(
+SAMPLE = StringThread(
     [
         ("system", "Answer in one line."),
         ("document", "Two and two make four."),
@@ -85,6 +85,8 @@ _SAMPLE = StringThread(
         ("assistant", "4"),
     ]
 )
+"""What templates are tried on."""
+
 _SAMPLE_EXAMPLE = Example(
     input=(("user", "What is 1 + 1?"),), output="2", passes=True, reasoning="It is right."
 )
@@ -152,7 +154,7 @@ class BinaryJudgeGrader(JudgeGrader):
         count = cast("object", self.few_shot)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_SHOWN:
             raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {count!r:.40}")
-        given = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
+        given = self._variables(SAMPLE, (_SAMPLE_EXAMPLE,))
         _ = self._examples
         for name, template in self._templates():
             try:
@@ -273,20 +275,34 @@ class BinaryJudgeGrader(JudgeGrader):
         composed = compose("binary", [user.text.strip("\n")], self._ending(), system=system.text)
         return replace(composed, volatile=tuple(dict.fromkeys(names)))
 
-    def preview(self) -> tuple[str, str]:
-        """The system and the user prompt about a sample; fences have one fixed name."""
-        prompt = self.prompt(_SAMPLE, chosen(self._examples, "", self.few_shot)[0])
+    def preview(self, thread: StringThread = SAMPLE) -> tuple[str, str]:
+        """The system and the user prompt about a sample; fences have one fixed name.
+
+        Raises:
+            ModelError: As of `prompt`.
+        """
+        answer = "" if thread is SAMPLE else thread.completion() or ""
+        prompt = self.prompt(thread, chosen(self._examples, answer, self.few_shot)[0])
         texts = [str(message.content) for message in prompt.messages]
         for nonce in prompt.volatile:
             texts = [text.replace(nonce, _FIXED_NONCE) for text in texts]
         return texts[0], texts[1]
+
+    def shown_variables(self, thread: StringThread = SAMPLE) -> dict[str, Json]:
+        """The variables of the templates, with what they are about a sample."""
+        shown, _ = chosen(self._examples, thread.completion() or "", self.few_shot)
+        return self._variables(thread, shown)
+
+    def used_variables(self) -> frozenset[str]:
+        """The names that the templates use."""
+        return frozenset(name for _, template in self._templates() for name in names_used(template))
 
     def warnings(self) -> tuple[str, ...]:
         """What is worth a look: variables that do not exist, an answer that is not shown."""
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
-        known = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
+        known = self._variables(SAMPLE, (_SAMPLE_EXAMPLE,))
         builtin = {*MATERIAL, "criteria", "output_schema"}
         for name in sorted(builtin & set(self._own_variables)):
             yield f"template_variables: {name!r} stands for itself now, and not for what it was"

@@ -82,7 +82,16 @@ class EndpointGrader(Grader):
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Refuse options that make no sense, and a URL that may not be called."""
-        _settings(options)
+        cls.settings(options)
+
+    @classmethod
+    def settings(cls, options: Mapping[str, object]) -> EndpointSettings:
+        """The settings among a grader's options; others are passed over.
+
+        Raises:
+            InputError: For those that make no sense.
+        """
+        return _settings(options)
 
     @classmethod
     def _node(cls, graded: Graded, span: tuple[float, float]) -> SubScore:

@@ -26,9 +26,11 @@ __all__ = [
     "OBSERVED",
     "USAGE",
     "Totals",
+    "cost_of",
     "did_nothing",
     "is_observed",
     "missing_part",
+    "tokens_of",
     "totals_of",
     "walk",
 ]
@@ -106,8 +108,8 @@ def totals_of(trace: Trace) -> Totals:
             seconds=_amount(said.get("seconds")),
         )
     turns = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
-    tokens = _sum([_tokens(usage) for usage in turns])
-    cost = _sum([_cost(usage) for usage in turns])
+    tokens = _sum([tokens_of(usage) for usage in turns])
+    cost = _sum([cost_of(usage) for usage in turns])
     return Totals(
         tokens=None if tokens is None else int(tokens), cost_usd=cost, seconds=_span(trace)
     )
@@ -138,7 +140,8 @@ def _sum(amounts: list[float | None]) -> float | None:
     return math.fsum(known) if amounts and len(known) == len(amounts) else None
 
 
-def _tokens(usage: Usage | None) -> float | None:
+def tokens_of(usage: Usage | None) -> float | None:
+    """Tokens that a call read and wrote; None where one of the two is unknown."""
     if usage is None:
         return None
     if usage.llm_call_count == 0:
@@ -146,7 +149,8 @@ def _tokens(usage: Usage | None) -> float | None:
     return _sum([_amount(usage.prompt_tokens), _amount(usage.completion_tokens)])
 
 
-def _cost(usage: Usage | None) -> float | None:
+def cost_of(usage: Usage | None) -> float | None:
+    """What a call cost in US dollars; None is unknown."""
     if usage is None:
         return None
     return 0.0 if usage.llm_call_count == 0 else _amount(usage.cost_usd)

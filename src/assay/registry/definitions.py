@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -37,6 +37,7 @@ __all__ = [
     "definition_from",
     "definition_of",
     "definition_schema",
+    "form_schema",
     "lacking_parts",
     "read_definition",
     "require_kind",
@@ -224,6 +225,27 @@ def _dataclass(name: str, members: Mapping[str, tuple[object, object, str]]) -> 
 def definition_schema(kind: str) -> dict[str, Json]:
     """The JSON Schema of the fields of a kind."""
     return codec.schema(_shape(kind))
+
+
+def form_schema(kind: str) -> dict[str, Json]:
+    """As `definition_schema`, with the defaults of the fields, for forms.
+
+    Raises:
+        InputError: For what is no kind.
+    """
+    require_kind(kind)
+    schema = definition_schema(kind)
+    _add_defaults(schema, _shape(kind))
+    return schema
+
+
+def _add_defaults(schema: Mapping[str, Json], shape: type) -> None:
+    properties = cast("dict[str, dict[str, Json]]", schema["properties"])
+    for one in fields(shape):
+        if isinstance(one.default_factory, type) and is_dataclass(one.default_factory):
+            _add_defaults(properties[one.name], one.default_factory)
+        elif one.default is not MISSING:
+            properties[one.name]["default"] = codec.to_json(one.default)
 
 
 def require_kind(kind: str) -> None:

@@ -53,7 +53,13 @@ class ValidationFailedError(InputError):
 
 
 async def validate(
-    definition: Definition, samples: Samples, permissions: Permissions, key: str = ""
+    definition: Definition,
+    samples: Samples,
+    permissions: Permissions,
+    key: str = "",
+    *,
+    seconds: float | None = None,
+    runs: bool = True,
 ) -> ValidationReport:
     """Check a grader, and grade samples with it.
 
@@ -61,13 +67,26 @@ async def validate(
     checked when the definition was made; what is left is whether a class of one's own is there,
     where it may be imported, and whether each sample can be graded. A grader that cannot run here
     is valid without, and a warning says so.
+
+    Args:
+        definition: The grader.
+        samples: What it grades.
+        permissions: What may be done here.
+        key: Under which it is stored, or will be.
+        seconds: How long a function may begin with samples; those after that are skipped.
+        runs: Whether a function is run; else it is only read.
     """
     if definition.kind == "function":
         from assay.graders.function import FunctionGrader, validate_function
 
         function = FunctionGrader.of(definition.specs[0].options).function()
         return await validate_function(
-            function.text, samples=samples, range=function.range, isolation=function.isolation
+            function.text,
+            samples=samples,
+            range=function.range,
+            isolation=function.isolation,
+            seconds=seconds,
+            runs=runs,
         )
     warnings = list(definition_warnings(definition))
     checks = [await _definition_check(definition, permissions)]

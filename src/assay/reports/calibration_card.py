@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from assay.eval.calibration.card import Card, Figure
+from assay.eval.calibration.card import Card, Cost, Figure
+from assay.frozen import frozen
 from assay.reports.figures import MINUS, TIMES, count, duration, money
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import one_line
@@ -40,6 +41,89 @@ _NOTES = {
 }
 _WIDTH = 19
 _MOST_WORST = 8
+
+
+@frozen
+class Measure:
+    """One measure of a card, as people read it.
+
+    Attributes:
+        name: Its name on the card.
+        words: What people call it.
+        figure: What was measured.
+        note: What to hold beside it.
+        why_not: Why it was not measured; empty where it was.
+    """
+
+    name: str
+    words: str
+    figure: Figure
+    note: str = ""
+    why_not: str = ""
+
+
+def measures_of(card: Card) -> list[Measure]:
+    """The measures of a card, the one that says most first."""
+    median = card.baselines.get("median_error")
+    always = "" if median is None else f"always the median label gets {_number(median)}"
+    baselines = {"accuracy": _baseline(card), "mean_absolute_error": always}
+    found: list[Measure] = []
+    for name, words in _NAMES.items():
+        note = baselines.get(name) or _NOTES.get(name, "")
+        if name == "kappa" and card.labels.kind == "levels":
+            note = "agreement beyond chance, weighted by the square of the distance"
+        if name in card.measures:
+            found.append(Measure(name, words, card.measures[name], note))
+        elif name in card.unmeasured:
+            found.append(Measure(name, words, Figure(), note, card.unmeasured[name]))
+    return found
+
+
+_STRENGTHS = ((0.0, "no"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "good"))
+
+
+def kappa_words(found: Figure) -> str:
+    """What a kappa means: ``moderate agreement``, and how far the interval leaves that open."""
+    if found.value is None:
+        return "agreement is undefined: people or the grader always say the same"
+    if found.high is not None and found.high < 0:
+        return "less agreement than chance gives: is the scale the other way round?"
+    said = f"{_strength(found.value)} agreement"
+    if found.low is None or found.high is None:
+        return said
+    low, high = _strength(found.low), _strength(found.high)
+    if low == high:
+        return said
+    return f"{said}; of so few rows it may be {low} to {high}"
+
+
+def _strength(kappa: float) -> str:
+    """After Landis and Koch (1977)."""
+    return next((word for most, word in _STRENGTHS if kappa <= most), "very good")
+
+
+Verdict: TypeAlias = Literal["better", "worse", "unclear"]
+
+
+def compare_cards(card: Card, before: Card) -> tuple[Verdict, str]:
+    """Whether a grader agrees better with people than at its card before, and the sentence."""
+    now, then = card.kappa, before.kappa
+    told = f"kappa {figure_text(now)} now, {figure_text(then)} before"
+    labels = "" if card.labels.digest == before.labels.digest else "; the labels are others, too"
+    if now.value is None or then.value is None or now.low is None or then.low is None:
+        return "unclear", f"{told}: they cannot be compared{labels}"
+    if now.low > (then.high or then.low):
+        return "better", f"{told}: better, and the intervals do not meet{labels}"
+    if (now.high or now.low) < then.low:
+        return "worse", f"{told}: worse, and the intervals do not meet{labels}"
+    return "unclear", f"{told}: the intervals meet, the difference may be chance{labels}"
+
+
+def usd_per_thousand(cost: Cost) -> float | None:
+    """US dollars of a thousand judgements; None where any price is unknown, or no model asked."""
+    if cost.usd is None or cost.unknown or not cost.judgements:
+        return None
+    return 1000 * cost.usd / cost.judgements
 
 
 def figure_text(found: Figure) -> str:
@@ -166,24 +250,17 @@ def _confusion(page: Page, card: Card) -> None:
 def _measures(page: Page, card: Card) -> None:
     share = f"{100 * card.confidence:g} %"
     page.line((f"{'':<{_WIDTH}}with {share} intervals", "dim"))
-    median = card.baselines.get("median_error")
-    always = "" if median is None else f"always the median label gets {_number(median)}"
-    baselines = {"accuracy": _baseline(card), "mean_absolute_error": always}
-    for name, words in _NAMES.items():
-        found = card.measures.get(name)
-        if found is None:
-            if name in card.unmeasured:
-                why = one_line(card.unmeasured[name], 200)
-                page.line(f"{words:<{_WIDTH}}", (f"not measured: {why}", "dim"), hanging=_WIDTH)
+    for one in measures_of(card):
+        if one.why_not:
+            why = one_line(one.why_not, 200)
+            page.line(f"{one.words:<{_WIDTH}}", (f"not measured: {why}", "dim"), hanging=_WIDTH)
             continue
-        style = "bold" if name == "kappa" else ""
-        note = baselines.get(name) or _NOTES.get(name, "")
-        if name == "kappa" and card.labels.kind == "levels":
-            note = "agreement beyond chance, weighted by the square of the distance"
         page.line(
-            f"{words:<{_WIDTH}}", (figure_text(found), style), (f"  {note}" if note else "", "dim"),
+            f"{one.words:<{_WIDTH}}",
+            (figure_text(one.figure), "bold" if one.name == "kappa" else ""),
+            (f"  {one.note}" if one.note else "", "dim"),
             hanging=_WIDTH,
-        )  # fmt: skip
+        )
 
 
 def _baseline(card: Card) -> str:

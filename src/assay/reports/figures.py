@@ -5,25 +5,26 @@
 
 from __future__ import annotations
 
-from math import floor
-
 from assay.scoring.intervals import Interval
+from assay.shown import DASH, score
 
-DASH = "\N{EN DASH}"
+__all__ = [
+    "DASH",
+    "MINUS",
+    "TIMES",
+    "apart",
+    "cost",
+    "count",
+    "duration",
+    "money",
+    "percent",
+    "percent_interval",
+    "score",
+    "score_interval",
+]
+
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
-
-
-def score(value: float | None) -> str:
-    """A score with two digits, or more where two would make it a 0 or a 1; a dash for None."""
-    if value is None:
-        return DASH
-    short = f"{value:.2f}"
-    if short.lstrip("-") not in ("0.00", "1.00") or value in (0.0, 1.0):
-        return short
-    if abs(value) < 0.005:
-        return f"{value:.4f}" if abs(value) >= 0.0001 else f"{value:.0e}"
-    return f"{floor(value * 10_000) / 10_000:.4f}" if value < 1 else f"{value:.4f}"
 
 
 def apart(value: float, bar: float) -> tuple[str, str]:

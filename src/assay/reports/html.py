@@ -29,7 +29,7 @@ from assay.reports.markup import (
     page_head,
     shares_bar,
 )
-from assay.reports.opened import FileChange, Moment, Opened
+from assay.reports.opened import FileChange, Opened
 from assay.reports.outcome import (
     GLYPHS,
     OUTCOMES,
@@ -52,6 +52,7 @@ from assay.reports.statistics import (
     scored_text,
 )
 from assay.reports.summary import Summary, Verdict, verdict
+from assay.reports.trajectory import Moment
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellKey

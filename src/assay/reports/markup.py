@@ -1,59 +1,19 @@
-"""Elements of HTML, always escaped, and how a report looks."""
+"""How a report looks, and the parts that it is made of."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
-from html import escape
-from typing import TypeAlias
 
 from assay.reports.figures import DASH, cost, count, duration, score, score_interval
 from assay.reports.outcome import GLYPHS, WORDS, Ended
-from assay.reports.plain import one_line, plain
+from assay.reports.plain import one_line
 from assay.reports.summary import Row, Summary
 from assay.reports.table import agent_of, by_case, passed_of
 from assay.reports.totals import Totals
 from assay.scoring.intervals import Interval
-
-Attribute: TypeAlias = "str | float | bool | None"
-"""The value of an attribute; True is one without a value, None and False leave it out."""
-
-_VOID = frozenset({"br", "meta", "rect", "circle", "line"})
-
-
-class Html(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
-
-def element(name: str, /, *children: str | None, **attributes: Attribute) -> Html:
-    """One element."""
-    opened = name + "".join(_attribute(key, value) for key, value in attributes.items())
-    if name in _VOID:
-        return Html(f"<{opened}>") if name in ("br", "meta") else Html(f"<{opened}/>")
-    return Html(f"<{opened}>{joined(*children)}</{name}>")
-
-
-def joined(*children: str | None) -> Html:
-    """Several children in a row."""
-    return Html("".join(_safe(child) for child in children if child is not None))
-
-
-def _safe(child: str) -> str:
-    return child if isinstance(child, Html) else escape(plain(child), quote=True)
-
-
-def _attribute(key: str, value: Attribute) -> str:
-    if value is None or value is False:
-        return ""
-    name = key.rstrip("_").replace("_", "-")
-    if value is True:
-        return f" {name}"
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return f' {name}="{escape(plain(text), quote=True)}"'
-
+from assay.shown import Html, element, joined
 
 STYLE = """
 :root {

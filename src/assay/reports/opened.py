@@ -7,28 +7,34 @@ enough to make one; with the store at hand comes what is kept beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from assay.errors import AssayError
 from assay.frozen import frozen
-from assay.reports.explain import in_words, nodes
+from assay.reports.explain import nodes
 from assay.reports.outcome import outcome, reward_of, trouble
 from assay.reports.plain import one_line, shorten
+from assay.reports.trajectory import Moment, moments
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 from assay.types.run import Run
-from assay.types.trace import PROMPT, ActionStep, AgentStep, AnyStep, ToolStep, Trace
+from assay.types.submission import Submission
 
 __all__ = [
     "FileChange",
-    "Moment",
+    "Kept",
     "Opened",
     "Opener",
     "cell_dict",
+    "changes_of",
     "open_cell",
+    "read_kept",
+    "scores_of",
 ]
 
 _MOST_MOMENTS = 400
@@ -37,25 +43,6 @@ _MOST_FILES = 60
 _LARGEST_FILE = 256 * 1024
 _EFFORT = 4_000_000
 _MOST_DIFF = 200_000
-
-
-@frozen
-class Moment:
-    """One thing that was said or done.
-
-    Attributes:
-        label: Who did what, such as ``called bash``.
-        text: What was said, given or answered.
-        is_error: Whether something went wrong.
-    """
-
-    label: str
-    text: str
-    is_error: bool = False
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        return {"label": self.label, "text": self.text, "is_error": self.is_error}
 
 
 @frozen
@@ -162,141 +149,136 @@ def open_cell(store: Store, cell: CellRecord) -> Opened:
     What is missing or damaged is said in the notes: a report of the rest is worth having.
     """
     try:
-        detail = store.detail(cell.run_id, cell.key)
-        row = detail.get("row")
-        return _row(cell, row) if isinstance(row, dict) else _run(store.home, cell, detail)
+        return _opened(store, cell, read_kept(store.packed(cell.run_id, cell.key)))
     except AssayError as error:
         narrow = Opened.of(cell)
         why = f"only the result itself could be read: {one_line(str(error), 300)}"
         return Opened(cell=cell, scores=narrow.scores, answer=cell.answer, notes=(why,))
 
 
-def _row(cell: CellRecord, data: Mapping[str, Json]) -> Opened:
-    """A row of a dataset; its comparisons are explained now, when somebody looks."""
-    from assay.graders.apply import explained
+@frozen(kw_only=True)
+class Kept:
+    """What was kept beside a cell, as it was.
+
+    Attributes:
+        prompt: What was asked.
+        answer: The final answer.
+        expected: What a row says the answer should be.
+        trace_id: By which its spans are found where they were exported to.
+        moments: What was said and done, in order.
+        row: A row of a dataset, to explain its comparisons by; None for the run of an agent.
+        source: Digest of the workspace that the agent was given; empty where there was none.
+        snapshot: Digest of the workspace that it left.
+    """
+
+    prompt: str = ""
+    answer: str = ""
+    expected: str = ""
+    trace_id: str = ""
+    moments: tuple[Moment, ...] = ()
+    row: Submission | None = None
+    source: str = ""
+    snapshot: str = ""
+
+
+@lru_cache(maxsize=4)
+def read_kept(body: bytes) -> Kept:
+    """Read what a store keeps beside a cell, packed; the last few are remembered.
+
+    A trajectory is read in parts, each of which would else take all of it to pieces again.
+
+    Raises:
+        AssayError: If it is damaged.
+    """
+    from assay.store.records import Packer
+
+    detail = Packer().unpack(body, "what was kept of the cell")
+    row = detail.get("row")
+    if isinstance(row, dict):
+        return _kept_row(row)
+    run = Run.from_dict(detail)
+    source, left = (str(run.metadata.get(name) or "") for name in ("source", "snapshot"))
+    return Kept(
+        prompt=run.prompt_text,
+        answer=run.trace.content or "",
+        trace_id=run.trace_id or "",
+        moments=tuple(moments(run.trace, run.prompt_text, whole=True)),
+        source=source,
+        snapshot=left,
+    )
+
+
+def _kept_row(data: Mapping[str, Json]) -> Kept:
     from assay.tasks.rows import read_row
 
     submission = read_row(data).submission
-    thread = submission.thread
+    thread, asked = submission.thread, submission.question or ""
     said = [Moment(turn.role, turn.content) for turn in thread.messages()] if thread else []
-    done = (
-        list(_steps(submission.trace, submission.question or ""))
-        if submission.trace is not None
-        else []
-    )
-    return Opened(
-        cell=cell,
-        scores=tuple(explained(node, submission) for node in nodes(cell)),
-        prompt="" if said else _text(submission.question or ""),
+    trace = submission.trace
+    done = list(moments(trace, asked, whole=True)) if trace is not None else []
+    below = [
+        one if one.parent is None else replace(one, parent=one.parent + len(said)) for one in done
+    ]
+    expected = data.get("expected")
+    return Kept(
+        prompt="" if said else asked,
         answer=submission.answer or "",
-        steps=tuple([*said, *done][-_MOST_MOMENTS:]),
+        expected=expected if isinstance(expected, str) else "",
+        moments=(*said, *(below if said else done)),
+        row=submission,
     )
 
 
-def _run(home: str, cell: CellRecord, detail: Mapping[str, Json]) -> Opened:
-    run = Run.from_dict(detail)
-    left, source = (str(run.metadata.get(name) or "") for name in ("snapshot", "source"))
-    notes: list[str] = []
-    changes: list[FileChange] = []
-    if left and source:
-        try:
-            changes = list(_changes(home, source, left, notes))
-        except (AssayError, OSError) as error:
-            notes.append(f"the workspace that was kept cannot be read: {one_line(str(error), 300)}")
-    steps = list(_steps(run.trace, run.prompt_text))
+def scores_of(cell: CellRecord, kept: Kept) -> tuple[SubScore, ...]:
+    """The score tree; a row's comparisons are explained now, when somebody looks."""
+    if kept.row is None:
+        return nodes(cell)
+    from assay.graders.apply import explained
+
+    return tuple(explained(node, kept.row) for node in nodes(cell))
+
+
+def _opened(store: Store, cell: CellRecord, kept: Kept) -> Opened:
+    changes, notes = changes_of(store.home, kept)
+    steps = [_shortened(one) for one in kept.moments if one.label not in _ON_THE_PAGE]
     if len(steps) > _MOST_MOMENTS:
-        notes.append(f"{len(steps) - _MOST_MOMENTS:,} steps in the middle are not shown")
+        notes = (*notes, f"{len(steps) - _MOST_MOMENTS:,} steps in the middle are not shown")
         steps = [*steps[: _MOST_MOMENTS // 2], *steps[-_MOST_MOMENTS // 2 :]]
     return Opened(
         cell=cell,
-        scores=nodes(cell),
-        prompt=_text(run.prompt_text),
-        answer=run.trace.content or "",
-        trace_id=run.trace_id or "",
+        scores=scores_of(cell, kept),
+        prompt=shorten(kept.prompt, _MOST_CHARACTERS),
+        answer=kept.answer,
+        trace_id=kept.trace_id,
         steps=tuple(steps),
-        changes=tuple(changes),
-        notes=tuple(notes),
+        changes=changes,
+        notes=notes,
     )
 
 
-# --- What was done -------------------------------------------------------------------------------
+_ON_THE_PAGE = ("answered", "replied")
+"""Moments that a report leaves out: it has the answer, and no times."""
 
 
-_STOPPED: Mapping[str | None, str] = {
-    "max_steps": "it had no more replies",
-    "length": "it had no more room: its context, a reply or its tokens were used up",
-    "timeout": "it had no more time",
-    "malformed_tool_call": "what it called could not be called, again and again",
-}
-
-
-def _steps(trace: Trace, prompt: str) -> Iterator[Moment]:
-    from assay.graders.usage import walk
-
-    steps = [step for _, step in walk(trace)]
-    done = {step.call.id for step in steps if isinstance(step, ToolStep) and step.call.id}
-    for step in steps:
-        yield from _told(step, prompt)
-        yield from _step(step, trace.content, done)
-    if why := _STOPPED.get(trace.stop_reason):
-        yield Moment("stopped", why)
-    code, said = trace.extra.get("exit_code"), trace.extra.get("stderr")
-    if isinstance(said, str) and said.strip():
-        ended = f", which ended with {code}" if code not in (0, None) else ""
-        yield Moment(f"standard error of the agent{ended}", _text(said), bool(ended))
-    script = trace.extra.get("run.sh")
-    if isinstance(script, dict) and any(script.values()):  # it failed, or printed something
-        told = {name: value for name, value in script.items() if value}
-        yield Moment("ran run.sh", _text("\n".join(in_words(told))), "exit_code" in told)
-
-
-def _told(step: AnyStep, prompt: str) -> Iterator[Moment]:
-    """What an agent was told besides the prompt: by its own system prompt, by a user's turns."""
-    if step.extra.get(PROMPT) is True:
-        return
-    for message in step.messages:
-        said = message.get("content") if isinstance(message, dict) else message
-        text = said if isinstance(said, str) else "\n".join(in_words(said))
-        if text.strip() and text.strip() not in prompt:
-            role = str(message.get("role") or "") if isinstance(message, dict) else ""
-            yield Moment(f"told by the {one_line(role or step.source, 20)}", _text(text))
-
-
-def _step(step: AnyStep, answer: str | None, done: set[str]) -> Iterator[Moment]:
-    if isinstance(step, AgentStep):
-        if step.reasoning:
-            yield Moment("thought", _text(step.reasoning))
-        if step.content and step.content.strip() != (answer or "").strip():
-            yield Moment("said", _text(step.content))
-        for call in step.tool_calls:
-            if call.id not in done:  # else the step of the tool says it, and what came of it
-                yield Moment(f"asked for {one_line(call.name, 60)}", _value(dict(call.arguments)))
-    elif isinstance(step, ToolStep):
-        did = "was denied" if step.permission == "denied" else "called"
-        name = one_line(step.call.name, 60)
-        yield Moment(f"{did} {name}", _value(dict(step.call.arguments)), did != "called")
-        if step.result is not None:
-            how = "failed with" if step.result.is_error else "got"
-            yield Moment(how, _value(step.result.content), step.result.is_error)
-    elif isinstance(step, ActionStep):
-        yield Moment("acted", _text(step.action))
-        if step.observation:
-            yield Moment("observed", _value(step.observation))
-    if step.error:
-        yield Moment("error", _text(step.error), is_error=True)
-        if isinstance(trace := step.extra.get("traceback"), str):
-            yield Moment("traceback", _text(trace), is_error=True)
-
-
-def _value(value: Json | dict[str, Json]) -> str:
-    return _text(value if isinstance(value, str) else "\n".join(in_words(value)))
-
-
-def _text(text: str) -> str:
-    return shorten(text, _MOST_CHARACTERS)
+def _shortened(moment: Moment) -> Moment:
+    if len(moment.text) <= _MOST_CHARACTERS:
+        return moment
+    return replace(moment, text=shorten(moment.text, _MOST_CHARACTERS))
 
 
 # --- What became of the files --------------------------------------------------------------------
+
+
+def changes_of(home: str, kept: Kept) -> tuple[tuple[FileChange, ...], tuple[str, ...]]:
+    """What became of the files of the workspace, and what of it could not be shown."""
+    notes: list[str] = []
+    if not (kept.source and kept.snapshot):
+        return (), ()
+    try:
+        return tuple(_changes(home, kept.source, kept.snapshot, notes)), tuple(notes)
+    except (AssayError, OSError) as error:
+        notes.append(f"the workspace that was kept cannot be read: {one_line(str(error), 300)}")
+        return (), tuple(notes)
 
 
 def _changes(home: str, source: str, left: str, notes: list[str]) -> Iterator[FileChange]:

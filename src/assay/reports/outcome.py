@@ -6,36 +6,17 @@ from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Literal, TypeAlias
 
-from assay.reports.figures import DASH
 from assay.scoring.results import SubScore
+from assay.shown import GLYPHS, WORDS, Ended
 from assay.store.records import CellRecord
 
 Outcome: TypeAlias = Literal["fail", "error", "skipped", "pass"]
-
-Ended: TypeAlias = Literal["fail", "error", "skipped", "pass", "scored"]
-"""An outcome as it is shown: ``scored`` where nothing says which score passes."""
 
 Cells: TypeAlias = "Iterable[CellRecord] | Callable[[], Iterable[CellRecord]]"
 """The cells of a run: any iterable, read once, or a function that starts a new reading."""
 
 OUTCOMES: tuple[Outcome, ...] = ("fail", "error", "skipped", "pass")
 """In the order in which they deserve attention."""
-
-GLYPHS: dict[Ended, str] = {
-    "pass": "✓",
-    "fail": "✗",
-    "error": "!",
-    "skipped": DASH,
-    "scored": "·",
-}
-
-WORDS: dict[Ended, str] = {
-    "pass": "passed",
-    "fail": "failed",
-    "scored": "scored",
-    "error": "errors",
-    "skipped": "skipped",
-}
 
 
 def stream(cells: Cells) -> Iterable[CellRecord]:

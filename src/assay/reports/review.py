@@ -14,6 +14,7 @@ from assay.reports.plain import natural
 from assay.reports.summary import MAX_ROWS, Summary, Tally
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.store.labels import Decision, decided
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store
 
@@ -90,6 +91,24 @@ def review_rows(
             if number < limit:
                 chosen.append(cell)
     return Review(run, tally.summary(), tuple(chosen), tuple(changes))
+
+
+def run_summary(
+    store: Store,
+    run: RunRecord,
+    *,
+    shelf: Shelf | None = None,
+    decisions: Mapping[str, Decision] | None = None,
+) -> Summary:
+    """The numbers of a stored run, without its groups; rows that are alike are counted together."""
+    tally, known = Tally(run=run, shelf=shelf), decisions or {}
+    if run.config.get("kind") == "dataset" and not (shelf or known):
+        for cell, times in store.alike_cells(run.id):
+            tally.count(cell, times)
+    else:
+        for cell in decided(store.cells(run.id), lambda: known):
+            tally.add(cell)
+    return tally.summary(with_groups=False)
 
 
 class FirstCells(Protocol):
@@ -212,7 +231,9 @@ def _reasons(before: CellRecord, after: CellRecord) -> list[str]:
 
 def _why(before: SubScore, after: SubScore) -> str:
     old, new = _digest(before.metadata), _digest(after.metadata)
-    if old and old == new:
+    if not old and not new:
+        return "nothing says whether its grader changed"
+    if old == new:
         return "the same grader gave another score"
     return f"its grader changed ({old or 'unknown'} → {new or 'unknown'})"
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _MAX_CAUSES = 100
+OTHER_CAUSES = "other causes"
+"""What stands for causes beyond the first hundred."""
+
 MAX_ROWS = 200
 """Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
@@ -42,6 +45,27 @@ class Cause:
 
     count: int
     text: str
+
+
+class Causes:
+    """Errors by their causes: those that differ in numbers alone are one."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, text: str, times: int = 1) -> None:
+        """Count an error, or so many that are alike."""
+        key = cause_key(text)
+        if key not in self._texts and len(self._texts) >= _MAX_CAUSES:
+            key, text = "", OTHER_CAUSES
+        self._texts.setdefault(key, text)
+        self._counts[key] += times
+
+    def found(self) -> tuple[Cause, ...]:
+        """Them, commonest first."""
+        causes = [Cause(self._counts[key], text) for key, text in self._texts.items()]
+        return tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text)))
 
 
 @frozen(kw_only=True)
@@ -198,7 +222,7 @@ class Tally:
         self._shown: Counter[Outcome] = Counter()
         self._labels = Labels(labels)
         self._groups: dict[tuple[str, str, str], Group] = {}
-        self._causes: dict[str, list[str | int]] = {}
+        self._causes = Causes()
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
         self._not_graded: NotGraded | None = None
@@ -218,7 +242,7 @@ class Tally:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
         if outcome(cell) == "error":
-            self._add_cause(one_line(trouble(cell), 300), times)
+            self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
             share, graders = cell.not_graded
@@ -250,8 +274,8 @@ class Tally:
             group = self._groups[key] = Group(*key)
         return group
 
-    def summary(self) -> Summary:
-        """What the cells so far come to."""
+    def summary(self, *, with_groups: bool = True) -> Summary:
+        """What the cells so far come to; without a row for each group it takes a third less."""
         groups = list(self._groups.values())
         digests: dict[str, set[str]] = {}
         columns: dict[tuple[str, str], list[Group]] = {}
@@ -266,27 +290,29 @@ class Tally:
         else:
             totals = totals_of(groups)
             leaderboard = [_row(column, mixed, case="") for column in columns.values()]
-        causes = [Cause(int(n), str(text)) for text, n in self._causes.values()]
         return Summary(
             totals=totals,
             missing=max(0, self._planned - totals.total),
             malformed=self._malformed,
-            groups=tuple(_row([group], mixed, case=group.case) for group in groups),
+            groups=tuple(_row([group], mixed, case=group.case) for group in groups if with_groups),
             left_out=0 if self._rows is None else totals.total - len(groups),
             leaderboard=tuple(sorted(leaderboard, key=_rank)),
-            causes=tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text))),
+            causes=self._causes.found(),
             mixed=tuple(sorted(mixed)),
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
         )
 
-    def _add_cause(self, text: str, times: int) -> None:
-        key = _VARIABLE.sub("#", text)
-        if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
-            key, text = "", "other causes"
-        entry = self._causes.setdefault(key, [text, 0])
-        entry[1] = int(entry[1]) + times
+
+def cause_text(cell: CellRecord) -> str:
+    """Why a cell could not be graded, on one line."""
+    return one_line(trouble(cell), 300)
+
+
+def cause_key(text: str) -> str:
+    """What errors with one cause have in common, whatever numbers stand in them."""
+    return _VARIABLE.sub("#", text)
 
 
 @frozen

@@ -342,7 +342,8 @@ def _next_steps(page: Page, review: Review) -> None:
         worst = next((c.case for state in _URGENT for c in review.of(state)), "ID")
         one = f"assay report {run} --case {shlex.quote(one_line(worst, 80))}"
         steps.append((one, "one case: prompt, work, files, every score"))
-        steps.append((f"assay report {run} --html report.html", "the same of all, as a page"))
+        steps.append((f"assay view {run}", "the same of all, in a browser"))
+        steps.append((f"assay report {run} --html report.html", "in one file, for others"))
     for number, (command, purpose) in enumerate(steps):
         start = "Next  " if number == 0 else "      "
         page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))

@@ -222,6 +222,11 @@ class SubScore:
             return self.assurance
         return weakest(c.weakest_assurance for c in self.children if c.status == "scored")
 
+    def _repr_html_(self) -> str:
+        from assay.scoring.notebook import tree_html
+
+        return tree_html((self,))
+
     def to_dict(self) -> dict[str, Json]:
         """This node and all below it as plain JSON."""
         declared: dict[str, Json] = (
@@ -359,6 +364,11 @@ class EvaluationResult:
             return None
         credit = (n for n in self.subscores or () if n.status == "scored" and n.weight > 0)
         return weakest(node.weakest_assurance for node in credit if not node.gate)
+
+    def _repr_html_(self) -> str:
+        from assay.scoring.notebook import result_html
+
+        return result_html(self)
 
     def to_dict(self) -> dict[str, Json]:
         """The result as plain JSON."""

@@ -8,7 +8,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, StoreError
@@ -18,17 +19,34 @@ from assay.store.projects import ApiKeys, KeyRecord, ProjectRecord, Projects
 from assay.types.codec import Problem
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from assay.server.context import Storage
 
-COOKIE = "assay_session"
+COOKIE: Final = "assay_session"
+"""The cookie of a session, where the address has no port; see `cookie_name`."""
 
 _SESSION_SECONDS = 30 * 24 * 3600.0
 _MOST_SESSIONS = 1_000
+_MOST_OF_KEY = 50  # one key must not end the sessions of all others
 _MOST_ADDRESSES = 10_000
 _REMEMBERED_SECONDS = 2.0
 _TOUCH_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
 _MOST_PROJECTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A browser that logged in.
+
+    Attributes:
+        ends: When it is over, whatever happens.
+        key: Hash of the key that it is bound to, and ends with; empty for the one-time link's.
+    """
+
+    ends: float
+    key: str
 
 
 class Access:
@@ -51,7 +69,7 @@ class Access:
         self._most_failures = most_failures
         self._clock = clock
         self._links: set[str] = set()
-        self._sessions: OrderedDict[str, float] = OrderedDict()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._remembered: OrderedDict[str, tuple[KeyRecord, float]] = OrderedDict()
         self._touched: dict[str, float] = {}
@@ -78,8 +96,24 @@ class Access:
                 errors=[Problem(("once",), "not valid", hint)],
             )
         self._links.discard(hashed)
+        return self._begin("")
+
+    async def log_in(self, token: str, address: str) -> str:
+        """Begin a session that is worth what a key is worth, and no longer.
+
+        Raises:
+            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
+            StoreError: If the keys cannot be read.
+        """
+        await self.of_key(token, address)
+        return self._begin(hash_secret(token))
+
+    def _begin(self, key: str) -> str:
+        own = [hashed for hashed, found in self._sessions.items() if found.key == key]
+        for oldest in own[: max(0, len(own) + 1 - _MOST_OF_KEY)]:
+            del self._sessions[oldest]
         session = secrets.token_urlsafe(32)
-        self._sessions[hash_secret(session)] = self._clock() + _SESSION_SECONDS
+        self._sessions[hash_secret(session)] = _Session(self._clock() + _SESSION_SECONDS, key)
         _trim(self._sessions, _MOST_SESSIONS)
         return session
 
@@ -87,10 +121,22 @@ class Access:
         """Log a session out."""
         self._sessions.pop(hash_secret(session), None)
 
-    def of_session(self, session: str) -> Identity | None:
-        """Who a cookie stands for."""
-        ends = self._sessions.get(hash_secret(session))
-        return LOCAL if ends is not None and self._clock() < ends else None
+    async def of_session(self, session: str) -> Identity | None:
+        """Who a cookie stands for; a key is looked at again each time.
+
+        Raises:
+            StoreError: If the keys cannot be read.
+        """
+        found = self._sessions.get(hash_secret(session))
+        if found is None or self._clock() >= found.ends:
+            return None
+        if not found.key:
+            return LOCAL
+        record = await self._known(found.key)
+        if record is None:
+            self.end(session)
+            return None
+        return _identity(record)
 
     async def of_key(self, token: str, address: str) -> Identity:
         """Whose key this is.
@@ -99,21 +145,24 @@ class Access:
             ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
             StoreError: If the keys cannot be read.
         """
-        hashed = hash_secret(token)
-        record = self._recall(hashed)
+        record = await self._known(hash_secret(token))
         if record is None:
-            record = await self._find(hashed)
-            if record is None:
-                self._failed(address)
-                raise unauthorized("the API key is unknown or was revoked, or it has expired")
-            self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
-            _trim(self._remembered, _MOST_SESSIONS)
-            await self._touch(record.id)
-        return Identity(record.id, record.name, record.role, record.project)
+            self._failed(address)
+            raise unauthorized("the API key is unknown or was revoked, or it has expired")
+        return _identity(record)
 
     def forget(self) -> None:
         """Ask the database again about every key: one was revoked."""
         self._remembered.clear()
+
+    async def _known(self, hashed: str) -> KeyRecord | None:
+        """The key of that hash, if it is good."""
+        record = self._recall(hashed)
+        if record is None and (record := await self._find(hashed)) is not None:
+            self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
+            _trim(self._remembered, _MOST_SESSIONS)
+            await self._touch(record.id)
+        return record
 
     def _recall(self, hashed: str) -> KeyRecord | None:
         record, ends = self._remembered.get(hashed, (None, 0.0))
@@ -228,11 +277,29 @@ def _trim(remembered: OrderedDict[str, Any], most: int) -> None:
         remembered.popitem(last=False)
 
 
-def unauthorized(detail: str) -> ProblemError:
-    """401, saying how to authenticate."""
+def _identity(record: KeyRecord) -> Identity:
+    return Identity(record.id, record.name, record.role, record.project)
+
+
+def cookie_name(request: Request) -> str:
+    """The cookie of sessions at this address.
+
+    Browsers do not tell a host's ports apart, and several servers may be on one machine.
+    """
+    port = request.url.port
+    return f"{COOKIE}_{port}" if port else COOKIE
+
+
+def unauthorized(detail: str, header: str = "Authorization") -> ProblemError:
+    """401, saying how to authenticate.
+
+    Args:
+        detail: What is wrong.
+        header: What of the request.
+    """
     return ProblemError(
         401,
         detail,
-        errors=[Problem(("Authorization",), detail, "send `Authorization: Bearer assay_...`")],
+        errors=[Problem((header,), detail, "send `Authorization: Bearer assay_...`")],
         headers={"WWW-Authenticate": 'Bearer realm="assay"'},
     )

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import health, jobs, otlp, page, served, uploads
+from assay.server import about, health, jobs, login, otlp, page, served, uploads, watching
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -25,6 +25,7 @@ from assay.server.lanes import Lanes
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
+from assay.server.regrades import Regrades
 from assay.version import __version__
 
 OPENAPI = "/api/v1/openapi.json"
@@ -49,6 +50,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
             yield
         finally:
             server.stopping.set()
+            await server.regrades.stop()
             await workers.stop()
             server.lanes.close()
             await server.storage.close()
@@ -68,12 +70,17 @@ def create_app(settings: ServerSettings) -> FastAPI:
     access = Access(storage, most_failures=settings.login_failures)
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once)
-    app.state.context = Context(settings, storage, access, allowances, metrics, lanes)
+    app.state.context = Context(
+        settings, storage, access, allowances, metrics, lanes, Regrades(settings.location)
+    )
     for router in (
         health.router,
+        about.router,
+        login.router,
         page.router,
         uploads.router,
         jobs.router,
+        watching.router,
         otlp.router,
         served.openai_router,
     ):
@@ -100,6 +107,8 @@ def context_of(app: FastAPI) -> Context:
 async def _refuse(request: Request, error: Exception) -> Response:
     """What is raised outside of any door: an unknown path, a method that is not allowed."""
     problem, path = problem_of(error, request), request.url.path
+    if problem.status == 404 and page.is_wanted(request):
+        return page.show(404)
     others = otlp.refuse_signal(problem, path) or served.refuse_unserved(problem, path)
     return others or problem_reply(problem, path)
 

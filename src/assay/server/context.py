@@ -26,6 +26,7 @@ from assay.server.access import Access, Allowances
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
 from assay.server.problems import SlowStoreError
+from assay.server.regrades import Regrades
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -143,6 +144,7 @@ class Context:
         allowances: How much of it.
         metrics: What it counts.
         lanes: Where graders run.
+        regrades: Runs that are graded again.
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
         turns: Requests with an idempotency key that are being carried out.
@@ -154,6 +156,7 @@ class Context:
     allowances: Allowances
     metrics: Metrics
     lanes: Lanes
+    regrades: Regrades
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])

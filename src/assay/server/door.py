@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import UnionType
-from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Union, cast, get_args, get_origin
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -23,7 +23,7 @@ from starlette.responses import Response
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
-from assay.server.access import COOKIE, unauthorized
+from assay.server.access import cookie_name, unauthorized
 from assay.server.bodies import check_size, parse
 from assay.server.context import address_of, context
 from assay.server.problems import problem_of, problem_reply
@@ -74,7 +74,13 @@ class _StrictRequest(Request):
 
 
 class Door(APIRoute):
-    """A route behind a door."""
+    """A route behind a door.
+
+    Attributes:
+        checks_query: Whether a parameter of the address that it does not know is refused.
+    """
+
+    checks_query: ClassVar[bool] = True
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """What is called with each request."""
@@ -92,7 +98,8 @@ class Door(APIRoute):
             request = _StrictRequest(request.scope, request.receive)
             try:
                 await admit(request, role, where)
-                _check_query(request, known)
+                if self.checks_query:
+                    _check_query(request, known)
                 if body is not None:
                     _check_media_type(request)
                     await request.read(body)
@@ -164,10 +171,15 @@ async def _identify(request: Request) -> Identity:
         if scheme.lower() != "bearer" or not token.strip():
             raise unauthorized("the Authorization header is not `Bearer` and a key")
         return await access.of_key(token.strip(), address)
-    session = request.cookies.get(COOKIE)
-    identity = access.of_session(session) if session else None
-    if identity is None:
+    session = request.cookies.get(cookie_name(request))
+    if not session:
         raise unauthorized("send an API key, or open the link that the server printed")
+    identity = await access.of_session(session)
+    if identity is None:
+        ended = (
+            "this session has ended, as all do with the server: log in again, or send an API key"
+        )
+        raise unauthorized(ended, "Cookie")
     if request.method not in ("GET", "HEAD") and request.headers.get("origin") is None:
         # The gate has refused other origins; without one it may be anybody's form.
         raise ProblemError(403, "a session may write only from a page of this server")

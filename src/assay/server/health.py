@@ -1,19 +1,17 @@
-"""Whether the server is alive and ready, what it counts, and the link that logs in."""
+"""Whether the server is alive and ready, and what it counts."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
-from starlette.responses import RedirectResponse
 
 from assay.errors import SandboxError, StoreError
-from assay.server.access import COOKIE
-from assay.server.context import address_of, caller, context
+from assay.server.context import caller, context
 from assay.server.door import Door, admit, needs
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
@@ -126,37 +124,3 @@ def _is_forwarded(request: Request) -> bool:
     return not is_loopback(request.url.hostname or "") or any(
         name in request.headers for name in _FORWARDED
     )
-
-
-@router.get(
-    "/login",
-    status_code=303,
-    response_class=Response,
-    openapi_extra=needs("anyone"),
-    responses=problem_responses(403, 429),
-)
-async def log_in(
-    request: Request, once: Annotated[str, Query(max_length=200, description="The link's secret.")]
-) -> Response:
-    """Log in with the link that the server printed; it works once."""
-    session = context(request).access.exchange(once, address_of(request))
-    found = RedirectResponse("/", 303)
-    found.set_cookie(
-        COOKIE,
-        session,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-        path="/",
-    )
-    return found
-
-
-@router.post("/logout", status_code=204, response_class=Response, openapi_extra=needs("member"))
-async def log_out(request: Request) -> Response:
-    """End the session."""
-    if (session := request.cookies.get(COOKIE)) is not None:
-        context(request).access.end(session)
-    found = Response(status_code=204)
-    found.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return found

@@ -9,12 +9,10 @@ score yet. Who made it is told of its progress by server-sent events.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import secrets
-import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -24,12 +22,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fastapi import APIRouter, Header, Path, Request, Response
 from starlette.responses import StreamingResponse
 
-from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
+from assay.errors import AssayError, ConflictError, StoreError
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
 from assay.server.context import Context, caller, context
 from assay.server.door import Door, needs
 from assay.server.lanes import Turns, lane_of, waits
+from assay.server.live import Told, described, streamed
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
 from assay.service.data import ENDED, show_job
@@ -271,15 +270,10 @@ class _Worker:
 router = APIRouter(route_class=Door, tags=["jobs"])
 
 _STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events `progress` and, at the end, `done`, each with the job as its data.",
-        "content": {
-            "text/event-stream": {
-                "schema": {"type": "string"},
-                "example": 'id: running-64\nevent: progress\ndata: {"status":"running"}\n\n',
-            }
-        },
-    },
+    **described(
+        "Events `progress` and, at the end, `done`, each with the job as its data.",
+        'id: running-64\nevent: progress\ndata: {"status":"running"}\n\n',
+    ),
     204: {"description": "The client has seen the end already."},
 }
 
@@ -306,50 +300,16 @@ async def follow_job(
     job = await server.storage.run(
         lambda database: show_job.function(server.desk(database, project, who), id)
     )
-    if job.status in ENDED and last_event_id == _event_id(job):
+    if job.status in ENDED and last_event_id == _told(job).id:
         return Response(status_code=204)  # tells a browser to stop asking
 
-    async def stream() -> AsyncIterator[bytes]:
-        try:
-            async for event in _follow(server, job, last_event_id):
-                yield event
-        except (StoreError, NotFoundError):
-            return  # the client asks again, and is told then
+    async def look() -> Told:
+        return _told(await server.storage.run(lambda database: Jobs(database).get(job.id)))
 
-    return StreamingResponse(stream(), media_type="text/event-stream")
+    return streamed(server, _told(job), look, last_event_id)
 
 
-def _event_id(job: JobRecord) -> str:
-    """The id of the event that tells a job's state: the same state has the same id."""
-    return f"{job.status}-{job.done}"
-
-
-async def _follow(server: Context, job: JobRecord, last: str | None) -> AsyncIterator[bytes]:
-    """Tell the state of a job now, and whenever it changes, until it ends or the server stops."""
-    told, spoken = last, time.monotonic()
-    yield b"retry: 1000\n\n"
-    while True:
-        if _event_id(job) != told:
-            told, spoken = _event_id(job), time.monotonic()
-            yield _event(job)
-        if job.status in ENDED or server.stopping.is_set():
-            return
-        if time.monotonic() - spoken >= server.settings.heartbeat_seconds:
-            spoken = time.monotonic()
-            yield b": alive\n\n"
-        await _moment(server)
-        job = await server.storage.run(lambda database: Jobs(database).get(job.id))  # noqa: B023 - awaited at once
-
-
-async def _moment(server: Context) -> None:
-    """Wait a moment, or for the server's end."""
-    try:
-        await asyncio.wait_for(server.stopping.wait(), server.settings.poll_seconds)
-    except TimeoutError:
-        return
-
-
-def _event(job: JobRecord) -> bytes:
-    name = "done" if job.status in ENDED else "progress"
-    data = json.dumps(job.to_dict(), separators=(",", ":"))
-    return f"id: {_event_id(job)}\nevent: {name}\ndata: {data}\n\n".encode("ascii")
+def _told(job: JobRecord) -> Told:
+    has_ended = job.status in ENDED
+    name = "done" if has_ended else "progress"
+    return Told(f"{job.status}-{job.done}", name, job.to_dict(), is_last=has_ended)

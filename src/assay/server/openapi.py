@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -14,9 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.endpoint.problems import MEDIA_TYPE
 from assay.graders.functions.checks import Check, ValidationReport
+from assay.registry.forms import DeclaredKind
+from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
+from assay.server.cell_examples import CELL_EXAMPLES
+from assay.server.data_examples import DATA_EXAMPLES
 from assay.server.door import REPEATABLE, ROLE
+from assay.server.examples import compared
+from assay.server.label_examples import LABEL_EXAMPLES
+from assay.server.run_examples import RUN_EXAMPLES
+from assay.service.cells import CellDetail
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (
     Calibration,
@@ -26,9 +34,18 @@ from assay.service.graders import (
     GraderFiles,
     GraderList,
 )
+from assay.service.kinds import (
+    EndpointReport,
+    GraderKinds,
+    KnownModel,
+    KnownModels,
+    StoredKind,
+)
 from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation, Page, as_json
-from assay.service.site import CellDetail, MadeKey
+from assay.service.site import MadeKey
 from assay.service.traces import DeletedTraces, TraceDetail
+from assay.service.trials import Mark, Trial, Tried, TriedSample
+from assay.service.uses import Bar, GivenScores, GraderOverview, GraderUsage
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.datasets import DatasetRecord, DatasetRow
@@ -38,6 +55,7 @@ from assay.store.projects import KeyRecord, ProjectRecord
 from assay.store.records import CellRecord, RunRecord
 from assay.store.scores import ScoreRecord
 from assay.store.traces import TraceRecord
+from assay.store.uses import GraderUse
 from assay.types import codec
 from assay.version import __version__
 
@@ -171,7 +189,12 @@ def _described(app: FastAPI) -> dict[str, Any]:
     _add_definitions(schemas)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "An API key."},
-        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": COOKIE,
+            "description": "Of a browser; `_PORT` follows where the address names a port.",
+        },
     }
     paths = cast("dict[str, dict[str, Any]]", document["paths"])
     for path, operations in paths.items():
@@ -210,13 +233,12 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
         hints["next_cursor"] = str | None
     elif kind == Graded:
         hints["error"] = str | None  # no error is null in JSON
-    said = {} if is_page else codec.schema(kind)
-    about = cast("dict[str, dict[str, Any]]", said.get("properties") or {})
+    about = {} if is_page else codec.field_docs(kind)
     properties: dict[str, Any] = {}
     schemas[name] = {"title": name, "type": "object", "properties": properties}
     for field in dataclasses.fields(kind):
         properties[field.name] = _schema(hints[field.name], schemas)
-        if description := about.get(field.name, {}).get("description"):
+        if description := about.get(field.name):
             properties[field.name] = {**properties[field.name], "description": description}
     doc = (kind.__doc__ or "").partition("\n")[0]
     schemas[name] |= {
@@ -233,11 +255,16 @@ def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa
         _add_record(annotation, schemas)
         return {"$ref": f"#/components/schemas/{annotation.__name__}"}
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if any(dataclasses.is_dataclass(one) for one in arguments):
+    if any(_has_record(one) for one in arguments):
         options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
         is_union = origin in (typing.Union, types.UnionType)
         return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
     return cast("dict[str, Any]", codec.schema(cast("object", annotation)))
+
+
+def _has_record(annotation: Any) -> bool:  # noqa: ANN401 - any type
+    is_record = isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+    return is_record or any(_has_record(one) for one in typing.get_args(annotation))
 
 
 def _example(record: object) -> Any:  # noqa: ANN401 - JSON
@@ -306,7 +333,7 @@ def _add_definitions(schemas: dict[str, Any]) -> None:
         name = f"Definition_{kind}"
         schemas[name] = {"title": name, **definition_schema(kind)}
         options.append({"$ref": f"#/components/schemas/{name}"})
-    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody"):
+    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody", "TryGraderBody"):
         fields = schemas[body]["properties"]
         fields["kind"] = {**fields["kind"], "enum": list(KINDS)}
         fields["definition"] = {
@@ -362,6 +389,29 @@ _GRADED = Graded(
 )
 _SCORE = ScoreRecord(seq=7, project="default", item="1", graded=_GRADED, created_at=_TIME)
 _CHECK = Check(name="syntax", passed=True)
+_MARK = Mark(line=2, column=5, severity="error", source="syntax", message="invalid syntax")
+_TRIED = Tried(
+    status="scored",
+    score=1.0,
+    outcome="ok",
+    reason="",
+    flags=(),
+    output="",
+    milliseconds=1.2,
+    line=None,
+)
+_TRIED_SAMPLE = TriedSample(
+    id="1",
+    row=1,
+    question="What is 2 + 2?",
+    answer="4",
+    expected="4",
+    draft=_TRIED,
+    saved=_TRIED,
+    change="",
+    wanted=1.0,
+    miss="",
+)
 _KEY = KeyRecord(
     id="1",
     name="ci",
@@ -395,8 +445,72 @@ _TRACE = TraceRecord(
     created_at=_TIME,
     updated_at=_TIME,
 )
+_JOB = JobRecord(
+    id="20261121-090830-ab12",
+    project="default",
+    grader="four",
+    version=1,
+    dataset="arithmetic",
+    status="running",
+    total=2,
+    done=1,
+    created_at=_TIME,
+    updated_at=_TIME,
+    created_by="local",
+)
+_USE = GraderUse(jobs=1, active_jobs=1, scores=1, datasets=("arithmetic",), last_used_at=_TIME)
+_GIVEN = GivenScores(n=1, scored=1, mean=1.0, bars=(Bar(0.0, 1.0, 1),))
+_STORED_KIND = StoredKind(
+    name="custom", title="Custom", description="scores that are written in", form={"type": "object"}
+)
+_DECLARED_KIND = DeclaredKind(
+    name="exact_match",
+    description="Whether the answer is what was expected.",
+    family="comparison",
+    needs=(),
+    form={"type": "object"},
+)
+_VARIABLE = TemplateVariable(name="completion", value="4", fence="answer", used=True)
+_MISTAKE = Mistake(
+    field="user_template", line=2, message="{{#if}} is not closed", hint="end it with {{/if}}"
+)
+_MODEL = KnownModel(name="local-judge", source="settings", ready=True)
 
 _ALL: tuple[object, ...] = (
+    *RUN_EXAMPLES,
+    _JOB,
+    _USE,
+    _GIVEN,
+    _GIVEN.bars[0],
+    GraderUsage(
+        use=_USE,
+        most_counted=10_000,
+        jobs=(_JOB,),
+        given=_GIVEN,
+        consequences=("1 job that has not ended will be cancelled.",),
+    ),
+    GraderOverview(
+        key="four",
+        name="Says four",
+        description="",
+        kind="function",
+        version=1,
+        locked=False,
+        updated_at=_TIME,
+        updated_by="local",
+        use=_USE,
+        calibration=_CALIBRATION,
+    ),
+    _STORED_KIND,
+    _DECLARED_KIND,
+    GraderKinds(kinds=(_STORED_KIND,), declared=(_DECLARED_KIND,)),
+    _VARIABLE,
+    _MISTAKE,
+    JudgePreview(variables=(_VARIABLE,), mistakes=(_MISTAKE,)),
+    EndpointReport(online=True, name="rewards", version="1.2.0", milliseconds=12.5),
+    _MODEL,
+    KnownModels(models=(_MODEL,)),
+    *LABEL_EXAMPLES,
     _TRACE,
     TraceDetail(_TRACE, {"id": _TRACE.id, "answer": "Fixed."}),
     DeletedTraces(2),
@@ -414,6 +528,19 @@ _ALL: tuple[object, ...] = (
     ),
     GradedItems(results=(_GRADED,), grader="four@1", digest=_DIGEST, calibration=_CALIBRATION),
     ValidationReport(valid=True, checks=(_CHECK,), samples=(_GRADED,), tier="bwrap"),
+    _MARK,
+    _TRIED,
+    _TRIED_SAMPLE,
+    Trial(
+        valid=True,
+        ran=True,
+        checks=(_CHECK,),
+        warnings=(),
+        marks=(_MARK,),
+        samples=(_TRIED_SAMPLE,),
+        saved="four@1",
+        summary="1 sample: 1 scored, 0 changed since four@1",
+    ),
     GraderDiff("--- four@1\n+++ four@2\n@@ -1 +1 @@\n-a\n+b\n"),
     GraderFiles({"four.yaml": "kind: function\nname: four\n", "four.py": _SOURCE}),
     GraderList((_GRADER,)),
@@ -424,19 +551,6 @@ _ALL: tuple[object, ...] = (
     ScorePage((_SCORE,), "", (_CALIBRATION,)),
     Results((_SCORE,), "", _CALIBRATION),
     StoredScores(1),
-    JobRecord(
-        id="20261121-090830-ab12",
-        project="default",
-        grader="four",
-        version=1,
-        dataset="arithmetic",
-        status="running",
-        total=2,
-        done=1,
-        created_at=_TIME,
-        updated_at=_TIME,
-        created_by="local",
-    ),
     ProjectRecord(key="default", created_at=_TIME, requests_per_minute=600),
     ChangeRecord(
         seq=7,
@@ -460,11 +574,27 @@ _ALL: tuple[object, ...] = (
         assay=__version__,
     ),
     CellDetail(_CELL, {}),
+    *CELL_EXAMPLES,
     MadeKey(
         **{f.name: getattr(_KEY, f.name) for f in dataclasses.fields(_KEY)},
         token=f"{_KEY.prefix}_REPLACED",
     ),
 )
 
-_EXAMPLES: Mapping[type, object] = {type(one): one for one in _ALL}
+
+def _records(value: object) -> Iterator[object]:
+    """A record, and those inside of it."""
+    if isinstance(value, tuple | list):
+        for one in cast("Sequence[object]", value):
+            yield from _records(one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from _records(getattr(value, field.name))
+
+
+_EXAMPLES: Mapping[type, object] = {
+    type(one): one
+    for one in [*_records(compared()), *_records(DATA_EXAMPLES), *_records(_ALL), *_ALL]
+}
 """By type."""

@@ -31,6 +31,7 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
+from assay.eval.regrading import RegradeState
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -40,7 +41,23 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import data, graders, site, traces
+from assay.service import (
+    calibrations,
+    cells,
+    compare,
+    data,
+    environments,
+    graders,
+    kinds,
+    labels,
+    results,
+    rows,
+    runs,
+    site,
+    traces,
+    trials,
+    uses,
+)
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
@@ -52,6 +69,7 @@ from assay.service.operation import (
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
+from assay.store.records import CellKey
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
@@ -65,7 +83,23 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-_TABLES = (graders, data, traces, site)  # importing them fills the table
+_TABLES = (
+    graders,
+    trials,
+    data,
+    rows,
+    results,
+    environments,
+    traces,
+    kinds,
+    uses,
+    runs,
+    compare,
+    labels,
+    calibrations,
+    cells,
+    site,
+)
 
 
 @cache
@@ -159,7 +193,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     else:
         answer = await work(None)
         tag = answer.headers.get("ETag", "")
-        is_known = has is not None and _matches(has, tag)
+        is_known = has is not None and is_tagged(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
     log_changes(made, found)
     if operation is data.create_job:
@@ -299,6 +333,13 @@ class _ServerHost:
         # What authors sent is looked at in the sandbox, or asked of others.
         return await _Aside(lambda: self._server.lanes.run("functions", self._project, work))
 
+    async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
+        by = self._desk.who.name
+        return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
+
+    def regrading(self, run: str) -> RegradeState | None:
+        return self._server.regrades.of(run)
+
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         if self._is_short and is_quick(version):
             return await self._server.grade(version, items)
@@ -334,7 +375,8 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     raise ProblemError(412, "`If-Match` is not an ETag of this grader", errors=[fault])
 
 
-def _matches(given: str, etag: str) -> bool:
+def is_tagged(given: str, etag: str) -> bool:
+    """Whether what ``If-Match`` or ``If-None-Match`` gives has a tag."""
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
 
 

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Annotated, NoReturn, cast
 
@@ -29,6 +29,7 @@ from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.datasets import DatasetRecord, Datasets
 from assay.store.projects import Projects
+from assay.tasks.row_files import renamed
 from assay.tasks.rows import read_row
 from assay.types.codec import Problem
 
@@ -67,15 +68,19 @@ class Upload:
     Args:
         spool: The file that holds the lines meanwhile.
         settings: The limits.
+        mapping: Our names of fields, each with the one in the rows.
 
     Attributes:
         rows: Lines so far that hold a row.
     """
 
-    def __init__(self, spool: IO[bytes], settings: ServerSettings) -> None:
+    def __init__(
+        self, spool: IO[bytes], settings: ServerSettings, mapping: Mapping[str, str] | None = None
+    ) -> None:
         self.rows = 0
         self._spool = spool
         self._settings = settings
+        self._mapping = mapping or {}
         self._line = 0
         self._rest = bytearray()
         self._hash = hashlib.sha256()
@@ -132,7 +137,11 @@ class Upload:
             most = self._settings.max_rows
             self._stop(_refusal(number, f"more than {most} rows", "split it", 413))
         try:
-            self._check(parse_line(line, number, max_depth=self._settings.max_depth), number)
+            row = parse_line(line, number, max_depth=self._settings.max_depth)
+            if self._mapping:
+                row = self._renamed(row, number)
+                line = json.dumps(row).encode()
+            self._check(row, number)
         except ProblemError as problem:
             self._wrong.append(problem)
             if len(self._wrong) == MAX_FAULTS:
@@ -156,6 +165,12 @@ class Upload:
             raise _refusal(number, error.message, error.hint) from error
         if len(row.id) > _MAX_ID or "\0" in row.id:
             raise _refusal(number, f"the id is longer than {_MAX_ID} or holds a zero character")
+
+    def _renamed(self, data: dict[str, Json], number: int) -> dict[str, Json]:
+        try:
+            return renamed(data, self._mapping, set())
+        except InputError as error:
+            raise _refusal(number, error.message, error.hint) from error
 
     def _too_long(self, number: int) -> ProblemError:
         most = self._settings.max_line_bytes
@@ -188,6 +203,15 @@ async def create_dataset(
     name: Annotated[
         str, Query(max_length=200, pattern=r"^[^\x00]*$", description="For people.")
     ] = "",
+    renames: Annotated[
+        list[str],
+        Query(
+            alias="map",
+            max_length=20,
+            description="What the rows call a field of ours, as `OURS=THEIRS`; may be repeated.",
+            examples=[["answer=output"]],
+        ),
+    ] = [],  # noqa: B006 - never changed
 ) -> Response:
     """Store a dataset. Every line is checked first; one that is wrong, and nothing is stored."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -197,7 +221,7 @@ async def create_dataset(
     server = context(request)
     await server.storage.run(lambda database: Projects(database).get(project))
     with tempfile.TemporaryFile() as spool:
-        upload = Upload(spool, server.settings)
+        upload = Upload(spool, server.settings, _mapping(renames))
         await upload.take(request.stream())
 
         changes: list[ChangeRecord] = []
@@ -221,6 +245,17 @@ async def create_dataset(
 
         found = await carry_out(request, project, work, digest=upload.digest)
     log_changes(changes, found)
+    return found
+
+
+def _mapping(renames: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in renames:
+        ours, _, theirs = one.partition("=")
+        if not ours or not theirs or ours in found:
+            fault = Problem(("map",), f"{one!r:.100} renames nothing", "such as answer=output")
+            raise ProblemError(422, fault.message, errors=[fault])
+        found[ours] = theirs
     return found
 
 

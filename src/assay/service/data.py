@@ -187,13 +187,21 @@ def list_jobs(
     desk: Desk,
     *,
     status: Annotated[JobStatus | None, Spec(description="Only those of this status.")] = None,
+    dataset: Annotated[
+        str | None, Spec(max_length=64, description="Only those over this dataset.")
+    ] = None,
+    grader: Annotated[
+        str | None, Spec(max_length=64, description="Only those with this grader.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[JobRecord]:
     """The jobs of a project, newest first."""
     after, jobs = cursor_text(cursor), Jobs(desk.database)
     return page(
-        lambda most: jobs.page(desk.project, limit=most, after=after, status=status),
+        lambda most: jobs.page(
+            desk.project, limit=most, after=after, status=status, dataset=dataset, grader=grader
+        ),
         limit,
         lambda job: job.id,
     )

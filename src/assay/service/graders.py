@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
 _LONGEST_ID = 500
-_RESERVED = ("export", "import", "validate")
+_RESERVED = ("export", "import", "new", "validate")
 _SOURCE = (
     "async def grade(thread: StringThread) -> float:\n"
     "    return 1.0 if thread.completion() == '4' else 0.0\n"
@@ -532,13 +532,18 @@ async def _wanted(
     """What was sent, read where nobody else waits for it."""
 
     async def read() -> tuple[Definition, list[tuple[str, Submission]]]:
-        return _permitted(host.permissions, kind, data), read_items(samples, "samples")
+        return permitted(host.permissions, kind, data), read_items(samples, "samples")
 
     return await host.apart(read)
 
 
-def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
-    """The definition, if it is well formed and may be carried out here."""
+def permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
+    """The definition that was sent, if it is well formed and may be carried out here.
+
+    Raises:
+        ForbiddenError: If it may not.
+        ShapeError: With every mistake, placed below ``definition``.
+    """
     from assay.registry.definitions import definition_from
 
     permissions.require(kind, data)

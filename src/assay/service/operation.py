@@ -50,8 +50,10 @@ from assay.store.projects import KeyRole
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from assay.eval.regrading import RegradeState
     from assay.registry.grading import Items
     from assay.registry.registry import Registry
+    from assay.store.records import CellKey
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +73,7 @@ _NOTED = frozenset(
         *("key", "id", "run", "name", "role", "project", "locked", "force", "grader", "dataset"),
         *("version", "before", "keep_files", "requests_per_minute", "gradings_at_once"),
         *("traces", "spans", "rewritten", "unfinished", "clear"),
+        *("case", "harness", "model", "trial", "ruling"),
     }
 )
 """Parameters that the log of changes tells: names and numbers, never content."""
@@ -233,6 +236,14 @@ class Host(Protocol):
         """Grade items, likewise."""
         ...
 
+    async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
+        """Begin to grade cells of a run again, or all, in the background of a server."""
+        ...
+
+    def regrading(self, run: str) -> RegradeState | None:
+        """How far the newest regrade of a run is that this host began."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Here:
@@ -258,6 +269,16 @@ class _Here:
         from assay.registry.grading import grade_version
 
         return await grade_version(version, items, self.permissions)
+
+    async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
+        from assay.eval.regrading import regrade
+        from assay.store.runs import Store
+
+        return await regrade(Store(self.desk.database), run, cells)
+
+    def regrading(self, run: str) -> RegradeState | None:
+        del run  # it was at its end before anybody could ask
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,66 +1,34 @@
-"""Operations on what is around graders: projects, runs of cases, API keys, and who is asking."""
+"""Operations on what is around graders: projects, cells of runs, API keys, and who is asking."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Annotated
 
-from assay.errors import InputError, NotFoundError
+from assay.errors import NotFoundError
 from assay.registry.policy import ForbiddenError
-from assay.scoring.json_safe import Json
 from assay.service.operation import (
     EVERY_PROJECT,
     MAX_LIMIT,
     Cursor,
     Desk,
-    Host,
     Identity,
     Limit,
     Name,
     Page,
     Spec,
-    cursor_cell,
     cursor_number,
     cursor_text,
     operation,
     page,
-    waiting_operation,
 )
 from assay.store.changes import ChangeRecord, Changes
-from assay.store.kept import Freed
-from assay.store.kept import delete_run as remove_run
-from assay.store.labels import Decisions, decided
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
-from assay.store.records import CellRecord, RunRecord
-from assay.store.runs import Store
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
-
-_Run = Annotated[
-    str,
-    Spec(
-        min_length=1,
-        max_length=200,
-        description="Its id, the beginning of it, its label, or `latest`.",
-        example="latest",
-    ),
-]
-_Coordinate = Annotated[str, Spec(max_length=500)]
-
-
-@dataclass(frozen=True, slots=True)
-class CellDetail:
-    """A cell, and the whole run of it: answer, trace, score tree.
-
-    Attributes:
-        cell: Its newest result.
-        detail: All that was kept of it.
-    """
-
-    cell: CellRecord
-    detail: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,115 +134,56 @@ def limit_project(
     )
 
 
+_What = Annotated[
+    str | None,
+    Spec(max_length=100, description="Only this operation.", example="create_key"),
+]
+_By = Annotated[str | None, Spec(max_length=200, description="Only what this one changed.")]
+
+
 @operation("GET", "/projects/{project}/changes", "admin", tag="projects", faults=(404,))
-def list_changes(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ChangeRecord]:
+def list_changes(
+    desk: Desk,
+    *,
+    what: _What = None,
+    by: _By = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
     Projects(desk.database).get(desk.project)
-    return _changes(desk, desk.project, limit, cursor)
+    return _changes(desk, desk.project, (what, by), limit, cursor)
 
 
 @operation("GET", "/changes", "admin", tag="projects")
-def list_all_changes(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ChangeRecord]:
+def list_all_changes(
+    desk: Desk,
+    *,
+    what: _What = None,
+    by: _By = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[ChangeRecord]:
     """Who changed what in any project, newest first."""
-    return _changes(desk, "", limit, cursor)
+    return _changes(desk, "", (what, by), limit, cursor)
 
 
-def _changes(desk: Desk, project: str, limit: int, cursor: str | None) -> Page[ChangeRecord]:
+def _changes(
+    desk: Desk,
+    project: str,
+    only: tuple[str | None, str | None],
+    limit: int,
+    cursor: str | None,
+) -> Page[ChangeRecord]:
+    operation, who = only
     before, changes = cursor_number(cursor), Changes(desk.database)
     return page(
-        lambda most: changes.page(project=project, limit=most, before=before),
+        lambda most: changes.page(
+            project=project, operation=operation or "", by=who or "", limit=most, before=before
+        ),
         limit,
         lambda change: change.seq,
     )
-
-
-@operation("GET", "/runs", "viewer", tag="runs", where="default")
-def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
-    """The newest runs, newest first."""
-    return Page(Store(desk.database).runs(limit))
-
-
-@operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
-def show_run(desk: Desk, run: _Run) -> RunRecord:
-    """One run."""
-    try:
-        return Store(desk.database).run(run)
-    except InputError as error:  # its message says where the store is, which is nobody's business
-        message = f"no run, or more than one, is meant by {run!r:.80}"
-        raise NotFoundError(message, hint=error.hint) from error
-
-
-@waiting_operation(
-    "DELETE",
-    "/runs/{run}",
-    "editor",
-    tag="runs",
-    where="default",
-    repeatable=True,
-    faults=(404, 409),
-)
-async def delete_run(
-    host: Host,
-    run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],
-    *,
-    keep_files: Annotated[bool, Spec(description="Leave the files of workspaces.")] = False,
-) -> Freed:
-    """Delete a run with its results, and the files of workspaces that no other run needs."""
-
-    def delete(desk: Desk) -> Freed:
-        found = show_run.function(desk, run)
-        if found.id != run:  # what `latest` means now is another run when it is asked again
-            raise NotFoundError(f"there is no run {run!r:.80}", hint=f"its whole id: {found.id}")
-        return remove_run(Store(desk.database), run, keep_files=keep_files)
-
-    # Files cannot come back: they go when the deletion is in the database for good.
-    freed = await host.run(delete)
-    return await host.finish(lambda _: freed)
-
-
-@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
-def list_cells(
-    desk: Desk,
-    run: _Run,
-    *,
-    failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Page[CellRecord]:
-    """The newest result of every cell, by case, harness, model and trial."""
-    after = cursor_cell(cursor)
-    run_id = show_run.function(desk, run).id
-    cells = Store(desk.database).cells(run_id, only_failures=failures)
-
-    def find(most: int) -> list[CellRecord]:
-        found: list[CellRecord] = []
-        for cell in decided(cells, Decisions(desk.database).all):
-            if after is None or cell.key > after:
-                found.append(cell)
-                if len(found) == most:
-                    break
-        return found
-
-    return page(find, limit, lambda cell: cell.key)
-
-
-@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
-def show_cell(
-    desk: Desk,
-    run: _Run,
-    *,
-    case: _Coordinate,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: Annotated[int, Spec(ge=1, le=1_000_000)] = 1,
-) -> CellDetail:
-    """A cell with all of its detail: the answer, the trace, the score tree."""
-    store, run_id = Store(desk.database), show_run.function(desk, run).id
-    key = (case, harness, model, trial)
-    history = store.history(run_id, key)
-    if not history:
-        raise NotFoundError(f"run {run_id} has no cell {key}", hint="list its cells")
-    return CellDetail(history[-1], store.detail(run_id, key))
 
 
 @operation("GET", "/keys", "member", tag="keys")
@@ -303,12 +212,18 @@ def create_key(
             pattern=_PATTERN, description="The project it is for; `*` for all.", example="default"
         ),
     ],
+    days: Annotated[
+        int | None, Spec(ge=1, le=3_650, description="Good for so long; for ever by default.")
+    ] = None,
 ) -> MadeKey:
     """Make a key. Its token is in this reply and nowhere else; the same again makes another."""
     if not _admin(desk).may("admin", project):
         raise ForbiddenError(f"this needs the role admin for project {project!r}")
     made = new_key()
-    stored = ApiKeys(desk.database).create(name, role, project, made.hashed, made.prefix)
+    expires = None if days is None else desk.database.clock() + timedelta(days=days)
+    stored = ApiKeys(desk.database).create(
+        name, role, project, made.hashed, made.prefix, expires=expires
+    )
     return MadeKey(**{f.name: getattr(stored, f.name) for f in fields(stored)}, token=made.token)
 
 

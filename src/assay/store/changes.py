@@ -53,18 +53,30 @@ class Changes:
             *(json.dumps(change.what), plain(change.by), change.key, change.role, change.address),
         )
 
-    def page(self, *, project: str = "", limit: int = 50, before: int = 0) -> list[ChangeRecord]:
+    def page(
+        self,
+        *,
+        project: str = "",
+        operation: str = "",
+        by: str = "",
+        limit: int = 50,
+        before: int = 0,
+    ) -> list[ChangeRecord]:
         """Changes, newest first.
 
         Args:
             project: Only those of this project; empty for all of them.
+            operation: Only this operation; empty for all of them.
+            by: Only what this one changed; empty for everybody.
             limit: How many, at most.
             before: Number of the change to go on below; 0 for the newest.
         """
         rows = self._database.rows(
             "SELECT seq, time, operation, project, what, who, key, role, address FROM change "
-            "WHERE (project = ? OR ? = '') AND (seq < ? OR ? = 0) ORDER BY seq DESC LIMIT ?",
-            *(plain(project), plain(project), before, before, valid_limit(limit)),
+            "WHERE (project = ? OR ? = '') AND (operation = ? OR ? = '') AND (who = ? OR ? = '') "
+            "AND (seq < ? OR ? = 0) ORDER BY seq DESC LIMIT ?",
+            *(value for name in (project, operation, by) for value in [plain(name)] * 2),
+            *(before, before, valid_limit(limit)),
         )
         return [_record(row) for row in rows]
 

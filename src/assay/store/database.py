@@ -44,8 +44,9 @@ class Database:
         clock: Tells the time of what is stored.
     """
 
-    def __init__(self, engine: Engine, home: str) -> None:
+    def __init__(self, engine: Engine, home: str, location: str) -> None:
         self.home = home
+        self._location = location
         self.clock: Callable[[], datetime] = _utc_now
         self._engine = engine
         self._process = os.getpid()
@@ -73,7 +74,7 @@ class Database:
         if place.startswith(_SCHEMES):
             from assay.store.postgres import PostgresEngine
 
-            return cls(PostgresEngine.open(place), home or _DEFAULT_HOME)
+            return cls(PostgresEngine.open(place), home or _DEFAULT_HOME, place)
         if "://" in place:
             raise InputError(
                 f"a store cannot be at {place.partition('://')[0]}://...",
@@ -81,7 +82,11 @@ class Database:
             )
         from assay.store.sqlite import SqliteEngine
 
-        return cls(SqliteEngine.open(Path(place)), place)
+        return cls(SqliteEngine.open(Path(place)), place, place)
+
+    def another(self) -> Database:
+        """One more connection to the same database, for the thread that asks for it."""
+        return Database.open(self._location, home=self.home)
 
     @property
     def place(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
@@ -12,6 +12,7 @@ from assay.errors import (
     ConflictError,
     InputError,
     Location,
+    NotFoundError,
     StoreError,
 )
 from assay.scoring.json_safe import Json
@@ -73,6 +74,21 @@ class DatasetRow(Record):
     number: int
     id: str
     data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetUse(Record):
+    """What depends on a dataset.
+
+    Attributes:
+        jobs: Jobs that grade it, or did.
+        active: Those that have not ended: they would be cancelled.
+        scores: Scores that jobs have of it, which stay.
+    """
+
+    jobs: int = 0
+    active: int = 0
+    scores: int = 0
 
 
 class DamagedRow(dict[str, "Json"]):
@@ -173,6 +189,55 @@ class Datasets:
         )
         found = cast("list[tuple[int, str, str]]", rows)
         return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
+
+    def row(self, project: str, key: str, number: int) -> DatasetRow:
+        """One row of a dataset.
+
+        Raises:
+            NotFoundError: For an unknown dataset, or a row that it does not have.
+        """
+        found = self.rows(project, key, after=number - 1, limit=1) if number > 0 else []
+        if not found or found[0].number != number:
+            raise NotFoundError(f"dataset {key!r:.80} has no row {number}")
+        return found[0]
+
+    def use(self, project: str, key: str) -> DatasetUse:
+        """What depends on a dataset.
+
+        Raises:
+            NotFoundError: For an unknown dataset.
+        """
+        self.get(project, key)
+        ((jobs, active, scores),) = self._database.rows(
+            "SELECT count(*), "
+            "coalesce(sum(CASE WHEN j.status IN ('queued', 'running') THEN 1 ELSE 0 END), 0), "
+            "coalesce(sum(j.done), 0) FROM job j JOIN dataset d ON d.seq = j.dataset "
+            "WHERE d.project = ? AND d.key = ? AND d.deleted_at = ''",
+            *(project, key),
+        )
+        counts = cast("tuple[int, int, int]", (jobs, active, scores))
+        return DatasetUse(jobs=int(counts[0]), active=int(counts[1]), scores=int(counts[2]))
+
+    def numbered(self, project: str, key: str, numbers: Sequence[int]) -> list[DatasetRow]:
+        """The rows of a dataset that have these numbers, in order.
+
+        Raises:
+            NotFoundError: For an unknown dataset.
+        """
+        self.get(project, key)
+        found: list[DatasetRow] = []
+        wanted = sorted(set(numbers))
+        for start in range(0, len(wanted), _BATCH_ROWS):
+            some = wanted[start : start + _BATCH_ROWS]
+            rows = self._database.rows(
+                "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r "  # noqa: S608 - only places
+                "ON r.dataset = d.seq WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' "
+                f"AND r.number IN ({', '.join('?' * len(some))}) ORDER BY r.number",
+                *(project, key, *some),
+            )
+            for number, name, data in cast("list[tuple[int, str, str]]", rows):
+                found.append(DatasetRow(number=number, id=name, data=_read(data)))
+        return found
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
         """Remove a dataset and its rows; its key is free. Results of jobs stay.

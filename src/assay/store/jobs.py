@@ -8,18 +8,26 @@ each row still has one score: the first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError
+from assay.scoring.results import Status
 from assay.store.catalog import Catalog
 from assay.store.checks import plain, valid_limit, valid_number, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
 from assay.store.projects import Projects
-from assay.store.scores import INSERT_SCORES, SELECT_SCORES, ScoreRecord, read_score, score_row
+from assay.store.scores import (
+    INSERT_SCORES,
+    SELECT_SCORES,
+    ScoreRecord,
+    error_of,
+    read_score,
+    score_row,
+)
 
 _ACTIVE = ("queued", "running")
 _MOST_CLAIMS = 5
@@ -69,6 +77,29 @@ class JobRecord(Record):
     created_at: str = ""
     updated_at: str = ""
     created_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTally:
+    """What came of a job's rows.
+
+    Attributes:
+        counts: How many ended in which way.
+        scores: Every score.
+        errors: Why rows could not be graded: the first ones.
+    """
+
+    counts: Mapping[Status, int]
+    scores: Sequence[float]
+    errors: Sequence[str]
+
+
+_MOST_CAUSES_READ = 10_000
+_ORDERS = {
+    "row": "number",
+    "score": "CASE WHEN score IS NULL THEN 1 ELSE 0 END, score, number",
+    "newest": "seq DESC",
+}
 
 
 class Jobs:
@@ -132,6 +163,8 @@ class Jobs:
         limit: int = 50,
         after: str = "",
         status: JobStatus | None = None,
+        dataset: str | None = None,
+        grader: str | None = None,
     ) -> list[JobRecord]:
         """Jobs of a project, newest first.
 
@@ -140,6 +173,8 @@ class Jobs:
             limit: Most to return, up to 1,000.
             after: Id of the last one seen.
             status: Only those of this status.
+            dataset: Only those of the dataset that has this key now.
+            grader: Only those of the grader that has this key now.
 
         Raises:
             NotFoundError: For an unknown project, or an unknown job to go on after.
@@ -153,6 +188,18 @@ class Jobs:
         if status is not None:
             conditions.append("status = ?")
             values.append(status)
+        if grader is not None:
+            conditions.append(
+                "grader = (SELECT seq FROM grader "
+                "WHERE project = ? AND key = ? AND deleted_at = '')"
+            )
+            values += [project, plain(grader)]
+        if dataset is not None:
+            conditions.append(
+                "dataset = (SELECT seq FROM dataset "
+                "WHERE project = ? AND key = ? AND deleted_at = '')"
+            )
+            values += [project, plain(dataset)]
         Projects(self._database).get(project)
         rows = self._database.rows(
             f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
@@ -361,6 +408,101 @@ class Jobs:
             *(job, valid_number(after, "after"), valid_limit(limit)),
         )
         return [read_score(row) for row in rows]
+
+    def counts(self, job: str) -> dict[Status, int]:
+        """How many rows of a job ended in which way.
+
+        Raises:
+            NotFoundError: For an unknown job.
+        """
+        self.get(job)
+        counted = self._database.rows(
+            "SELECT status, count(*) FROM score WHERE job = ? GROUP BY status", job
+        )
+        return {cast("Status", status): cast("int", number) for status, number in counted}
+
+    def have_same_rows(self, job: str, other: str) -> bool:
+        """Whether two jobs grade the same rows, also where these were deleted meanwhile."""
+        digests = self._database.rows(
+            "SELECT DISTINCT d.digest FROM job j JOIN dataset d ON d.seq = j.dataset "
+            "WHERE j.id IN (?, ?)",
+            *(plain(job), plain(other)),
+        )
+        return len(digests) == 1
+
+    def has_rows(self, job: str) -> bool:
+        """Whether the dataset of a job is still there."""
+        return bool(
+            self._database.rows(
+                "SELECT 1 FROM job j JOIN dataset d ON d.seq = j.dataset "
+                "WHERE j.id = ? AND d.deleted_at = ''",
+                plain(job),
+            )
+        )
+
+    def tally(self, job: str) -> JobTally:
+        """What came of a job's rows so far.
+
+        Raises:
+            NotFoundError: For an unknown job.
+        """
+        counts = self.counts(job)
+        scores = self._database.rows(
+            "SELECT score FROM score WHERE job = ? AND score IS NOT NULL", job
+        )
+        errors = self._database.rows(
+            "SELECT evidence FROM score WHERE job = ? AND status = 'error' ORDER BY seq LIMIT ?",
+            *(job, _MOST_CAUSES_READ),
+        )
+        return JobTally(
+            counts=counts,
+            scores=[cast("float", row[0]) for row in scores],
+            errors=[error_of(cast("str", row[0])) for row in errors],
+        )
+
+    def window(
+        self,
+        job: str,
+        *,
+        offset: int = 0,
+        limit: int = 100,
+        status: Status | None = None,
+        order: Literal["row", "score", "newest"] = "row",
+    ) -> list[tuple[int, ScoreRecord]]:
+        """Scores of a job with the numbers of their rows, after so many others.
+
+        Raises:
+            NotFoundError: For an unknown job.
+        """
+        self.get(job)
+        only = "" if status is None else "AND status = ? "
+        rows = self._database.rows(
+            f"SELECT number, {SELECT_SCORES.removeprefix('SELECT ')} "
+            f"WHERE job = ? {only}"
+            f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+            *(job, *(() if status is None else (status,))),
+            *(valid_limit(limit), valid_number(offset, "offset")),
+        )
+        return [(cast("int", row[0]), read_score(row[1:])) for row in rows]
+
+    def result(self, job: str, number: int) -> ScoreRecord:
+        """What came of one row.
+
+        Raises:
+            NotFoundError: For an unknown job, or a row that has no outcome yet.
+        """
+        self.get(job)
+        rows = self._database.rows(
+            f"{SELECT_SCORES} WHERE job = ? AND number = ?", job, valid_number(number, "number")
+        )
+        if not rows:
+            raise NotFoundError(f"row {number} of job {job!r:.80} has no result")
+        return read_score(rows[0])
+
+    def scored(self, job: str) -> dict[int, float | None]:
+        """The scores of a job by the numbers of their rows; None for what was not scored."""
+        rows = self._database.rows("SELECT number, score FROM score WHERE job = ?", plain(job))
+        return {cast("int", number): cast("float | None", score) for number, score in rows}
 
     def _hold(self, project: str, grader: str, dataset: str) -> None:
         """Make others wait who would delete what a job is about to use."""

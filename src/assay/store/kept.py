@@ -14,11 +14,12 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 from assay.errors import ConflictError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import disk_faults, is_digest
+from assay.store.records import RunRecord
 from assay.store.restore import read_snapshot
 from assay.store.runs import Store
 
@@ -54,6 +55,38 @@ def alone_with(home: str) -> Generator[bool]:
             yield False
             return
         yield True
+
+
+RunState = Literal["finished", "running", "interrupted", "unfinished"]
+
+
+def run_state(store: Store, run: RunRecord) -> RunState:
+    """Whether a run has ended, and if not, whether somebody is at work on it.
+
+    ``unfinished`` where that cannot be told: a process is at work here, but a newer run is open
+    too; or the database is one that other machines write to.
+    """
+    if run.finished:
+        return "finished"
+    home = Path(store.home)
+    if _is_locked(home / f"{run.id}.lock"):
+        return "running"
+    if run.config.get("kind") != "dataset" and _is_locked_by_any(home / "at-work.lock"):
+        newest = store.newest_unfinished()
+        return "running" if newest == run.id else "unfinished"
+    return "unfinished" if "://" in store.database.place else "interrupted"
+
+
+def _is_locked_by_any(path: Path) -> bool:
+    """Whether anybody holds a lock, be it shared."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def source_of(detail: dict[str, Json]) -> str:

@@ -14,7 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import assurance_from, reaches
 from assay.store.checks import json_text, plain, read_json, valid_text
 from assay.store.database import Database, Record
-from assay.store.records import CellRecord
+from assay.store.records import CellKey, CellRecord
 
 _MAX_ROW_BYTES = 4 << 20
 _MAX_NOTE = 4_096
@@ -58,14 +58,36 @@ class LabelledItem:
     labels: Mapping[str, LabelRecord]
 
 
+@frozen(kw_only=True)
+class LabelCount(Record):
+    """How often one rater gave one label of a field.
+
+    Attributes:
+        field: What the labels are about.
+        rater: Who gave them.
+        label: The label.
+        items: To how many items.
+        last_at: When the newest was given.
+    """
+
+    field: str
+    rater: str
+    label: str
+    items: int
+    last_at: str
+
+
 class Labels:
     """The labels of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, project: str, record: LabelRecord, row: Mapping[str, Json]) -> None:
+    def add(self, project: str, record: LabelRecord, row: Mapping[str, Json]) -> LabelRecord:
         """Append a label; an empty one takes back what the rater said.
+
+        Returns:
+            The label as it is stored.
 
         Raises:
             InputError: For a text that is empty or too long, or a row of more than 4 MiB.
@@ -94,6 +116,7 @@ class Labels:
                 "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 *(project, *values, now),
             )
+        return replace(record, created_at=now)
 
     def current(
         self, project: str, field: str, *, rater: str | None = None
@@ -120,7 +143,12 @@ class Labels:
 
     def items(self, project: str, field: str) -> list[LabelledItem]:
         """The items that have a label, with their rows."""
-        labelled = self.current(project, field)
+        return self.with_rows(project, self.current(project, field))
+
+    def with_rows(
+        self, project: str, labelled: Mapping[str, Mapping[str, LabelRecord]]
+    ) -> list[LabelledItem]:
+        """Labels that were read, with the rows of their items."""
         found: list[LabelledItem] = []
         for digest, labels in labelled.items():
             ((data,),) = self._database.rows(
@@ -128,6 +156,20 @@ class Labels:
             )
             found.append(LabelledItem(digest, read_json(cast("str", data)), labels))
         return found
+
+    def counts(self, project: str) -> list[LabelCount]:
+        """The labels that count, counted by field, rater and label; decisions are none."""
+        from assay.store.projects import Projects
+
+        Projects(self._database).get(project)
+        rows = self._database.rows(
+            "SELECT l.field, l.rater, l.label, count(*), max(l.created_at) FROM label l JOIN "
+            "(SELECT max(seq) AS seq FROM label WHERE project = ? GROUP BY field, item, rater) n "
+            "ON n.seq = l.seq WHERE l.label <> '' AND l.field <> ? "
+            "GROUP BY l.field, l.rater, l.label ORDER BY l.field, l.rater, l.label",
+            *(project, REVIEW),
+        )
+        return [LabelCount.from_row(row) for row in rows]
 
 
 def _named(text: str, field: str, *, most: int) -> str:
@@ -141,7 +183,9 @@ HELD = "held"
 
 Ruling = Literal["ok", "zero"]
 
-_REVIEW = "assay review"
+REVIEW = "assay review"
+"""The field under which decisions are kept."""
+
 _PRECISION = 1e-9
 _PROJECT = "default"
 
@@ -175,8 +219,7 @@ class Decisions:
     """
 
     def __init__(self, database: Database) -> None:
-        from assay.store.labels import Labels
-
+        self._database = database
         self._labels = Labels(database)
 
     def add(self, cell: CellRecord, decision: Decision) -> None:
@@ -196,7 +239,7 @@ class Decisions:
         }
         record = LabelRecord(
             item=cell_digest(cell),
-            field=_REVIEW,
+            field=REVIEW,
             rater=decision.by,
             label=decision.ruling,
             note=decision.note,
@@ -207,11 +250,24 @@ class Decisions:
     def all(self) -> dict[str, Decision]:
         """The newest decision about every result, by its digest."""
         found: dict[str, Decision] = {}
-        for item, said in self._labels.current(_PROJECT, _REVIEW).items():
+        for item, said in self._labels.current(_PROJECT, REVIEW).items():
             last = max(said.values(), key=lambda one: one.created_at)
             ruling: Ruling = "ok" if last.label == "ok" else "zero"
             found[item] = Decision(ruling=ruling, by=last.rater, at=last.created_at, note=last.note)
         return found
+
+    def cells_of(self, run: str) -> list[CellKey]:
+        """The cells of a run that somebody decided about, also where that no longer holds."""
+        rows = self._database.rows(
+            "SELECT data FROM label_item WHERE project = ? AND digest IN "
+            "(SELECT item FROM label WHERE project = ? AND field = ?)",
+            *(_PROJECT, _PROJECT, REVIEW),
+        )
+        found = (read_json(cast("str", data)) for (data,) in rows)
+        keys = (row.get("cell") for row in found if row.get("run") == run)
+        return list(
+            dict.fromkeys(cast("CellKey", tuple(key)) for key in keys if isinstance(key, list))
+        )
 
 
 def decided(

@@ -55,6 +55,14 @@ class RunRecord:
     planned: int = 0
     assay: str = ""
 
+    @property
+    def suite(self) -> str:
+        """What was run: the paths of cases, or the file of rows."""
+        request = self.config.get("request")
+        paths = request.get("paths") if isinstance(request, dict) else None
+        listed = paths if isinstance(paths, list) else [self.config.get("file")]
+        return ", ".join(str(path) for path in listed if path)
+
 
 @frozen(kw_only=True)
 class CellRecord:

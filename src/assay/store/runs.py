@@ -67,6 +67,7 @@ _SELECT_ALIKE = f"""
       cost_usd, tokens, digest, error, notes, trouble, odd
 """  # noqa: S608 - see above
 _SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
+_WORTH_A_LOOK = "(status = 'error' OR passed = 0 OR flags <> '[]')"
 _LONGEST_HINT = 300
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
@@ -217,10 +218,21 @@ class Store:
                 return run
         return None
 
+    def newest_unfinished(self) -> str:
+        """The id of the newest run of cases that has not ended; empty where all have."""
+        query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
+        found = (read_run(cast("RunRow", row)) for row in self._database.rows(query))
+        return next((run.id for run in found if run.config.get("kind") != "dataset"), "")
+
     def runs(self, limit: int = 50, *, after: int = 0) -> list[RunRecord]:
         """The newest runs, newest first, after so many that are newer."""
         query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?"
         return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit, after)]
+
+    def run_count(self) -> int:
+        """How many runs there are."""
+        ((found,),) = self._database.rows("SELECT count(*) FROM run")
+        return cast("int", found)
 
     def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
         """Append a result: its row and its detail land together, or not at all.
@@ -425,11 +437,40 @@ class Store:
         Raises:
             InputError: For an unknown run or cell.
         """
+        return self._packer.unpack(self.packed(run_id, key), f"the detail of cell {key}")
+
+    def packed(self, run_id: str, key: CellKey) -> bytes:
+        """The same as it is kept, which `Packer` reads.
+
+        Raises:
+            InputError: For an unknown run or cell.
+        """
         self._require_run(run_id)
         rows = self._database.rows(_SELECT_DETAIL, run_id, *key)
         if not rows:
             raise InputError(f"run {run_id} has no result for cell {key}")
-        return self._packer.unpack(cast("bytes", rows[0][0]), f"the detail of cell {key}")
+        return bytes(cast("bytes", rows[0][0]))
+
+    def beside(self, run_id: str, key: CellKey, *, forward: bool) -> CellKey | None:
+        """The next cell, or the one before, that failed, is an error, or is flagged."""
+        way, order = (">", "") if forward else ("<", " DESC")
+        parts = ", ".join(f"{name}{order}" for name in ("case_id", "harness", "model", "trial"))
+        rows = self._database.rows(
+            f"SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "  # noqa: S608 - constants only
+            f"AND (case_id, harness, model, trial) {way} (?, ?, ?, ?) AND {_WORTH_A_LOOK} "
+            f"ORDER BY {parts} LIMIT 1",
+            *(run_id, *key),
+        )
+        return cast("CellKey", rows[0]) if rows else None
+
+    def worth_a_look(self, run_id: str, key: CellKey) -> tuple[int, int]:
+        """How many cells failed, are errors or flagged: up to a cell, and in all."""
+        ((upto, every),) = self._database.rows(
+            "SELECT sum(CASE WHEN (case_id, harness, model, trial) <= (?, ?, ?, ?) "  # noqa: S608 - constants only
+            f"THEN 1 ELSE 0 END), count(*) FROM newest WHERE run_id = ? AND {_WORTH_A_LOOK}",
+            *(*key, run_id),
+        )
+        return cast("int", upto or 0), cast("int", every)
 
     def finished(self, run_id: str) -> set[CellKey]:
         """Keys of the cells that need not be run again: newest result graded or skipped."""

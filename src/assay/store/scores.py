@@ -205,6 +205,11 @@ def read_score(row: Row) -> ScoreRecord:
     )
 
 
+def error_of(evidence: str) -> str:
+    """Why an item could not be graded, of what is stored of it."""
+    return str(cast("dict[str, Json]", json.loads(evidence)).get("error") or "")
+
+
 def _evidence(graded: Graded) -> str:
     """What else is known of an outcome, as JSON."""
     evidence: dict[str, object] = {

@@ -34,6 +34,7 @@ __all__ = [
     "opened",
     "parse_line",
     "place_of",
+    "renamed",
 ]
 
 FORMATS = ("jsonl", "json", "csv", "tsv")
@@ -230,13 +231,13 @@ def _mapped(
             continue
         try:
             row = parse_line(line)
-            renamed = _renamed(row, mapping, found)
+            row_of_ours = renamed(row, mapping, found)
         except InputError as error:
             yield number, error
             continue
         if len(others) < _NAMES:
             others.update(row)
-        yield number, json.dumps(renamed, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        yield number, json.dumps(row_of_ours, ensure_ascii=False).encode("utf-8", "surrogatepass")
     missing = next((one for one in mapping.values() if one not in found), None)
     if rows and missing is not None:
         raise _no_field(missing, name, sorted(others))
@@ -252,24 +253,33 @@ def _no_field(missing: str, name: str, others: list[str]) -> InputError:
     )
 
 
-def _renamed(
+def renamed(
     row: Mapping[str, Json], mapping: Mapping[str, str], found: set[str]
 ) -> dict[str, Json]:
-    """A row with our names; what is mapped from inside an object stays there, too."""
+    """A row with our names; what is mapped from inside an object stays there, too.
+
+    Args:
+        row: The row.
+        mapping: Our names, each with the one in the row.
+        found: Is given the names that are there.
+
+    Raises:
+        InputError: For a row that has both names.
+    """
     taken = {theirs for theirs in mapping.values() if theirs in row}
-    renamed = {key: value for key, value in row.items() if key not in taken}
+    made = {key: value for key, value in row.items() if key not in taken}
     for ours, theirs in mapping.items():
         is_there, value = (True, row[theirs]) if theirs in row else _inside(row, theirs)
         if not is_there:
             continue
         found.add(theirs)
-        if renamed.get(ours) is not None:
+        if made.get(ours) is not None:
             raise InputError(
                 f"there is {ours!r:.100} and {theirs!r:.100}, which --map would make it",
                 hint="leave one of them out",
             )
-        renamed[ours] = value
-    return renamed
+        made[ours] = value
+    return made
 
 
 def _inside(row: Mapping[str, Json], path: str) -> tuple[bool, Json]:

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -455,18 +455,23 @@ def nearest_field(names: Iterable[str]) -> str:
         said = nearest(name, ["answer", "messages"])
         if said.startswith("did you mean"):
             return f"{name!r}: {said}"
-    found = {
-        ours: next((name for name in others if name in given), "")
-        for ours, others in _OTHER_NAMES.items()
-        if ours not in given
-    }
-    if not found.get("answer"):
+    found = likely_names(given)
+    if "answer" not in found:
         if not given:
             return ""
         listed = ", ".join(map(repr, given[:_MOST_TOLD])) + (", ..." if given[_MOST_TOLD:] else "")
         return f"its fields are {listed}; on the command line: --map answer=FIELD"
-    named = ",".join(f"{ours}={theirs}" for ours, theirs in found.items() if theirs)
+    named = ",".join(f"{ours}={theirs}" for ours, theirs in found.items())
     return f"rename {found['answer']!r}, or on the command line: --map {named}"
+
+
+def likely_names(given: Collection[str]) -> dict[str, str]:
+    """Our names of fields that are not given, each with the one that other systems give it."""
+    found: dict[str, str] = {}
+    for ours, others in _OTHER_NAMES.items():
+        if ours not in given and (theirs := next((name for name in others if name in given), "")):
+            found[ours] = theirs
+    return found
 
 
 def _is_encodable(text: str) -> bool:

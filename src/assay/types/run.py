@@ -268,6 +268,11 @@ class Run:
         ended = self.grade.content or "not graded" if reward is None else f"reward {reward:.2f}"
         return f"{self.slug or self.task_id or 'run'}, trial {self.trial}: {ended}"
 
+    def _repr_html_(self) -> str:
+        from assay.types.notebook import run_html
+
+        return run_html(self)
+
     @property
     def reward(self) -> float | None:
         """The graded reward; None where there is none."""
@@ -427,7 +432,6 @@ class Run:
         return run
 
 
-_SHOWN = 200
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 
 
@@ -456,13 +460,14 @@ class Job:
     runs: list[Run] = field(default_factory=list[Run])
 
     def __str__(self) -> str:
-        graded, total = self.coverage
-        mean = "no reward" if self.reward is None else f"reward {self.reward:.2f}"
-        said = f"{self.name or self.id}: {mean}; {graded} of {total} graded"
-        if not (errors := self.errors):
-            return said
-        why = " ".join((errors[0].grade.content or "not graded").split())
-        return f"{said}; {errors[0].slug or errors[0].task_id or 'one'}: {why[:_SHOWN]}"
+        from assay.types.notebook import job_text
+
+        return job_text(self)
+
+    def _repr_html_(self) -> str:
+        from assay.types.notebook import job_html
+
+        return job_html(self)
 
     def __len__(self) -> int:
         return len(self.runs)

@@ -1,4 +1,5 @@
 import createClient from "openapi-fetch";
+import { noteLoggedOut, noteSilence } from "./connection";
 import { noAnswer, problemOf } from "./problem";
 import type { components, paths } from "./schema";
 
@@ -7,6 +8,9 @@ export type Schemas = components["schemas"];
 
 /** Asks the server; `await ask(api.GET(...))` gives the data or throws a `Problem`. */
 export const api = createClient<paths>({ baseUrl: window.location.origin });
+
+// What a proxy answers where the server does not.
+const BY_PROXIES = [502, 504];
 
 interface Reply<T> {
   data?: T;
@@ -18,9 +22,16 @@ export async function ask<T>(asked: Promise<Reply<T>>): Promise<T> {
   let reply: Reply<T>;
   try {
     reply = await asked;
-  } catch {
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    noteSilence();
     throw noAnswer();
   }
+  if (BY_PROXIES.includes(reply.response.status)) {
+    noteSilence();
+    throw noAnswer();
+  }
+  if (reply.response.status === 401) noteLoggedOut();
   if (!reply.response.ok) {
     throw problemOf(reply.response.status, reply.error);
   }

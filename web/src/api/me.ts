@@ -1,14 +1,17 @@
-import { useQuery } from "@tanstack/react-query";
-import { useParams } from "react-router";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useMatch } from "react-router";
+import { remember, remembered } from "../parts/memory";
 import { api, ask } from "./client";
 
 /** Who is asking, and what they may do. */
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => ask(api.GET("/api/v1/me", { signal })),
+  staleTime: 60_000,
+});
+
 export function useMe() {
-  return useQuery({
-    queryKey: ["me"],
-    queryFn: ({ signal }) => ask(api.GET("/api/v1/me", { signal })),
-    staleTime: 60_000,
-  });
+  return useQuery(meQuery);
 }
 
 const ROLES = ["viewer", "editor", "admin"] as const;
@@ -22,9 +25,18 @@ export function useMay(role: Role, project?: string): boolean {
   return covers && ROLES.indexOf(me.role) >= ROLES.indexOf(role);
 }
 
-/** The project of this page's address: `/p/PROJECT/...`; elsewhere the caller's own. */
+const PROJECT = "assay.project";
+
+/** The project of this page's address: `/p/PROJECT/...`; elsewhere the last one, or the caller's. */
 export function useProject(): string {
-  const { project } = useParams();
+  const named = useMatch("/p/:project/*")?.params.project;
   const me = useMe().data;
-  return project ?? (me && me.project !== "*" ? me.project : "default");
+  if (named) return named;
+  if (me && me.project !== "*") return me.project;
+  return remembered(PROJECT) ?? "default";
+}
+
+/** Remembers the project that pages without one go on with. */
+export function rememberProject(project: string): void {
+  remember(PROJECT, project);
 }

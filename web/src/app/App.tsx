@@ -1,27 +1,66 @@
-import { Suspense } from "react";
-import { useRoutes } from "react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { Suspense, useCallback, useEffect, useState } from "react";
+import { Navigate, useLocation, useRoutes, useSearchParams } from "react-router";
+import { useConnection } from "../api/connection";
 import { useMe } from "../api/me";
 import { Problem } from "../api/problem";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
+import { KeysHelp } from "./KeysHelp";
+import { useFrameKeys } from "./keys";
 import { LoginPage } from "./LoginPage";
+import { ownAddress } from "./login";
 import { Navigation } from "./Navigation";
 import { PageBoundary } from "./PageBoundary";
+import { Palette } from "./Palette";
+import { usePlaces } from "./places";
 import { routes } from "./routes";
+import { ServerLost } from "./ServerLost";
+import { SessionEnded } from "./SessionEnded";
 import "./shell.css";
+
+type Opened = "palette" | "keys" | null;
 
 export function App() {
   const me = useMe();
+  const { isOut, age } = useConnection();
+  const queries = useQueryClient();
+  useEffect(() => {
+    if (age > 0) void queries.invalidateQueries();
+  }, [age, queries]);
+  if (!me.data && me.error instanceof Problem && me.error.status === 401) {
+    return <LoginPage hasEnded={me.error.faults[0]?.field === "Cookie"} />;
+  }
+  return (
+    <>
+      <PageBoundary>
+        <Frame />
+      </PageBoundary>
+      {isOut && me.data && <SessionEnded />}
+    </>
+  );
+}
+
+/** What stands around every page. */
+function Frame() {
+  const me = useMe();
+  const places = usePlaces();
+  const [opened, setOpened] = useState<Opened>(null);
   const page = useRoutes(routes);
-  if (me.error instanceof Problem && me.error.status === 401) return <LoginPage />;
+  const { pathname } = useLocation();
+  const close = useCallback(() => setOpened(null), []);
+  const open = useCallback((what: Opened) => setOpened(what), []);
+  useFrameKeys(places, open);
+  if (pathname === "/login" && me.data) return <LoggedIn />;
   return (
     <div className="shell">
       <a className="button skip" href="#main">
         Skip to the page
       </a>
-      <Navigation />
+      <Navigation open={open} />
+      <ServerLost />
       <main id="main" tabIndex={-1}>
-        {me.error ? (
+        {me.error && !me.data ? (
           <div className="page">
             <ProblemBox problem={me.error} />
           </div>
@@ -31,6 +70,13 @@ export function App() {
           </PageBoundary>
         )}
       </main>
+      {opened === "palette" && <Palette close={close} showKeys={() => open("keys")} />}
+      {opened === "keys" && <KeysHelp close={close} />}
     </div>
   );
+}
+
+function LoggedIn() {
+  const [asked] = useSearchParams();
+  return <Navigate replace to={ownAddress(asked.get("next"))} />;
 }

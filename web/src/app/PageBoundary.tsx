@@ -23,7 +23,7 @@ class Boundary extends Component<Props, { error: Error | null; place: string }> 
     if (!this.state.error) return this.props.children;
     return (
       <div className="page">
-        <ProblemBox problem={this.state.error} />
+        <ProblemBox problem={this.state.error} retry={() => window.location.reload()} />
       </div>
     );
   }

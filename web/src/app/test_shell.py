@@ -1,30 +1,290 @@
-"""The frame of the page: where things are, and what it is made of."""
+"""The frame of the page: where things are, how one gets in, and what it does without its server."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
-import httpx
+import pytest
 from playwright.sync_api import Page, expect
+from tests.command_line import echo_case
+from tests.server_app import EXACT
 from web.conftest import Opener, Site
+
+REFUSED = "status of 401"
+GONE = ("ERR_CONNECTION", "status of 401", "ERR_INCOMPLETE", "ERR_EMPTY_RESPONSE")
+
+
+@pytest.fixture
+def strangers(open_page: Opener) -> Opener:
+    """Opens pages for who is not logged in."""
+    open_page.log_out()
+    return open_page
+
+
+def log_in(page: Page, key: str) -> None:
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Log in").click()
+
+
+def section(page: Page, name: str) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(site: Site) -> None:
+    """A run, a grader and a second project."""
+    echo_case(site.home, trials=3)
+    site.assay("run", "evals", "--label", "<b>first</b>")
+    site.post("graders", {"key": "exact", "kind": "declared", "definition": EXACT})
+    site.post("/api/v1/projects", {"key": "maths"})
+
+
+def test_the_overview_says_how_runs_and_graders_stand(
+    open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_page("/")
+    row = page.get_by_role("row", name="<b>first</b>")
+    expect(row).to_contain_text("3 passed")
+    expect(row).to_contain_text("100 %")
+    expect(row).to_contain_text("n = 3")
+    expect(page.get_by_role("row", name="exact")).to_contain_text("never calibrated")
+    no_serious_findings(page)
+
+
+def test_an_empty_store_says_what_to_do_first_and_what_comes_appears(
+    open_fresh: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_fresh("/")
+    for title in ("See it work", "Grade what you have", "Write a grader"):
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.get_by_role("button", name="Copy assay demo")).to_be_visible()
+    expect(page.get_by_label("Project")).to_be_hidden()
+    no_serious_findings(page)
+    echo_case(open_fresh.site.home)
+    open_fresh.site.assay("run", "evals", "--label", "came")  # of another process
+    expect(page.get_by_role("row", name="came")).to_contain_text("1 passed")
 
 
 def test_every_section_is_reached_and_none_has_a_fault(
     open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     page = open_page("/")
-    no_serious_findings(page)
     for name in ("Graders", "Runs", "Labels", "Data", "Settings"):
-        page.get_by_role("navigation").get_by_role("link", name=name).click()
+        section(page, name)
         title = "Datasets" if name == "Data" else name
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
         expect(page).to_have_title(f"{title} · assay")
         no_serious_findings(page)
+    page.goto(f"{open_page.site.server.url}/p/default/nowhere?x=1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
 
 
-def test_the_page_allows_no_script_but_its_own(site: Site) -> None:
-    answer = httpx.get(f"{site.server.url}/runs")
-    policy = answer.headers["content-security-policy"]
-    assert "unsafe" not in policy
-    assert "script-src 'self';" in policy
-    assert answer.headers["x-frame-options"] == "DENY"
+def test_a_key_logs_in_where_one_is_and_log_out_leads_back(
+    site: Site, strangers: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = strangers("/p/default/graders?kind=declared#top")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in to assay")
+    no_serious_findings(page)
+    log_in(page, "assay_00000000_wrong")
+    expect(page.get_by_role("alert")).to_contain_text("unknown or was revoked")
+    expect(page).to_have_url(re.compile(r"/p/default/graders\?kind=declared#top$"))
+    log_in(page, f"  {site.key('viewer')}  ")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+    expect(page).to_have_url(re.compile(r"graders\?kind=declared"))
+    (cookie,) = strangers.context.cookies()
+    assert (cookie.get("sameSite"), cookie.get("httpOnly")) == ("Strict", True)
+    assert page.evaluate("document.cookie") == ""
+    assert page.evaluate("Object.values({...localStorage, ...sessionStorage}).join()").find(
+        "assay_"
+    ) == -1, "no key is kept"  # fmt: skip
+
+    page.get_by_role("button", name="Log out").click()
+    expect(page).to_have_url(re.compile(r"/login\?next="))
+    log_in(page, site.key("viewer"))
+    expect(page).to_have_url(re.compile(r"/p/default/graders\?kind=declared"))
+
+    page.goto(f"{site.server.url}/login?next=https://evil.example/")
+    expect(page).to_have_url(f"{site.server.url}/")
+    page.goto(f"{site.server.url}/login?next=//evil.example/")
+    expect(page).to_have_url(f"{site.server.url}/")
+    strangers.forgive(REFUSED)
+
+
+def test_a_link_that_was_used_says_so(site: Site, strangers: Opener) -> None:
+    page = strangers("/login?once=used")
+    expect(page.get_by_role("alert")).to_contain_text("was used already")
+    expect(page.get_by_label("API key")).to_be_focused()
+    strangers.forgive(REFUSED, "status of 403")
+
+
+def test_a_session_that_ends_amid_work_loses_nothing_of_it(
+    site: Site, strangers: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    made = site.post("/api/v1/keys", {"name": "short", "role": "editor", "project": "default"})
+    page = strangers("/runs?find=x")
+    log_in(page, str(made["token"]))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    assert site.http.delete(f"/api/v1/keys/{made['id']}").status_code == 204
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Your session has ended")
+    expect(dialog).to_be_visible()
+    no_serious_findings(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_visible()
+    dialog.get_by_label("API key").fill(site.key("viewer"))
+    dialog.get_by_role("button", name="Log in").click()
+    expect(dialog).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"/runs\?find=x$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    strangers.forgive(REFUSED)
+
+
+def test_all_is_found_by_keyboard(
+    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_page("/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("this list")
+    no_serious_findings(page)
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page).to_have_url(re.compile("/settings$"))
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    expect(page).to_have_url(re.compile(r":\d+/$"))
+
+    page.keyboard.press("Control+k")
+    find = page.get_by_role("combobox", name="Find a page")
+    expect(find).to_be_focused()
+    expect(page.get_by_role("option", name="exact")).to_be_visible()
+    no_serious_findings(page)
+    page.keyboard.type("exact")
+    found = page.get_by_role("listbox", name="Found").get_by_role("option", selected=True)
+    expect(found).to_contain_text("exact")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/p/default/graders/exact$"))
+    expect(find).to_be_hidden()
+
+    page.keyboard.press("Control+k")
+    find.fill("first")
+    expect(page.get_by_role("option", name="<b>first</b>")).to_be_visible()
+    find.fill("no such thing")
+    expect(page.get_by_text("Nothing is called so")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(find).to_be_hidden()
+
+
+def test_a_theme_is_chosen_and_remembered(open_page: Opener) -> None:
+    page = open_page("/settings")
+    seen: list[str] = []
+    for said in ("light", "dark", "system"):
+        page.get_by_role("button", name=f"change to {said}").click()
+        seen.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        if said == "dark":
+            page.reload()
+            expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == seen[-1]
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_another_project_is_one_choice_away(open_page: Opener) -> None:
+    page = open_page("/p/default/datasets")
+    page.get_by_label("Project").select_option("maths")
+    expect(page).to_have_url(re.compile("/p/maths/datasets$"))
+    section(page, "Settings")
+    section(page, "Graders")
+    expect(page).to_have_url(re.compile("/p/maths/graders$"))
+    page.get_by_label("Project").select_option("default")
+    expect(page).to_have_url(re.compile("/p/default/graders$"))
+
+
+def test_a_key_of_one_project_is_offered_nothing_of_others(site: Site, strangers: Opener) -> None:
+    page = strangers("/")
+    log_in(page, site.key("viewer", "maths"))
+    expect(page.get_by_role("heading", name="Graders of maths")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Main")).not_to_contain_text("Runs")
+    expect(page.get_by_label("Project")).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("option", name="Labels")).to_be_visible()
+    expect(page.get_by_role("option", name="New grader")).to_have_count(0)
+    strangers.forgive(REFUSED)
+
+
+ADDRESSES = sorted(
+    {
+        re.sub(r":\w+\??", "default", path)
+        for path in re.findall(
+            r'path: "(/[^"]*)"', Path(__file__).with_name("routes.tsx").read_text("utf-8")
+        )
+    }
+)
+WRITES = re.compile(
+    r"^(new|create|delete|upload|revoke|save|store|lock|unlock|import|promote|re-?grade|start|cancel)\b",
+    re.IGNORECASE,
+)
+
+
+def test_no_page_asks_anybody_else_and_a_viewer_is_offered_nothing_to_write(
+    site: Site, strangers: Opener
+) -> None:
+    page = strangers("/")
+    log_in(page, site.key("viewer"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    for address in ADDRESSES:
+        page.goto(f"{site.server.url}{address}")
+        expect(page.locator("main h1, main [role=alert]").first).to_be_visible()
+        offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
+        assert [name for name in offered if WRITES.search(name.strip())] == [], address
+    strangers.forgive("Failed to load resource")
+
+
+def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
+    open_fresh: Opener,
+) -> None:
+    """Killed as by a power cut; its sessions were in memory, a key lives on."""
+    site, page = open_fresh.site, open_fresh("/")
+    expect(page.get_by_role("heading", name="See it work")).to_be_visible()
+    site.server.kill()
+    lost = page.get_by_role("status").get_by_text("The server does not answer.")
+    expect(lost).to_be_visible()  # though nothing was clicked
+    section(page, "Graders")
+    expect(page).to_have_url(re.compile("/p/default/graders$"))
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.press("Escape")
+
+    port = site.server.port
+    site.server.start(port=port)
+    ended = page.get_by_role("dialog", name="Your session has ended")
+    expect(ended).to_be_visible()
+    expect(lost).to_be_hidden()
+    other = open_fresh.context.new_page()
+    other.goto(site.server.link)  # in another tab
+    other.close()
+    page.evaluate("window.dispatchEvent(new Event('focus'))")  # as one comes back
+    expect(ended).to_be_hidden()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+
+    site.server.kill()
+    page.keyboard.press("Control+k")
+    expect(lost).to_be_visible()
+    page.keyboard.press("Escape")
+    site.server.start(port=port)
+    expect(ended).to_be_visible()
+    ended.get_by_label("API key").fill(site.key("admin", "*"))
+    ended.get_by_role("button", name="Log in").click()
+    expect(ended).to_be_hidden()
+    expect(page).to_have_url(re.compile("/p/default/graders$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+    open_fresh.forgive(*GONE)

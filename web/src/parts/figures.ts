@@ -27,6 +27,18 @@ export function money(usd: number | null | undefined): string {
   return `$${usd.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
+/** What is known of a price, and how many cells it is unknown of; never $0 for unknown. */
+export function priced(known: number | null, unknown: number, noun = "cell"): string {
+  if (known === null) return unknown ? "unknown" : DASH;
+  return unknown ? `${money(known)} + ${count(unknown, noun)} unknown` : money(known);
+}
+
+/** Both ends of an interval, `0.52–0.71` or `50–73 %`; empty where there is none. */
+export function between(low: number | null, high: number | null, write = score): string {
+  if (low === null || high === null) return "";
+  return `${write(low).replace(/ %$/, "")}${DASH}${write(high)}`;
+}
+
 export function whole(value: number): string {
   return value.toLocaleString("en");
 }
@@ -54,4 +66,13 @@ export function moment(iso: string | null | undefined): string {
     hour: "2-digit",
     minute: "2-digit",
   });
+}
+
+/** A difference with its sign, with a digit more than scores have: drops are small. */
+export function signed(value: number | null | undefined): string {
+  if (value === null || value === undefined) return DASH;
+  if (Math.abs(value) <= 1e-9) return "0";
+  const size = Math.abs(value);
+  const text = size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
+  return `${value < 0 ? "−" : "+"}${text}`;
 }

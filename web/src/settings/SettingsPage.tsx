@@ -1,10 +1,47 @@
+import { useSearchParams } from "react-router";
+import { useMe } from "../api/me";
+import { Loading } from "../parts/Loading";
 import { usePageTitle } from "../parts/title";
+import "./settings.css";
+import { ChangesPart } from "./ChangesPart";
+import { KeysPart } from "./KeysPart";
+import { MePart } from "./MePart";
+import { ProjectsPart } from "./ProjectsPart";
+import { ServerPart } from "./ServerPart";
+
+const TABS = [
+  ["", "You", MePart],
+  ["keys", "Keys", KeysPart],
+  ["projects", "Projects", ProjectsPart],
+  ["changes", "Changes", ChangesPart],
+  ["server", "This server", ServerPart],
+] as const;
 
 export default function SettingsPage() {
   usePageTitle("Settings");
+  const me = useMe().data;
+  const [view, setView] = useSearchParams();
+  const [at, , Part] = TABS.find(([key]) => key === view.get("tab")) ?? TABS[0];
+  if (!me) return <Loading />;
   return (
     <div className="page">
-      <h1>Settings</h1>
+      <div className="page-head">
+        <h1>Settings</h1>
+      </div>
+      <div className="tab-row" role="tablist" aria-label="Settings">
+        {TABS.map(([key, name]) => (
+          <button
+            key={key}
+            type="button"
+            role="tab"
+            aria-selected={key === at}
+            onClick={() => setView(key ? { tab: key } : {})}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <Part me={me} />
     </div>
   );
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from assay.eval.calibration.asking import Keep, Target, ask
-from assay.eval.calibration.card import Card, Cost, LabelsUsed
+from assay.eval.calibration.asking import Asked, Keep, Target, ask
+from assay.eval.calibration.card import Card, LabelsUsed
 from assay.eval.calibration.findings import Findings, truth_of
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.measures import Pair, compare, compare_people
@@ -16,7 +16,7 @@ from assay.eval.calibration.robustness import attacks_of, flips_of, order_of
 from assay.scoring.graded import Graded
 from assay.version import __version__
 
-__all__ = ["calibrate"]
+__all__ = ["calibrate", "card_of"]
 
 
 async def calibrate(
@@ -34,11 +34,12 @@ async def calibrate(
         InputError: For options that do not fit the rows, or a grader that cannot grade them.
     """
     asked = await ask(plan(labelled, options), target, keep, again=again, on_done=on_done)
-    return _card(Findings(target, labelled, options, asked), cost_of(asked.outcomes.values()))
+    return card_of(target, labelled, options, asked)
 
 
-def _card(found: Findings, cost: Cost) -> Card:
-    options, labelled, scale = found.options, found.labelled, found.labelled.scale
+def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Asked) -> Card:
+    """The card that follows from what a grader said."""
+    found, scale = Findings(target, labelled, options, asked), labelled.scale
     compared = compare(
         [Pair(score, truth_of(one), one.cluster) for one, score in found.scored()],
         scale,
@@ -47,7 +48,6 @@ def _card(found: Findings, cost: Cost) -> Card:
         seed=options.seed,
         unlabelled=found.unlabelled(),
     )
-    target = found.target
     return Card(
         grader=target.name,
         kind=target.kind,
@@ -83,7 +83,7 @@ def _card(found: Findings, cost: Cost) -> Card:
         flips=flips_of(found),
         order=order_of(found),
         attacks=attacks_of(found),
-        cost=cost,
+        cost=cost_of(asked.outcomes.values()),
         worst=found.worst(),
         is_named=target.is_named,
     )

@@ -246,6 +246,7 @@ class Disagreement:
         file: ``file:line``.
         answer: What was graded, its beginning; empty on cards of earlier versions.
         question: What it answers, likewise.
+        item: Digest of the item, likewise.
     """
 
     row: str
@@ -256,6 +257,7 @@ class Disagreement:
     file: str
     answer: str = ""
     question: str = ""
+    item: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

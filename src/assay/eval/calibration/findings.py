@@ -145,6 +145,7 @@ class Findings:
             file=one.item.file,
             answer=(one.item.submission.answer or "")[:_MOST_ANSWER],
             question=(one.item.submission.question or "")[:_MOST_ANSWER],
+            item=one.item.digest,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -47,12 +47,14 @@ class Check:
         message: What is wrong and how to fix it; empty if nothing is. It begins with the line
             where that is known, so nobody needs to prepend it.
         line: 1-based line of the source, where it is known.
+        column: 1-based column in it, likewise.
     """
 
     name: str
     passed: bool
     message: str = ""
     line: int | None = None
+    column: int | None = None
 
     def at(self, file: str) -> str:
         """The message with its place in a file, as compilers write it.
@@ -97,7 +99,13 @@ class ValidationReport:
     def to_dict(self) -> dict[str, Json]:
         """The report as plain JSON."""
         checks: list[Json] = [
-            {"name": c.name, "passed": c.passed, "message": c.message, "line": c.line}
+            {
+                "name": c.name,
+                "passed": c.passed,
+                "message": c.message,
+                "line": c.line,
+                "column": c.column,
+            }
             for c in self.checks
         ]
         return {
@@ -130,12 +138,13 @@ class ValidationReport:
 
 
 def _check(data: Mapping[str, Json]) -> Check:
-    line = data.get("line")
+    line, column = data.get("line"), data.get("column")
     return Check(
         name=str(data.get("name") or ""),
         passed=data.get("passed") is True,
         message=str(data.get("message") or ""),
         line=line if isinstance(line, int) else None,
+        column=column if isinstance(column, int) else None,
     )
 
 
@@ -145,6 +154,7 @@ EXAMPLE = StringThread([("user", "What is 2+2?"), ("assistant", "4")])
 _NAMED = "the example thread (user 'What is 2+2?', assistant '4', no metadata)"
 _PARTS = ("reading", "static")
 _PLACE = re.compile(r", line (\d+)$")
+LATE = "not tried: those before it took too long"
 _FOR_EVERY = "handle it: 'grade' must return a number for every thread"
 _FROM_HERE = "; look at what the file does by itself from here on, and do it in 'grade'"
 _EXAMINER = """\
@@ -167,12 +177,25 @@ async def validate_function(
     range: tuple[float, float] | None = None,  # noqa: A002 - what everybody calls it
     isolation: Isolation = "call",
     tier: TierChoice = "auto",
+    seconds: float | None = None,
+    runs: bool = True,
 ) -> ValidationReport:
     """Check a function, run it on an example and on samples, and say what came of it.
 
     It is valid if every check passes; the last asks for a finite number in its range for the
     example and for every sample. What a sample alone is to blame for (it has no answer, or the
-    function ran out of time on it) is a warning.
+    function ran out of time on it) is a warning. Where a sample's error has a line, it is among
+    its details.
+
+    Args:
+        source: The function's source.
+        samples: What it is tried on beside the example.
+        limits: How much a call may use.
+        range: Lowest and highest score that it may return.
+        isolation: As it will be graded with.
+        tier: What isolates.
+        seconds: How long samples are begun; those after that are skipped. None for no limit.
+        runs: Whether it is run; else only what can be said without that is checked.
 
     Raises:
         InputError: For an invalid range.
@@ -191,8 +214,8 @@ async def validate_function(
         check = Check(name="size", passed=False, message=message, line=line)
         return ValidationReport(valid=False, checks=(check,))
     named = [s if isinstance(s, tuple) else (str(n), s) for n, s in enumerate(samples, 1)]
-    trial = _Trial(function, limits or FunctionLimits(), tier)
-    if await trial.examine():
+    trial = _Trial(function, limits or FunctionLimits(), tier, seconds)
+    if await trial.examine() and runs:
         await trial.run(named)
     return ValidationReport(
         valid=all(check.passed for check in trial.checks),
@@ -210,6 +233,7 @@ class _Trial:
     function: FunctionSource
     limits: FunctionLimits
     tier: TierChoice
+    seconds: float | None
     checks: list[Check] = field(default_factory=list[Check])
     warnings: list[str] = field(default_factory=list[str])
     samples: list[Graded] = field(default_factory=list[Graded])
@@ -220,7 +244,10 @@ class _Trial:
         self.checks.append(Check(name=name, passed=True))
 
     def fails(self, name: str, message: str, line: int | None = None) -> None:
-        self.checks.append(Check(name=name, passed=False, message=message, line=line))
+        place = _PLACE_NAMED.match(message)
+        column = int(place[1]) if place and place[1] else None
+        failed = Check(name=name, passed=False, message=message, line=line, column=column)
+        self.checks.append(failed)
 
     async def examine(self) -> bool:
         """Syntax, structure, signature, and whether every name and import can be there."""
@@ -251,8 +278,15 @@ class _Trial:
         outcomes = iter(loaded.outcomes)
         example = self._graded("example", next(outcomes))
         for (item, _), made in zip(samples, prepared, strict=True):
-            graded = made if isinstance(made, Graded) else self._graded(item, next(outcomes))
-            self.samples.append(graded)
+            outcome = None if isinstance(made, Graded) else next(outcomes, None)
+            if isinstance(made, Graded):
+                self.samples.append(made)
+            elif outcome is None:
+                self.samples.append(
+                    Graded(id=item, status="skipped", outcome="no_time", reason=LATE)
+                )
+            else:
+                self.samples.append(self._graded(item, outcome))
         untried = {graded.id for graded in prepared if isinstance(graded, Graded)}
         self._judge(example, untried)
         if all(check.passed for check in self.checks):
@@ -263,7 +297,9 @@ class _Trial:
 
         program = self.function.program()
         whole = [payload_of(EXAMPLE), *payloads]
-        return await load_once(program, whole, limits=self.limits, tier=self.tier)
+        return await load_once(
+            program, whole, limits=self.limits, tier=self.tier, seconds=self.seconds
+        )
 
     async def _repeat(self, example: Graded) -> None:
         """Ask a new process for the example again, where any other score would be chance."""
@@ -280,7 +316,20 @@ class _Trial:
     def _graded(self, item: str, outcome: Outcome) -> Graded:
         if outcome.status == "sandbox_error":
             raise SandboxError(f"the sandbox failed: {outcome.message}")
-        return graded_from(item, outcome, self.function)
+        graded = graded_from(item, outcome, self.function)
+        line = self._line(graded)
+        return graded if line is None else replace(graded, details={**graded.details, "line": line})
+
+    def _line(self, graded: Graded) -> int | None:
+        """The line to look at for what came of a call; None where nothing is wrong."""
+        if graded.status != "error":
+            return self.lines.get("grade") if graded.flags else None
+        if found := _PLACE.search(graded.error):
+            return int(found[1])
+        if graded.outcome == "bad_return" and graded.error.startswith("it returned NoneType"):
+            return self.lines["nothing"]
+        where = "returns" if graded.outcome in ("bad_return", "out_of_range") else "grade"
+        return self.lines[where]
 
     def _judge(self, example: Graded, untried: set[str]) -> None:
         """The last check: a number for the example, and for each sample."""
@@ -304,17 +353,11 @@ class _Trial:
 
     def _fails_for(self, item: str, graded: Graded) -> None:
         """Fail the last check, with the line to look at and how to fix it."""
-        error = graded.error
+        error, line = graded.error, self._line(graded)
         if found := _PLACE.search(error):
-            line, error = int(found[1]), error[: found.start()]
+            error = error[: found.start()]
             keys = "read metadata with .get()" if error.startswith("KeyError") else ""
             error += f"; {keys or _FOR_EVERY}"
-        elif graded.outcome == "bad_return" and error.startswith("it returned NoneType"):
-            line = self.lines["nothing"]
-        elif graded.outcome in ("bad_return", "out_of_range"):
-            line = self.lines["returns"]
-        else:
-            line = self.lines["grade"]
         self.fails("test_run", f"line {line}: for {item}: {error}", line)
 
 

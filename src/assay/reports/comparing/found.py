@@ -115,6 +115,7 @@ class Comparison:
         same: Cases with equal ones.
         worsened: The cases that lost most, worst first, at most 200.
         improved: The cases that gained most, best first, at most 200.
+        unchanged: The first cases with equal means, at most 200.
         passed_before: Pairs of which only the first side's cell passed.
         passed_after: Pairs of which only the second side's cell passed.
         reasons: What else than the work is different: cases, graders, settings.
@@ -130,6 +131,7 @@ class Comparison:
     same: int
     worsened: tuple[CaseChange, ...]
     improved: tuple[CaseChange, ...]
+    unchanged: tuple[CaseChange, ...]
     passed_before: int
     passed_after: int
     reasons: tuple[str, ...]
@@ -215,6 +217,28 @@ def comparison_verdict(found: Comparison, *, max_drop: float | None = None) -> V
         have = f"{count(number, 'cell')} graded before {'has' if number == 1 else 'have'} no reward"
         return Verdict(3, f"NO VERDICT: {have} now ({lost}); {relation}; {said}")
     return Verdict(int(is_dropped), f"{'FAIL' if is_dropped else 'PASS'}: {relation}; {said}")
+
+
+def plain_words(found: Comparison) -> str:
+    """What can be said of the difference, and why no more can."""
+    between, differ = found.interval, found.better + found.worse
+    if between.mean is None or found.before.reward is None or found.after.reward is None:
+        return "Nothing to compare: no cell has a reward on both sides."
+    change = f"{score(found.before.reward)} → {score(found.after.reward)}"
+    means = f"mean reward {change} over {count(between.n, 'case')}"
+    size = f"difference {signed(between.mean)}"
+    if interval := between_text(between):
+        size += f", {interval}"
+    match found.finding:
+        case "too few cases to tell":
+            why = f"{count(between.n, 'case')} compared"
+            if between.n >= FEWEST:
+                why = f"{differ:,} of {between.n:,} cases {'differs' if differ == 1 else 'differ'}"
+            return f"Too few cases to tell: {why}, and it takes {FEWEST}; {means} ({size})."
+        case "no clear difference":
+            return f"No clear difference: chance alone could explain it; {means} ({size})."
+        case "better" | "worse" as word:
+            return f"{word.capitalize()}, by more than chance would explain: {means} ({size})."
 
 
 def signed(value: float) -> str:

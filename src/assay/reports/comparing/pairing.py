@@ -131,6 +131,7 @@ class _Work:
         self._partners = self._pairs = self._better = self._worse = self._same = 0
         self._passed = [0, 0]
         self._worsened, self._improved = _Most(), _Most()
+        self._unchanged: list[CaseChange] = []
         self._declared: list[str] = []
         self._regraded: list[str] = []
         self._graders: Counter[str] = Counter()
@@ -188,6 +189,9 @@ class _Work:
         difference = after - before
         if abs(difference) <= _SAME:
             self._same += 1
+            if len(self._unchanged) < _LIMIT:
+                changes = tuple(change_between(old, new) for old, new in pairs)
+                self._unchanged.append(CaseChange(case, before, after, changes))
             return
         self._better += difference > 0
         self._worse += difference < 0
@@ -224,6 +228,7 @@ class _Work:
             same=self._same,
             worsened=self._worsened.chosen(),
             improved=self._improved.chosen(),
+            unchanged=tuple(self._unchanged),
             passed_before=self._passed[0],
             passed_after=self._passed[1],
             reasons=tuple(self._reasons()),

@@ -1,0 +1,301 @@
+"""A cell as the page shows it: typed, ready to be laid out, long texts folded.
+
+The page reads a cell in parts: `cell_view` is all but the trajectory and the files, which are asked
+for apart (`outline_of`, `steps_of`, `changed_files`), and `text_of` is the whole of a folded text.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from assay.errors import AssayError, NotFoundError
+from assay.reports.cell_records import (
+    CellCommand,
+    CellPlace,
+    CellView,
+    ChangedFiles,
+    FoundSteps,
+    OutlinedStep,
+    PastResult,
+    SiblingCell,
+    StepOutline,
+    StepPart,
+    StepShown,
+)
+from assay.reports.explain import left_out, nodes, sentence, tree
+from assay.reports.opened import Kept, changes_of, read_kept, scores_of
+from assay.reports.outcome import GLYPHS, ended, outcome, trouble
+from assay.reports.plain import one_line, visible
+from assay.reports.score_view import facts_of, folded, node_at, score_nodes, signs_in
+from assay.reports.trajectory import Moment
+from assay.store.labels import HELD, Decision, Decisions, cell_digest, decided
+from assay.store.records import CellKey, CellRecord, RunRecord
+from assay.store.runs import Store
+
+__all__ = [
+    "cell_view",
+    "changed_files",
+    "find_steps",
+    "outline_of",
+    "steps_of",
+    "text_of",
+]
+
+_FOLD = 2_000
+"""Characters of a text that are shown before somebody asks for the rest."""
+_EVERY = 1 << 40
+_MOST_NODES = 500
+_MOST_FINDINGS = 500
+_MOST_SIGNS = 100
+_MOST_SIBLINGS = 1_000
+_MOST_FOUND = 1_000
+_MOST_LINES = 2_000
+_EFFORT = 1_000_000
+
+
+def cell_view(store: Store, run: RunRecord, key: CellKey) -> CellView:
+    """Open a cell.
+
+    What is missing or damaged is said in the notes: the rest is worth having.
+
+    Raises:
+        NotFoundError: If the run has no such cell.
+    """
+    history = _history(store, run, key)
+    newest, known = history[-1], Decisions(store.database).all()
+    (cell,) = decided([newest], lambda: known)
+    kept, notes = _kept(store, cell)
+    scores = scores_of(cell, kept) if kept.row is not None else nodes(cell)
+    held = cell.notes.get(HELD)
+    waiting = held.get("reward") if isinstance(held, dict) else None
+    answer = kept.answer or cell.answer
+    number, of = store.worth_a_look(run.id, key)
+    before, after = (store.beside(run.id, key, forward=way) for way in (False, True))
+    return CellView(
+        run=run.id,
+        label=one_line(run.label, 200),
+        place=_place(key),
+        state=ended(cell),
+        reward=cell.reward if outcome(cell) in ("pass", "fail") else None,
+        held=waiting if isinstance(waiting, int | float) and cell.status == "skipped" else None,
+        threshold=cell.threshold,
+        sentence=sentence(cell),
+        trouble=folded(trouble(cell) if ended(cell) == "error" else "", "trouble"),
+        content=one_line(cell.content, 500),
+        assurance=cell.assurance or "",
+        min_assurance=cell.min_assurance or "",
+        flags=tuple(one_line(flag, 500) for flag in cell.flags[:_MOST_SIGNS]),
+        signs=tuple(signs_in(scores))[:_MOST_SIGNS],
+        cost_usd=cell.cost_usd,
+        tokens=cell.tokens,
+        seconds=cell.seconds,
+        file=one_line(cell.file, 500),
+        digest=one_line(cell.digest, 100),
+        left_out=tuple(left_out(cell)),
+        scores=score_nodes(scores),
+        prompt=folded(kept.prompt, "prompt"),
+        answer=folded(answer, "answer"),
+        expected=folded(kept.expected, "expected"),
+        difference=_difference(kept.expected, answer),
+        steps=len(kept.moments),
+        has_files=bool(kept.source and kept.snapshot),
+        trace_id=one_line(kept.trace_id, 200),
+        notes=notes,
+        seen=cell_digest(newest),
+        decision=known.get(cell_digest(newest)),
+        may_be_decided=bool(newest.flags) or HELD in newest.notes,
+        history=tuple(_past(one, known) for one in reversed(history)),
+        siblings=_siblings(store, run, key[0], known),
+        before=None if before is None else _place(before),
+        after=None if after is None else _place(after),
+        number=number,
+        of=of,
+        commands=_commands(run.id, key, cell, kept),
+        markdown=_markdown(run, key, cell),
+    )
+
+
+def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
+    """Every step of a cell's trajectory, without texts."""
+    return StepOutline(
+        steps=tuple(
+            OutlinedStep(
+                kind=one.kind,
+                label=one.label,
+                is_error=one.is_error,
+                at=one.at,
+                seconds=one.seconds,
+                tokens=one.tokens,
+                cost_usd=one.cost_usd,
+                parent=one.parent,
+            )
+            for one in _moments(store, run, key)
+        )
+    )
+
+
+def steps_of(store: Store, run: RunRecord, key: CellKey, start: int, most: int) -> StepPart:
+    """Some steps of a cell's trajectory."""
+    every = _moments(store, run, key)
+    shown = enumerate(every[start : start + most], start)
+    return StepPart(steps=tuple(_step(index, one) for index, one in shown), total=len(every))
+
+
+def find_steps(store: Store, run: RunRecord, key: CellKey, words: str) -> FoundSteps:
+    """The steps that have a text, in any case of its letters."""
+    wanted = words.casefold()
+    places = [
+        place
+        for place, one in enumerate(_moments(store, run, key))
+        if wanted in one.label.casefold() or wanted in one.text.casefold()
+    ]
+    return FoundSteps(places=tuple(places[:_MOST_FOUND]), total=len(places))
+
+
+def changed_files(store: Store, run: RunRecord, key: CellKey) -> ChangedFiles:
+    """What became of the files of a cell's workspace."""
+    kept, notes = _kept(store, _history(store, run, key)[-1])
+    changes, missing = changes_of(store.home, kept)
+    shown = [replace(one, path=one_line(one.path, 500), diff=visible(one.diff)) for one in changes]
+    return ChangedFiles(files=tuple(shown), notes=(*notes, *missing))
+
+
+def text_of(store: Store, run: RunRecord, key: CellKey, ref: str) -> str:
+    """The whole of a text that was folded.
+
+    Raises:
+        NotFoundError: If the cell has no such text.
+    """
+    cell = _history(store, run, key)[-1]
+    kept, _ = _kept(store, cell)
+    match ref.split("/"):
+        case ["prompt"]:
+            return visible(kept.prompt)
+        case ["answer"]:
+            return visible(kept.answer or cell.answer)
+        case ["expected"]:
+            return visible(kept.expected)
+        case ["trouble"]:
+            return visible(trouble(cell))
+        case ["step", place] if place.isdecimal() and int(place) < len(kept.moments):
+            return visible(kept.moments[int(place)].text)
+        case ["fact", path, place] if place.isdecimal():
+            node = node_at(scores_of(cell, kept), path)
+            facts = facts_of(node) if node is not None else []
+            if int(place) < len(facts):
+                return "\n".join(facts[int(place)].lines)
+        case _:
+            pass
+    raise NotFoundError(f"the cell has no text {ref!r:.80}")
+
+
+# --- Parts of it ---------------------------------------------------------------------------------
+
+
+def _history(store: Store, run: RunRecord, key: CellKey) -> list[CellRecord]:
+    if history := store.history(run.id, key):
+        return history
+    raise NotFoundError(f"run {run.id} has no cell {key}", hint="list its cells")
+
+
+def _kept(store: Store, cell: CellRecord) -> tuple[Kept, tuple[str, ...]]:
+    try:
+        return read_kept(store.packed(cell.run_id, cell.key)), ()
+    except AssayError as error:
+        why = f"only the result itself could be read: {one_line(str(error), 300)}"
+        return Kept(answer=cell.answer), (why,)
+
+
+def _moments(store: Store, run: RunRecord, key: CellKey) -> tuple[Moment, ...]:
+    return _kept(store, _history(store, run, key)[-1])[0].moments
+
+
+def _place(key: CellKey) -> CellPlace:
+    case, harness, model, trial = key
+    return CellPlace(case=case, harness=harness, model=model, trial=trial)
+
+
+def _step(index: int, one: Moment) -> StepShown:
+    return StepShown(
+        index=index,
+        kind=one.kind,
+        label=one.label,
+        text=folded(one.text, f"step/{index}"),
+        is_error=one.is_error,
+        at=one.at,
+        seconds=one.seconds,
+        tokens=one.tokens,
+        cost_usd=one.cost_usd,
+        parent=one.parent,
+    )
+
+
+def _difference(expected: str, answer: str) -> tuple[str, ...]:
+    from assay.graders.judges.work import file_diff
+
+    if not expected or expected == answer:
+        return ()
+    lines, _ = file_diff("answer", f"{expected}\n".encode(), f"{answer}\n".encode(), _EFFORT)
+    return tuple(visible(line) for line in lines[2 : 2 + _MOST_LINES])
+
+
+def _past(cell: CellRecord, known: Mapping[str, Decision]) -> PastResult:
+    (shown,) = decided([cell], lambda: known)
+    return PastResult(
+        state=ended(shown),
+        reward=shown.reward,
+        sentence=sentence(shown),
+        digest=one_line(cell.digest, 100),
+        decision=known.get(cell_digest(cell)),
+    )
+
+
+def _siblings(
+    store: Store, run: RunRecord, case: str, known: Mapping[str, Decision]
+) -> tuple[SiblingCell, ...]:
+    cells = store.cells_of_case(run.id, case)[:_MOST_SIBLINGS]
+    return tuple(
+        SiblingCell(
+            place=_place(one.key), state=ended(one), reward=one.reward, flagged=bool(one.flags)
+        )
+        for one in decided(cells, lambda: known)
+    )
+
+
+def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[CellCommand, ...]:
+    case, harness, model, trial = key
+    agent = [*(["--harness", harness] if harness else []), *(["--model", model] if model else [])]
+    which = [*agent, "--trial", str(trial)]
+    said = [("show it in a terminal", ["report", run, "--case", case, *which])]
+    if kept.snapshot:
+        said.append(("lay its workspace out", ["workspace", run, case, *which]))
+        said.append(
+            ("keep its work as a recording", ["promote", run, case, *which, "--as", "NAME"])
+        )
+    if cell.flags or HELD in cell.notes:
+        said.append(("decide about the run's flagged cells", ["review", run]))
+    said.append(("grade the run again", ["regrade", run]))
+    return tuple(
+        CellCommand(does=does, command=shlex.join(["assay", *words])) for does, words in said
+    )
+
+
+def _markdown(run: RunRecord, key: CellKey, cell: CellRecord) -> str:
+    """In a fence that nothing in it can close."""
+    case, harness, model, trial = key
+    name = " · ".join(one_line(part, 80) for part in (case, harness, model) if part)
+    lines = [
+        f"{GLYPHS[ended(cell)]} {name} · trial {trial}",
+        sentence(cell),
+        "",
+        *tree(nodes(cell), limit=40),
+        *(f"flagged: {one_line(flag, 200)}" for flag in cell.flags[:10]),
+        "",
+        f"run {run.id}",
+    ]
+    text = "\n".join(lines)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}\n"

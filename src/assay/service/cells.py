@@ -1,0 +1,349 @@
+"""Operations on the cells of runs: to open one, to decide about it, to grade it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from assay.errors import ConflictError, NotFoundError
+from assay.eval.regrading import RegradeState
+from assay.registry.policy import ForbiddenError
+from assay.reports.cell_records import (
+    CellView,
+    ChangedFiles,
+    FoundSteps,
+    StepOutline,
+    StepPart,
+)
+from assay.reports.cell_view import (
+    cell_view,
+    changed_files,
+    find_steps,
+    outline_of,
+    steps_of,
+    text_of,
+)
+from assay.reports.plain import one_line
+from assay.scoring.json_safe import Json
+from assay.service.operation import (
+    Cursor,
+    Desk,
+    Host,
+    Limit,
+    Page,
+    Spec,
+    cursor_cell,
+    operation,
+    page,
+    waiting_operation,
+)
+from assay.service.runs import Run, show_run
+from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
+from assay.store.records import CellKey, CellRecord, RunRecord
+from assay.store.runs import Store
+
+_Coordinate = Annotated[str, Spec(max_length=500)]
+_Case = Annotated[str, Spec(max_length=500, example="kit")]
+_Trial = Annotated[int, Spec(ge=1, le=1_000_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class CellDetail:
+    """A cell, and the whole run of it: answer, trace, score tree.
+
+    Attributes:
+        cell: Its newest result.
+        detail: All that was kept of it.
+    """
+
+    cell: CellRecord
+    detail: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class CellText:
+    """A text, whole."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A recording that was written.
+
+    Attributes:
+        directory: Where.
+        files: Files and links that it lays over the workspace.
+        deleted: Paths that it deletes from it.
+        left_out: What could not be recorded, and why.
+        play: The command that plays it.
+    """
+
+    directory: str
+    files: int
+    deleted: int
+    left_out: tuple[str, ...]
+    play: str
+
+
+@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
+def list_cells(
+    desk: Desk,
+    run: Run,
+    *,
+    failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[CellRecord]:
+    """The newest result of every cell, by case, harness, model and trial."""
+    after = cursor_cell(cursor)
+    run_id = show_run.function(desk, run).id
+    cells = Store(desk.database).cells(run_id, only_failures=failures)
+
+    def find(most: int) -> list[CellRecord]:
+        found: list[CellRecord] = []
+        for cell in decided(cells, Decisions(desk.database).all):
+            if after is None or cell.key > after:
+                found.append(cell)
+                if len(found) == most:
+                    break
+        return found
+
+    return page(find, limit, lambda cell: cell.key)
+
+
+@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
+def show_cell(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+) -> CellDetail:
+    """A cell with all of its detail: the answer, the trace, the score tree."""
+    store, run_id = Store(desk.database), show_run.function(desk, run).id
+    key = (case, harness, model, trial)
+    history = store.history(run_id, key)
+    if not history:
+        raise NotFoundError(f"run {run_id} has no cell {key}", hint="list its cells")
+    return CellDetail(history[-1], store.detail(run_id, key))
+
+
+@operation("GET", "/runs/{run}/cells/opened", "viewer", tag="runs", where="default", faults=(404,))
+def open_cell(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+) -> CellView:
+    """A cell as the page shows it: verdict, score tree, evidence, history; long texts folded."""
+    return cell_view(
+        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
+    )
+
+
+@operation("GET", "/runs/{run}/cells/outline", "viewer", tag="runs", where="default", faults=(404,))
+def outline_steps(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+) -> StepOutline:
+    """Every step of a cell, without texts: what the page leads through a trajectory by."""
+    return outline_of(
+        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
+    )
+
+
+@operation("GET", "/runs/{run}/cells/steps", "viewer", tag="runs", where="default", faults=(404,))
+def list_steps(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+    start: Annotated[int, Spec(ge=0, le=1 << 31, alias="from", description="The first.")] = 0,
+    n: Annotated[int, Spec(ge=1, le=500, description="How many, at most.")] = 200,
+) -> StepPart:
+    """Some steps of a cell, from one on."""
+    key = (case, harness, model, trial)
+    return steps_of(Store(desk.database), show_run.function(desk, run), key, start, n)
+
+
+@operation(
+    "GET", "/runs/{run}/cells/steps/search", "viewer", tag="runs", where="default", faults=(404,)
+)
+def search_steps(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+    q: Annotated[str, Spec(min_length=1, max_length=200, description="The words.")],
+) -> FoundSteps:
+    """The steps of a cell that have some words."""
+    key = (case, harness, model, trial)
+    return find_steps(Store(desk.database), show_run.function(desk, run), key, q)
+
+
+@operation("GET", "/runs/{run}/cells/files", "viewer", tag="runs", where="default", faults=(404,))
+def list_changed_files(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+) -> ChangedFiles:
+    """What became of the files of the workspace of a cell."""
+    return changed_files(
+        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
+    )
+
+
+@operation("GET", "/runs/{run}/cells/text", "viewer", tag="runs", where="default", faults=(404,))
+def show_text(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+    ref: Annotated[str, Spec(min_length=1, max_length=500, description="Its `ref`.")],
+) -> CellText:
+    """The whole of a text that was folded."""
+    key = (case, harness, model, trial)
+    return CellText(text_of(Store(desk.database), show_run.function(desk, run), key, ref))
+
+
+@operation(
+    "POST", "/runs/{run}/cells/decide", "editor", tag="runs", where="default", faults=(404, 409)
+)
+def decide_cell(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+    ruling: Annotated[
+        Ruling, Spec(description="`ok`: its reward stands; `zero`: it is 0.", example="zero")
+    ],
+    note: Annotated[str, Spec(max_length=4_000, pattern=r"^[^\x00]*$")] = "",
+    seen: Annotated[
+        str,
+        Spec(
+            max_length=64,
+            description="`seen` of the cell.",
+            example="9f86d081884c7d659a2feaa0c55ad015",
+        ),
+    ],
+) -> Decision:
+    """Decide about a cell that is flagged or held: as `assay review` does. The newest counts."""
+    store, found = Store(desk.database), show_run.function(desk, run)
+    key = (case, harness, model, trial)
+    cell = _newest(store, found, key)
+    if not (cell.flags or HELD in cell.notes):
+        raise ConflictError(f"cell {key} is neither flagged nor held: there is nothing to decide")
+    if cell_digest(cell) != seen:
+        raise ConflictError(f"cell {key} was graded again meanwhile", hint="look at it again")
+    decisions = Decisions(desk.database)
+    decisions.add(cell, Decision(ruling=ruling, by=desk.who.name, note=note))
+    return decisions.all()[seen]
+
+
+@waiting_operation(
+    "POST",
+    "/runs/{run}/regrade",
+    "editor",
+    tag="runs",
+    where="default",
+    status=202,
+    faults=(404, 409),
+)
+async def regrade_run(
+    host: Host,
+    run: Run,
+    *,
+    case: Annotated[
+        str | None, Spec(max_length=500, description="Only its cell; none: all.")
+    ] = None,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+) -> RegradeState:
+    """Begin to grade a run again, or one cell of it, from what was kept; no agent runs.
+
+    It is done in the background, with the graders that its cases have now.
+    """
+    from assay.eval.matrix import runs_python
+
+    def begin(desk: Desk) -> str:
+        found = show_run.function(desk, run)
+        if case is not None:
+            _newest(Store(desk.database), found, (case, harness, model, trial))
+        if runs_python(found) and not desk.who.may("admin", None):
+            raise ForbiddenError(
+                "its tasks are Python files, which this server runs for admins of all projects only"
+            )
+        return found.id
+
+    found = await host.run(begin)
+    cells = None if case is None else [(case, harness, model, trial)]
+    return await host.regrade(found, cells)
+
+
+@waiting_operation(
+    "GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,)
+)
+async def show_regrade(host: Host, run: Run) -> RegradeState:
+    """How far the newest regrade of a run is that this server began."""
+    found = await host.run(lambda desk: show_run.function(desk, run).id)
+    return host.regrading(found) or RegradeState(run=found)
+
+
+@operation("POST", "/runs/{run}/cells/promote", "admin", tag="runs", where="default", faults=(404,))
+def promote_cell(
+    desk: Desk,
+    run: Run,
+    *,
+    case: _Case,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: _Trial = 1,
+    name: Annotated[
+        str, Spec(min_length=1, max_length=200, pattern=r"^[^\x00]*$", example="small-1")
+    ],
+    force: Annotated[bool, Spec(description="Replace a recording of that name.")] = False,
+) -> Promotion:
+    """Write the work of a cell beside its case, on the disk here. For admins of all projects."""
+    from assay.eval.promote import play_command, promote
+
+    if not desk.who.may("admin", None):
+        raise ForbiddenError("this needs the role admin for all projects")
+    store = Store(desk.database)
+    cell = _newest(store, show_run.function(desk, run), (case, harness, model, trial))
+    done = promote(store, cell, name, force=force)
+    left_out = tuple(f"{one_line(one.path, 300)}: {one.why}" for one in done.left_out)
+    return Promotion(done.directory, done.files, done.deleted, left_out, play_command(cell, name))
+
+
+def _newest(store: Store, run: RunRecord, key: CellKey) -> CellRecord:
+    if history := store.history(run.id, key):
+        return history[-1]
+    raise NotFoundError(f"run {run.id} has no cell {key}", hint="list its cells")

@@ -1,0 +1,172 @@
+"""Operations on what cells were given: how scores lie and agree, and two runs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from assay.errors import AssayError, InputError, Location
+from assay.reports.comparing.shown import AgentName, RunComparison, shown
+from assay.reports.score_pairs import ScorePair, score_pair
+from assay.reports.scores import ScoreTable, score_table
+from assay.service.operation import Desk, Host, Spec, operation, waiting_operation
+from assay.service.runs import show_run
+from assay.store.database import Database
+from assay.store.labels import Decisions, decided
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+
+T = TypeVar("T")
+
+_RUN = Spec(
+    min_length=1,
+    max_length=200,
+    description="Its id, the beginning of it, its label, or `latest`.",
+    example="latest",
+)
+_Run = Annotated[str, _RUN]
+_Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
+_Score = Annotated[
+    str,
+    Spec(
+        max_length=8_000,
+        description="A grader's key, as the scores of the run tell it; empty for the reward.",
+        example="/tests",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentList:
+    """The agents of a run.
+
+    Attributes:
+        run: Its id.
+        agents: Those that have a result.
+    """
+
+    run: str
+    agents: tuple[AgentName, ...]
+
+
+@operation("GET", "/runs/{run}/agents", "viewer", tag="runs", where="default", faults=(404,))
+def list_agents(desk: Desk, run: _Run) -> AgentList:
+    """Harness and model of each agent of a run that has a result."""
+    found = show_run.function(desk, run)
+    agents = Store(desk.database).agents(found.id)
+    return AgentList(found.id, tuple(AgentName(*agent) for agent in agents))
+
+
+@waiting_operation(
+    "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,)
+)
+async def show_scores(host: Host, run: _Run) -> ScoreTable:
+    """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
+    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
+    return await _apart(host, database, lambda own: score_table(found.id, _cells(own, found.id)))
+
+
+@waiting_operation(
+    "GET", "/runs/{run}/scores/pair", "viewer", tag="runs", where="default", faults=(404,)
+)
+async def show_score_pair(
+    host: Host,
+    run: _Run,
+    *,
+    x: _Score,
+    y: Annotated[
+        str,
+        Spec(
+            max_length=8_000,
+            description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
+            example="seconds",
+        ),
+    ],
+) -> ScorePair:
+    """Two graders of a run, cell by cell: where they agree, and where they are farthest apart.
+
+    Instead of the second one, what cells cost.
+    """
+    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
+    if x == y:
+        raise InputError("a score agrees with itself", location=Location(field="y"))
+
+    def work(own: Database) -> ScorePair:
+        store = Store(own)
+        cells = _cells(own, found.id)
+        return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
+
+    return await _apart(host, database, work)
+
+
+@waiting_operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,))
+async def compare_runs(
+    host: Host,
+    *,
+    before: _Run,
+    after: Annotated[
+        str, Spec(max_length=200, description="The other run; without one, agents of the first.")
+    ] = "",
+    before_harness: _Part = None,
+    before_model: _Part = None,
+    after_harness: _Part = None,
+    after_model: _Part = None,
+    limit: Annotated[int, Spec(ge=1, le=200, description="Most cases of each sort.")] = 200,
+) -> RunComparison:
+    """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
+
+    Harness and model have to be the same, too, unless each side has only one.
+    """
+    from assay.reports.comparing.pairing import compare
+    from assay.reports.comparing.sides import are_same, side_of
+
+    runs, database = await host.run(
+        lambda desk: ((_known(desk, before), _known(desk, after or before)), desk.database)
+    )
+
+    def work(own: Database) -> RunComparison:
+        one = side_of(own, runs[0], harness=before_harness, model=before_model)
+        other = side_of(own, runs[1], harness=after_harness, model=after_model)
+        if are_same(one, other):
+            raise InputError(
+                f"both sides are the same: run {runs[0].id}",
+                location=Location(field="after"),
+                hint="choose another run, or another agent for one of the sides",
+            )
+        return shown(compare(one, other), most=limit)
+
+    return await _apart(host, database, work)
+
+
+def _known(desk: Desk, run: str) -> RunRecord:
+    return show_run.function(desk, run)
+
+
+async def _apart(host: Host, database: Database, work: Callable[[Database], T]) -> T:
+    """Read many cells on a connection of its own, where that holds up nobody."""
+
+    async def read() -> T:
+        with database.another() as own:
+            return work(own)
+
+    return await host.apart(read)
+
+
+def _cells(database: Database, run: str) -> Iterator[CellRecord]:
+    return decided(Store(database).cells(run), Decisions(database).all)
+
+
+def _question(store: Store, cell: CellRecord) -> str:
+    """What was asked in a cell; of its trace nothing is looked at."""
+    from assay.tasks.rows import read_row
+    from assay.types.run import Run
+
+    try:
+        detail = store.detail(cell.run_id, cell.key)
+        row = detail.get("row")
+        if isinstance(row, dict):
+            return read_row(row).submission.question or ""
+        return Run.from_dict({"prompt": detail.get("prompt")}).prompt_text
+    except AssayError:  # damaged, or of another version: the scores are worth having
+        return ""

@@ -1,0 +1,509 @@
+"""Operations on labels: what people say of answers, one item after the other, blind to graders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Literal
+
+from assay.errors import InputError, Location, NotFoundError
+from assay.eval.calibration.card import Figure, figure
+from assay.eval.calibration.labelled import Item
+from assay.eval.calibration.labelling import (
+    COMMANDS,
+    kept_row,
+    key_names,
+    labelled_row,
+    seen_of,
+    shuffled,
+    valid_classes,
+)
+from assay.eval.calibration.sources import DatasetSource, RunSource, Source
+from assay.eval.calibration.stored import stored_item
+from assay.registry.policy import ForbiddenError
+from assay.scoring.classes import krippendorff_alpha
+from assay.scoring.intervals import wilson
+from assay.scoring.json_safe import Json
+from assay.service.operation import (
+    LOCAL,
+    Cursor,
+    Desk,
+    Limit,
+    Page,
+    Spec,
+    cursor_number,
+    operation,
+    page,
+)
+from assay.service.runs import show_run
+from assay.store.labels import REVIEW, LabelCount, LabelRecord, Labels
+from assay.store.runs import Store
+
+_PATH = "/projects/{project}/labels"
+_TEXT = r"^[^\x00]*$"
+
+Field = Annotated[
+    str,
+    Spec(
+        min_length=1,
+        max_length=200,
+        pattern=_TEXT,
+        description="What the labels are called.",
+        example="label",
+    ),
+]
+_Dataset = Annotated[
+    str,
+    Spec(max_length=64, pattern=_TEXT, description="Key of a dataset.", example="arithmetic"),
+]
+_Run = Annotated[
+    str, Spec(max_length=200, pattern=_TEXT, description="A run, where answers are its cells'.")
+]
+_Rater = Annotated[
+    str,
+    Spec(
+        max_length=200,
+        pattern=_TEXT,
+        description="Who labels: the caller; on a server of one's own any name.",
+    ),
+]
+_Seed = Annotated[int, Spec(ge=0, le=2**31 - 1, description="Of the random order.", example=0)]
+_Classes = Annotated[
+    str,
+    Spec(
+        max_length=400,
+        pattern=_TEXT,
+        description="What an answer can be, with commas between.",
+        example="PASS,FAIL,NA",
+    ),
+]
+
+Which = Literal["all", "several", "disagreed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterCount:
+    """What one person labelled.
+
+    Attributes:
+        rater: Who it is.
+        items: Items that they labelled.
+        labels: How often they gave each label.
+        last_at: When they labelled last.
+    """
+
+    rater: str
+    items: int
+    labels: Mapping[str, int]
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSet:
+    """The labels of one field.
+
+    Attributes:
+        field: What they are called.
+        items: Items with a label.
+        raters: Who labelled.
+        labels: How often each label was given.
+        several: Items with labels of several people.
+        agreed: Share of them on which all people say the same, with its interval.
+        alpha: Krippendorff's alpha of all raters; null where it is undefined.
+        last_at: When the newest label was given.
+        criterion: What was asked last; empty where nothing was said.
+    """
+
+    field: str
+    items: int
+    raters: tuple[RaterCount, ...]
+    labels: Mapping[str, int]
+    several: int
+    agreed: Figure
+    alpha: float | None
+    last_at: str
+    criterion: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPart:
+    """One text that a rater sees of an item: question, documents, reference or answer."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """An item to label. Nothing that a grader said is in it.
+
+    Attributes:
+        item: Its digest.
+        place: Where it stands in the dataset or run.
+        id: What people call it.
+        parts: What is to be read.
+    """
+
+    item: str
+    place: str
+    id: str
+    parts: tuple[SeenPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelKey:
+    """The key that gives a label."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelQueue(Page[QueueItem]):
+    """The next items that a rater has not labelled yet, in an order of their seed.
+
+    Attributes:
+        items: The next ones.
+        next_cursor: Where it goes on; null at the end. What was skipped comes again without it.
+        total: Items of the queue.
+        done: Items among them that the rater has labelled.
+        size: Rows or cells that there are; more than `total` where a sample is labelled.
+        rater: Who labels.
+        keys: The key of every class.
+        commands: What the other keys do.
+        criterion: What was asked in this field last.
+    """
+
+    items: Sequence[QueueItem]
+    next_cursor: str = ""
+    total: int
+    done: int
+    size: int
+    rater: str
+    keys: tuple[LabelKey, ...]
+    commands: Mapping[str, str]
+    criterion: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidLabel:
+    """What one person said of an item."""
+
+    rater: str
+    label: str
+    note: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledRow:
+    """An item and what people said of it.
+
+    Attributes:
+        item: Its digest.
+        id: What people call it.
+        parts: What they read.
+        said: What each of them said.
+        agreed: Whether all said the same.
+    """
+
+    item: str
+    id: str
+    parts: tuple[SeenPart, ...]
+    said: tuple[SaidLabel, ...]
+    agreed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRow:
+    """A labelled row, as `assay calibrate` and `assay grade` read it."""
+
+    row: dict[str, Json]
+
+
+@operation("GET", _PATH, "viewer", tag="labels", faults=(404,))
+def list_labels(desk: Desk) -> Page[LabelSet]:
+    """What people labelled: the fields, by whom, and how far they agree."""
+    labels = Labels(desk.database)
+    by_field: dict[str, list[LabelCount]] = {}
+    for count in labels.counts(desk.project):
+        by_field.setdefault(count.field, []).append(count)
+    return Page(
+        [
+            _set_of(field, counts, labels.current(desk.project, field))
+            for field, counts in by_field.items()
+        ]
+    )
+
+
+@operation("GET", f"{_PATH}/queue", "viewer", tag="labels", faults=(404,))
+def next_to_label(
+    desk: Desk,
+    *,
+    dataset: _Dataset = "",
+    run: _Run = "",
+    field: Field = "label",
+    classes: _Classes = "PASS,FAIL,NA",
+    seed: _Seed = 0,
+    rater: _Rater = "",
+    limit: Annotated[int, Spec(ge=1, le=50, description="Most items.", example=3)] = 3,
+    cursor: Cursor = None,
+) -> LabelQueue:
+    """The next items of a dataset or a run that the caller has not labelled yet.
+
+    They come in a random order that is the same for a seed, and without anything that a grader
+    said of them.
+    """
+    source, who = _source(desk, dataset, run, field, seed), _rater(desk, rater)
+    places = source.places()
+    said = labels_of(desk, field).current(desk.project, field)
+    mine = {digest for digest, by in said.items() if who in by}
+    order = shuffled(list(places), seed)
+    after = cursor_number(cursor)
+    waiting = (one for one in enumerate(order[after:], after + 1) if one[1] not in mine)
+    some = page(lambda most: list(islice(waiting, most)), limit, lambda one: one[0])
+    found = source.items([places[digest] for _, digest in some.items])
+    return LabelQueue(
+        items=[_queued(digest, places[digest], found) for _, digest in some.items],
+        next_cursor=some.next_cursor,
+        total=len(order),
+        done=sum(digest in mine for digest in order),
+        size=source.size,
+        rater=who,
+        keys=tuple(LabelKey(key, name) for key, name in key_names(_names(classes)).items()),
+        commands={key: name for key, name in COMMANDS.items() if name != "quit"},
+        criterion=_criterion(said),
+    )
+
+
+def _queued(digest: str, place: str, found: Mapping[str, Item]) -> QueueItem:
+    if (item := found.get(place)) is None:
+        raise NotFoundError("the dataset or run was changed meanwhile", hint="open the queue again")
+    return QueueItem(item=digest, place=place, id=item.id, parts=_parts(item))
+
+
+@operation("POST", _PATH, "editor", tag="labels", lasts=False, repeatable=True, faults=(404, 409))
+def add_label(
+    desk: Desk,
+    item: Annotated[
+        str,
+        Spec(pattern=r"^[0-9a-f]{32}$", description="Digest of the item.", example="0" * 32),
+    ],
+    label: Annotated[
+        str,
+        Spec(
+            max_length=200,
+            pattern=_TEXT,
+            description="The label; empty to take back what was said.",
+            example="PASS",
+        ),
+    ],
+    *,
+    dataset: _Dataset = "",
+    run: _Run = "",
+    place: Annotated[
+        str, Spec(max_length=4_000, pattern=_TEXT, description="As the queue gave it.", example="1")
+    ] = "",
+    field: Field = "label",
+    note: Annotated[str, Spec(max_length=2_000, pattern=_TEXT)] = "",
+    criterion: Annotated[
+        str, Spec(max_length=2_000, pattern=_TEXT, description="What the rater was asked.")
+    ] = "",
+    rater: _Rater = "",
+) -> LabelRecord:
+    """Keep what a person says of an item. Labels are appended; the last one of a rater counts."""
+    source = _source(desk, dataset, run, field, 0)
+    found = source.items([place]).get(place)
+    if found is None or found.digest != item:
+        raise InputError(
+            "this place does not hold the item",
+            location=Location(field="place"),
+            hint="send item and place as the queue gave them",
+        )
+    record = LabelRecord(
+        item=item,
+        field=field,
+        rater=_rater(desk, rater),
+        label=label.strip(),
+        note=note,
+        criterion=criterion,
+    )
+    return labels_of(desk, field).add(desk.project, record, kept_row(found))
+
+
+@operation("GET", f"{_PATH}/items", "viewer", tag="labels", faults=(404,))
+def list_labelled(
+    desk: Desk,
+    *,
+    field: Field = "label",
+    which: Annotated[
+        Which, Spec(description="All, those of several people, or those they differ on.")
+    ] = "all",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[LabelledRow]:
+    """Items with what every rater said of them, in the order in which they were labelled."""
+    labels = labels_of(desk, field)
+    current = labels.current(desk.project, field)
+    wanted = [(digest, said) for digest, said in current.items() if _is_wanted(said, which)]
+    after = cursor_number(cursor)
+    some = page(
+        lambda most: list(enumerate(wanted[after : after + most], after + 1)),
+        limit,
+        lambda one: one[0],
+    )
+    rows = labels.with_rows(desk.project, dict(one for _, one in some.items))
+    return Page(
+        [
+            LabelledRow(
+                item=row.digest,
+                id=(item := stored_item(row, field)).id,
+                parts=_parts(item),
+                said=tuple(said_of(record) for record in row.labels.values()),
+                agreed=not _differ(row.labels),
+            )
+            for row in rows
+        ],
+        some.next_cursor,
+    )
+
+
+@operation("GET", f"{_PATH}/export", "viewer", tag="labels", faults=(404,))
+def export_labels(
+    desk: Desk, *, field: Field = "label", limit: Limit = 50, cursor: Cursor = None
+) -> Page[ExportedRow]:
+    """Labelled rows, as `assay calibrate` reads them: of several people's labels, each by rater."""
+    labels = labels_of(desk, field)
+    current = labels.current(desk.project, field)
+    several = len({rater for said in current.values() for rater in said}) > 1
+    every, after = list(current.items()), cursor_number(cursor)
+    some = page(
+        lambda most: list(enumerate(every[after : after + most], after + 1)),
+        limit,
+        lambda one: one[0],
+    )
+    rows = labels.with_rows(desk.project, dict(one for _, one in some.items))
+    return Page(
+        [
+            ExportedRow(
+                labelled_row(
+                    stored_item(row, field),
+                    field,
+                    {rater: record.label for rater, record in row.labels.items()},
+                    by_rater=several,
+                )
+            )
+            for row in rows
+        ],
+        some.next_cursor,
+    )
+
+
+def _names(classes: str) -> tuple[str, ...]:
+    try:
+        return valid_classes(classes)
+    except InputError as error:
+        raise InputError(error.message, location=Location(field="classes")) from error
+
+
+def labels_of(desk: Desk, field: str) -> Labels:
+    """The labels, for whoever asks of a field; those of decisions are none."""
+    if field == REVIEW:
+        raise InputError(
+            f"{REVIEW!r} are decisions about results, no labels",
+            location=Location(field="field"),
+            hint="choose another name",
+        )
+    return Labels(desk.database)
+
+
+def _source(desk: Desk, dataset: str, run: str, field: str, seed: int) -> Source:
+    if bool(dataset) == bool(run):
+        raise InputError(
+            "items come from a dataset or from a run",
+            location=Location(field="dataset"),
+            hint="name one of them",
+        )
+    if dataset:
+        return DatasetSource(desk.database, desk.project, dataset, field, seed)
+    if desk.project != "default":
+        raise InputError(
+            "runs belong to the project default",
+            location=Location(field="run"),
+            hint="label their answers there",
+        )
+    return RunSource(Store(desk.database), show_run.function(desk, run), field, seed)
+
+
+def _rater(desk: Desk, given: str) -> str:
+    """Who labels: whoever has a key, under its name; on a machine of one's own, any name."""
+    given = given.strip()
+    if not given or given == desk.who.name:
+        return desk.who.name
+    if desk.who.id != LOCAL.id:
+        raise ForbiddenError(
+            f"labels are kept under the name of the key, {desk.who.name!r:.80}",
+            location=Location(field="rater"),
+            hint="leave the rater out",
+        )
+    return given
+
+
+def _parts(item: Item) -> tuple[SeenPart, ...]:
+    return tuple(SeenPart(name, text) for name, text in seen_of(item).items())
+
+
+def said_of(record: LabelRecord) -> SaidLabel:
+    """A label as it is shown."""
+    return SaidLabel(
+        rater=record.rater, label=record.label, note=record.note, created_at=record.created_at
+    )
+
+
+def _differ(said: Mapping[str, LabelRecord]) -> bool:
+    return len({record.label for record in said.values()}) > 1
+
+
+def _is_wanted(said: Mapping[str, LabelRecord], which: Which) -> bool:
+    return which == "all" or (len(said) > 1 if which == "several" else _differ(said))
+
+
+def _criterion(current: Mapping[str, Mapping[str, LabelRecord]]) -> str:
+    told = [one for said in current.values() for one in said.values() if one.criterion]
+    return max(told, key=lambda one: one.created_at).criterion if told else ""
+
+
+def _set_of(
+    field: str,
+    counts: Sequence[LabelCount],
+    current: Mapping[str, Mapping[str, LabelRecord]],
+) -> LabelSet:
+    by_rater: dict[str, list[LabelCount]] = {}
+    total: Counter[str] = Counter()
+    for count in counts:
+        by_rater.setdefault(count.rater, []).append(count)
+        total[count.label] += count.items
+    several = [said for said in current.values() if len(said) > 1]
+    same = sum(not _differ(said) for said in several)
+    rated = [[record.label for record in said.values()] for said in several]
+    return LabelSet(
+        field=field,
+        items=len(current),
+        raters=tuple(
+            RaterCount(
+                rater=rater,
+                items=sum(one.items for one in own),
+                labels={one.label: one.items for one in own},
+                last_at=max(one.last_at for one in own),
+            )
+            for rater, own in by_rater.items()
+        ),
+        labels=dict(total.most_common()),
+        several=len(several),
+        agreed=figure(wilson(same, len(several)), "wilson"),
+        alpha=krippendorff_alpha(rated).value if rated else None,
+        last_at=max(one.last_at for one in counts),
+        criterion=_criterion(current),
+    )

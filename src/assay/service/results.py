@@ -1,0 +1,366 @@
+"""Operations on what came of jobs: all of it in numbers, any part of it, two jobs compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from assay.errors import ConflictError, NotFoundError
+from assay.reports.figures import score, score_interval
+from assay.reports.plain import one_line, plain
+from assay.reports.summary import Cause, Causes
+from assay.scoring.intervals import Interval, mean_interval
+from assay.scoring.paired import paired_difference
+from assay.scoring.results import Assurance, Status
+from assay.service.data import show_job
+from assay.service.graders import Calibration, calibration_of
+from assay.service.operation import Desk, Spec, operation
+from assay.service.rows import Offset, RowDetail, RowNumber, Window, row_detail
+from assay.store.datasets import Datasets
+from assay.store.jobs import JobRecord, Jobs
+from assay.store.scores import ScoreRecord
+
+_JOB = "/projects/{project}/jobs/{id}"
+_BARS = 10
+_ALIKE = 1e-9
+_MOST_CHANGED = 200
+_LINE = 300
+
+_Id = Annotated[
+    str,
+    Spec(
+        pattern=r"^[A-Za-z0-9-]{1,64}$",
+        description="Id of the job.",
+        example="20261121-090830-ab12cd34",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreBar:
+    """A part of a histogram.
+
+    Attributes:
+        low: Its scores begin here.
+        high: They end below this; those of the last one at it.
+        count: How many.
+    """
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """What came of a job so far.
+
+    Attributes:
+        job: The job.
+        line: In words.
+        scored: Rows that have a score.
+        skipped: Rows that its grader does not apply to.
+        errors: Rows that could not be graded.
+        mean: Mean score of the scored rows, with its 95 % interval.
+        bars: The scores as a histogram.
+        causes: Why rows could not be graded, commonest first.
+        calibration: The card of the grader; null where there is none.
+        is_stored: Whether the dataset is still there, so that its rows can be read.
+    """
+
+    job: JobRecord
+    line: str
+    scored: int
+    skipped: int
+    errors: int
+    mean: Interval
+    bars: tuple[ScoreBar, ...]
+    causes: tuple[Cause, ...]
+    calibration: Calibration | None
+    is_stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultGlimpse:
+    """What came of a row, on a line.
+
+    Attributes:
+        number: Number of the row.
+        item: Its id.
+        status: ``scored``, ``skipped`` or ``error``.
+        score: Null unless it was scored.
+        outcome: What happened, in one word.
+        why: Why this score, why skipped, or what went wrong.
+        flags: Signs of tampering, and what else people should look at.
+        assurance: How far the score can be trusted.
+    """
+
+    number: int
+    item: str
+    status: Status
+    score: float | None
+    outcome: str
+    why: str
+    flags: tuple[str, ...] = ()
+    assurance: Assurance | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultWindow:
+    """Results of a job from a place on.
+
+    Attributes:
+        results: Them.
+        total: How many there are of the chosen status.
+    """
+
+    results: tuple[ResultGlimpse, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultDetail:
+    """What came of a row, and the row.
+
+    Attributes:
+        result: What came of it.
+        details: The evidence, as JSON.
+        row: The row; null where the dataset was deleted.
+    """
+
+    result: ScoreRecord
+    details: str
+    row: RowDetail | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRow:
+    """A row that two jobs scored differently.
+
+    Attributes:
+        number: Number of the row.
+        item: Its id.
+        before: Score in the other job; null where it has none.
+        after: Score in this one.
+    """
+
+    number: int
+    item: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsCompared:
+    """Two jobs on the same rows, paired.
+
+    Attributes:
+        job: This one.
+        other: The one that it is compared with.
+        line: What came of it, in words.
+        difference: Mean of this score less the other's, over rows that both scored.
+        better: Rows that this one scores higher.
+        worse: Rows that it scores lower.
+        same: Rows that both score alike.
+        unpaired: Rows that one of them did not score.
+        changed: Rows whose scores differ, the largest differences first.
+    """
+
+    job: JobRecord
+    other: JobRecord
+    line: str
+    difference: Interval
+    better: int
+    worse: int
+    same: int
+    unpaired: int
+    changed: tuple[ChangedRow, ...]
+
+
+@operation("GET", f"{_JOB}/summary", "viewer", tag="jobs", faults=(404,))
+def show_job_summary(desk: Desk, id: _Id) -> JobSummary:  # noqa: A002 - its name in the path
+    """What came of a job so far, in numbers."""
+    job = show_job.function(desk, id)
+    tally = Jobs(desk.database).tally(id)
+    mean, causes = _mean(tally.scores), Causes()
+    for error in tally.errors:
+        causes.add(one_line(error or "no cause was recorded", _LINE))
+    return JobSummary(
+        job=job,
+        line=_line(job, mean, tally.counts.get("error", 0)),
+        scored=tally.counts.get("scored", 0),
+        skipped=tally.counts.get("skipped", 0),
+        errors=tally.counts.get("error", 0),
+        mean=mean,
+        bars=_bars(tally.scores),
+        causes=causes.found()[:20],
+        calibration=_card(desk, job),
+        is_stored=_is_stored(desk, job),
+    )
+
+
+@operation("GET", f"{_JOB}/results/window", "viewer", tag="jobs", faults=(404,))
+def show_results(
+    desk: Desk,
+    id: _Id,  # noqa: A002 - its name in the path
+    *,
+    status: Annotated[Status | None, Spec(description="Only those of this status.")] = None,
+    order: Annotated[
+        Literal["row", "score", "newest"],
+        Spec(description="By row; lowest score first; or the newest first."),
+    ] = "row",
+    offset: Offset = 0,
+    limit: Window = 50,
+) -> ResultWindow:
+    """The results of a job from any place on, each on a line."""
+    show_job.function(desk, id)
+    jobs = Jobs(desk.database)
+    counts = jobs.counts(id)
+    found = jobs.window(id, offset=offset, limit=limit, status=status, order=order)
+    return ResultWindow(
+        results=tuple(_glimpse(number, record) for number, record in found),
+        total=sum(counts.values()) if status is None else counts.get(status, 0),
+    )
+
+
+@operation("GET", f"{_JOB}/results/{{number}}", "viewer", tag="jobs", faults=(404,))
+def show_result(desk: Desk, id: _Id, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
+    """What came of one row of a job, and the row."""
+    job = show_job.function(desk, id)
+    result = Jobs(desk.database).result(id, number)
+    row: RowDetail | None = None
+    if _is_stored(desk, job):
+        with suppress(NotFoundError):
+            row = row_detail(Datasets(desk.database).row(desk.project, job.dataset, number))
+    details = dict(result.graded.details)
+    text = plain(json.dumps(details, indent=2, ensure_ascii=False)) if details else ""
+    return ResultDetail(result=result, details=text, row=row)
+
+
+@operation("GET", f"{_JOB}/compare", "viewer", tag="jobs", faults=(404, 409))
+def compare_jobs(
+    desk: Desk,
+    id: _Id,  # noqa: A002 - its name in the path
+    *,
+    other: Annotated[
+        str,
+        Spec(
+            pattern=r"^[A-Za-z0-9-]{1,64}$",
+            description="Id of the job to compare with.",
+            example="20261121-080830-ab12cd34",
+        ),
+    ],
+) -> JobsCompared:
+    """Two jobs on the same dataset, row by row."""
+    job, before = show_job.function(desk, id), show_job.function(desk, other)
+    jobs = Jobs(desk.database)
+    if not jobs.have_same_rows(id, other):
+        raise ConflictError(
+            f"job {other} graded other rows than job {id}", hint="compare jobs of one dataset"
+        )
+    new, old = jobs.scored(id), jobs.scored(other)
+    numbers = sorted(new.keys() | old.keys())
+    pairs = [(number, old.get(number), new.get(number)) for number in numbers]
+    paired = [(n, a, b) for n, a, b in pairs if a is not None and b is not None]
+    is_unit = all(0.0 <= value <= 1.0 for _, a, b in paired for value in (a, b))
+    found = paired_difference(
+        [b for _, _, b in paired],
+        [a for _, a, _ in paired],
+        bounds=(-1.0, 1.0) if is_unit else None,
+    )
+    difference = found.difference.estimate
+    changed = [(n, a, b) for n, a, b in paired if abs(b - a) > _ALIKE]
+    changed.sort(key=lambda row: (-abs(row[2] - row[1]), row[0]))
+    better = sum(b > a for _, a, b in changed)
+    return JobsCompared(
+        job=job,
+        other=before,
+        line=_difference_line(difference),
+        difference=difference,
+        better=better,
+        worse=len(changed) - better,
+        same=len(paired) - len(changed),
+        unpaired=len(pairs) - len(paired),
+        changed=tuple(
+            ChangedRow(number=n, item=one_line(jobs.result(id, n).item, 120), before=a, after=b)
+            for n, a, b in changed[:_MOST_CHANGED]
+        ),
+    )
+
+
+def _mean(scores: Sequence[float]) -> Interval:
+    is_unit = all(0.0 <= value <= 1.0 for value in scores)
+    return mean_interval(scores, bounds=(0.0, 1.0) if is_unit else None)
+
+
+def _line(job: JobRecord, mean: Interval, errors: int) -> str:
+    words = {
+        "queued": "Waits for a worker",
+        "running": "Running",
+        "finished": "Finished",
+        "failed": "Failed",
+        "cancelled": "Cancelled",
+    }
+    said = [f"{words[job.status]}: {job.done:,} of {job.total:,} rows"]
+    if mean.mean is not None:
+        interval = score_interval(mean)
+        between = f" ({interval}, 95 %)" if interval else ""
+        said.append(f"mean score {score(mean.mean)}{between} of {mean.n:,} scored")
+    if errors:
+        said.append(f"{errors:,} could not be graded")
+    return "; ".join(said)
+
+
+def _difference_line(difference: Interval) -> str:
+    if difference.mean is None:
+        return "No row was scored by both."
+    if difference.low is None or difference.high is None:
+        return "Too few rows to say whether they differ."
+    if difference.low <= 0.0 <= difference.high:
+        return "No clear difference: the interval includes 0."
+    way = "higher" if difference.mean > 0 else "lower"
+    return f"This job scores {way}; the interval leaves 0 out."
+
+
+def _bars(scores: Sequence[float]) -> tuple[ScoreBar, ...]:
+    if not scores:
+        return ()
+    low, high = min(0.0, *scores), max(1.0, *scores)
+    counts = [0] * _BARS
+    for value in scores:
+        place = (value - low) / (high - low) * _BARS + _ALIKE  # 0.3 is where 0.3 to 0.4 begins
+        counts[min(_BARS - 1, int(place))] += 1
+    ends = [low + (high - low) * place / _BARS for place in range(_BARS + 1)]
+    return tuple(
+        ScoreBar(low=ends[place], high=ends[place + 1], count=count)
+        for place, count in enumerate(counts)
+    )
+
+
+def _card(desk: Desk, job: JobRecord) -> Calibration | None:
+    with suppress(NotFoundError):  # jobs outlive their graders
+        version = desk.graders.version(job.grader, job.version)
+        graded = [record.graded for _, record in Jobs(desk.database).window(job.id, limit=1)]
+        return calibration_of(desk, version, graded)
+    return None
+
+
+def _is_stored(desk: Desk, job: JobRecord) -> bool:
+    return Jobs(desk.database).has_rows(job.id)
+
+
+def _glimpse(number: int, record: ScoreRecord) -> ResultGlimpse:
+    graded = record.graded
+    return ResultGlimpse(
+        number=number,
+        item=one_line(record.item, 120),
+        status=graded.status,
+        score=graded.score,
+        outcome=one_line(graded.outcome, 60),
+        why=one_line(graded.error or graded.reason, _LINE),
+        flags=tuple(one_line(flag, 120) for flag in graded.flags),
+        assurance=graded.assurance,
+    )

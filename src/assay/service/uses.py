@@ -1,0 +1,205 @@
+"""Operations on what depends on stored graders: a list to look through, and what one gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from assay.service.graders import Calibration, calibration_of
+from assay.service.operation import (
+    Cursor,
+    Desk,
+    GraderKey,
+    Limit,
+    Page,
+    Spec,
+    cursor_text,
+    operation,
+    page,
+)
+from assay.store.catalog import GraderRecord
+from assay.store.jobs import JobRecord, Jobs
+from assay.store.uses import MOST_COUNTED, GivenScore, GraderUse, Uses
+
+_LATELY = 1_000
+_BARS = 20
+_NEWEST_JOBS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderOverview:
+    """A grader as a list shows it: without its definition.
+
+    Attributes:
+        key: Its name in addresses and commands.
+        name: Its name for people.
+        description: What it is for.
+        kind: Kind of its newest version.
+        version: Number of its newest version.
+        locked: Whether changes are refused.
+        updated_at: When it, or what is said of it, changed last.
+        updated_by: Who made its newest version.
+        use: What depends on it.
+        calibration: Its card; null where it was never measured.
+    """
+
+    key: str
+    name: str
+    description: str
+    kind: str
+    version: int
+    locked: bool
+    updated_at: str
+    updated_by: str
+    use: GraderUse
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a histogram.
+
+    Attributes:
+        low: Lowest score in it.
+        high: Where the next begins; the last one holds this score, too.
+        count: How many.
+    """
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenScores:
+    """What a grader gave lately, whatever its version.
+
+    Attributes:
+        n: How many outcomes were looked at: the newest, up to 1,000.
+        scored: Those that are a number.
+        skipped: Those that did not apply.
+        errors: Those that could not be graded; they are no zeros.
+        mean: Of the scores; null without any.
+        bars: Their histogram.
+    """
+
+    n: int = 0
+    scored: int = 0
+    skipped: int = 0
+    errors: int = 0
+    mean: float | None = None
+    bars: tuple[Bar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderUsage:
+    """What depends on a grader, and what it gave lately.
+
+    Attributes:
+        use: What depends on it.
+        most_counted: Scores are counted up to this many.
+        jobs: Its newest jobs, newest first.
+        given: What it gave lately.
+        consequences: What deleting it means, sentence by sentence.
+    """
+
+    use: GraderUse
+    most_counted: int
+    jobs: tuple[JobRecord, ...]
+    given: GivenScores
+    consequences: tuple[str, ...]
+
+
+@operation("GET", "/projects/{project}/grader-overview", "viewer", tag="graders")
+def overview_graders(
+    desk: Desk,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    kind: Annotated[str | None, Spec(max_length=50, example="function")] = None,
+    query: Annotated[
+        str, Spec(max_length=200, description="Part of the key, name or description.")
+    ] = "",
+) -> Page[GraderOverview]:
+    """The graders of a project by key, with what depends on each and its calibration."""
+    after, graders = cursor_text(cursor), desk.graders
+    found = page(
+        lambda most: graders.page(limit=most, after=after, kind=kind, query=query),
+        limit,
+        lambda record: record.key,
+    )
+    uses = Uses(desk.database, desk.project).of([one.key for one in found.items])
+    shown = [_overview(desk, one, uses[one.key]) for one in found.items]
+    return Page(shown, found.next_cursor)
+
+
+def _overview(desk: Desk, grader: GraderRecord, use: GraderUse) -> GraderOverview:
+    return GraderOverview(
+        key=grader.key,
+        name=grader.name,
+        description=grader.description,
+        kind=grader.latest.kind,
+        version=grader.latest.number,
+        locked=grader.locked,
+        updated_at=grader.updated_at,
+        updated_by=grader.latest.created_by,
+        use=use,
+        calibration=calibration_of(desk, grader.latest),
+    )
+
+
+@operation("GET", "/projects/{project}/graders/{key}/use", "viewer", tag="graders", faults=(404,))
+def show_use(desk: Desk, key: GraderKey) -> GraderUsage:
+    """What depends on a grader, what it gave lately, and what deleting it would mean."""
+    grader = desk.graders.get(key)
+    uses = Uses(desk.database, desk.project)
+    use = uses.of([key])[key]
+    return GraderUsage(
+        use=use,
+        most_counted=MOST_COUNTED,
+        jobs=tuple(Jobs(desk.database).page(desk.project, limit=_NEWEST_JOBS, grader=key)),
+        given=_given(uses.given(key, limit=_LATELY)),
+        consequences=tuple(_consequences(grader, use)),
+    )
+
+
+def _given(given: Sequence[GivenScore]) -> GivenScores:
+    scores = [one.score for one in given if one.score is not None]
+    return GivenScores(
+        n=len(given),
+        scored=len(scores),
+        skipped=sum(one.status == "skipped" for one in given),
+        errors=sum(one.status == "error" for one in given),
+        mean=sum(score / len(scores) for score in scores) if scores else None,
+        bars=_bars(scores),
+    )
+
+
+def _bars(scores: Sequence[float]) -> tuple[Bar, ...]:
+    """Bars from 0 to 1, and as far beyond as the scores go."""
+    if not scores:
+        return ()
+    low, high = min(0.0, *scores), max(1.0, *scores)
+    width = high / _BARS - low / _BARS
+    counts = [0] * _BARS
+    for score in scores:
+        counts[min(_BARS - 1, int((score - low) / width))] += 1
+    edges = [low + number * width for number in range(_BARS)] + [high]
+    return tuple(
+        Bar(edges[number], edges[number + 1], count) for number, count in enumerate(counts)
+    )
+
+
+def _consequences(grader: GraderRecord, use: GraderUse) -> Sequence[str]:
+    said = [f"The key {grader.key} is free for another grader."]
+    if use.active_jobs:
+        jobs = "1 job that has" if use.active_jobs == 1 else f"{use.active_jobs} jobs that have"
+        said.append(f"{jobs} not ended will be cancelled.")
+    if use.scores:
+        more = " or more" if use.scores >= MOST_COUNTED else ""
+        scores = "1 score" if use.scores == 1 else f"{use.scores:,}{more} scores"
+        said.append(f"{scores} that it gave stay, and can still be traced to its versions.")
+    else:
+        said.append("It gave no scores that are stored.")
+    return said

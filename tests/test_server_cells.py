@@ -1,0 +1,84 @@
+"""Cells over HTTP: who may do what, what the log tells, a regrade in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import assay
+from tests.repairs import write_repair
+from tests.server_app import Site, serving
+
+CELL = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("cells")
+    write_repair(root)
+    assert assay("run", "evals", "--label", "kit", cwd=root).returncode == 1
+    return root
+
+
+@pytest.fixture
+async def site(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Site]:
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    async with serving(str(tmp_path / ".assay")) as site:
+        yield site
+
+
+async def _status(site: Site, role: Any, project: str, path: str, body: dict[str, Any]) -> int:
+    async with site.client(await site.key(role, project)) as client:
+        return (await client.post(f"/api/v1/runs/kit/{path}", json=body)).status_code
+
+
+async def test_viewers_read_editors_decide_and_admins_of_all_write_to_disk(site: Site) -> None:
+    opened = (await site.get("/api/v1/runs/kit/cells/opened", **CELL)).json()
+    decision = {**CELL, "ruling": "zero", "seen": opened["seen"]}
+    assert await _status(site, "viewer", "default", "cells/decide", decision) == 403
+    assert await _status(site, "viewer", "default", "regrade", CELL) == 403
+    await site.in_new_project()
+    other = (await site.get("/api/v1/projects")).json()["items"][-1]["key"]
+    assert await _status(site, "admin", other, "cells/decide", decision) == 403
+    assert await _status(site, "editor", "default", "cells/decide", decision) == 200
+    promotion = {**CELL, "name": "kept"}
+    assert await _status(site, "admin", "default", "cells/promote", promotion) == 403
+    assert not Path("evals/kit/recordings/kept").exists()
+    assert await _status(site, "admin", "*", "cells/promote", promotion) == 200
+    changes = (await site.get("/api/v1/changes")).json()["items"]
+    told = [(one["operation"], one["what"].get("case")) for one in changes]
+    assert told[0] == ("promote_cell", "kit")
+    assert ("decide_cell", "kit") in told
+
+
+async def test_a_recording_cannot_be_written_elsewhere(site: Site) -> None:
+    for name in ("../out", "/tmp/out", ".hidden", "a/../../b", "a\u202eb"):
+        answer = await site.post("/api/v1/runs/kit/cells/promote", {**CELL, "name": name})
+        assert answer.status_code == 422, name
+    assert not Path("evals/kit/out").exists()
+
+
+async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site) -> None:
+    path = "/api/v1/runs/kit/regrade"
+    assert (await site.get(path)).json()["status"] == "none"
+    begun = await site.post(path, {})
+    assert begun.status_code == 202, begun.text
+    assert (await site.post(path, {})).status_code == 409
+    while (state := (await site.get(path)).json())["status"] == "running":  # noqa: ASYNC110 - over HTTP
+        await asyncio.sleep(0.05)
+    assert (state["status"], state["total"], state["done"]) == ("finished", 6, 6), state
+    opened = (await site.get("/api/v1/runs/kit/cells/opened", **CELL)).json()
+    assert len(opened["history"]) == 2
+
+
+async def test_a_server_that_ends_leaves_no_regrade_behind(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.post("/api/v1/runs/kit/regrade", {})).status_code == 202
+    # The fixture of every test looks for processes that are left.

@@ -1,0 +1,176 @@
+"""Runs as they go on: told by events, also where another process writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.scoring.json_safe import Json
+from assay.server.context import ServerSettings
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+from tests.postgres import KINDS, new_location
+from tests.server_app import Site, context_of, serving
+
+SMALL = ServerSettings(location="", poll_seconds=0.02, heartbeat_seconds=0.05)
+RUN = "20261121-090830-ab12"
+Event = tuple[str, str, dict[str, Json]]
+
+
+@pytest.fixture(params=KINDS)
+async def site(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncGenerator[tuple[Site, Store]]:
+    """A server, and the store as another process has it: by a connection of its own."""
+    location = new_location(request, str(request.param), tmp_path)
+    async with serving(location, SMALL) as running:
+        with Store.open(location, home=str(tmp_path / "home")) as store:
+            yield running, store
+
+
+def _begin(store: Store, run: str = RUN, planned: int = 2) -> None:
+    config: dict[str, Json] = {"kind": "matrix", "request": {"paths": ["evals"]}}
+    store.create_run(
+        RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00", config=config, planned=planned)
+    )
+
+
+def _add(store: Store, trial: int, run: str = RUN, *, passed: bool = True) -> None:
+    reward = 1.0 if passed else 0.0
+    store.add_cell(
+        CellRecord(
+            run_id=run, case="c", trial=trial, status="graded", reward=reward, passed=passed
+        ),
+        {},
+    )
+
+
+async def test_a_run_is_told_until_its_end_and_not_again(site: tuple[Site, Store]) -> None:
+    server, store = site
+    _begin(store)
+    _add(store, 1)
+    steps: list[Callable[[], None]] = [
+        lambda: _add(store, 2, passed=False),
+        lambda: store.finish_run(RUN),
+    ]
+    path = f"/api/v1/runs/{RUN}/events"
+    told: list[Event] = []
+    async with _events(server, path) as events:
+        async for event in events:
+            told.append(event)
+            if steps:
+                steps.pop(0)()
+    assert [name for _, name, _ in told] == ["progress", "progress", "done"]
+    assert [data["total"] for _, _, data in told] == [1, 2, 2]
+    assert told[-1][2]["state"] == "finished"
+    assert cast("dict[str, Json]", told[-1][2]["ends"])["failed"] == 1
+    again = await server.admin.get(path, headers={"Last-Event-ID": told[-1][0]})
+    assert again.status_code == 204
+    assert (await server.admin.get("/api/v1/runs/none/events")).status_code == 404
+
+
+async def test_a_run_that_is_deleted_is_told_to_be_gone(site: tuple[Site, Store]) -> None:
+    server, store = site
+    _begin(store)
+    told: list[str] = []
+    async with _events(server, f"/api/v1/runs/{RUN}/events") as events:
+        async for _, name, _ in events:
+            told.append(name)
+            if name == "progress":
+                store.forget_run(RUN)
+    assert told == ["progress", "gone"]
+
+
+async def test_the_list_tells_only_what_changed(site: tuple[Site, Store]) -> None:
+    server, store = site
+    _begin(store)
+    _begin(store, "20261122-090830-cd34")
+    steps: list[tuple[Callable[[], None], list[str]]] = [
+        (lambda: _add(store, 1), [RUN]),
+        (lambda: store.finish_run("20261122-090830-cd34"), ["20261122-090830-cd34"]),
+        (lambda: _begin(store, "20261123-090830-ef56"), ["20261123-090830-ef56"]),
+    ]
+    async with _events(server, "/api/v1/run-events") as events:
+        _, _, data = await anext(events)
+        assert (data["items"], data["total"]) == ([], 2)
+        for step, changed in steps:
+            step()
+            _, name, data = await anext(events)
+            items = cast("list[dict[str, Json]]", data["items"])
+            assert (name, [one["id"] for one in items]) == ("runs", changed)
+    assert data["total"] == 3
+
+
+async def test_the_list_ends_with_the_server(site: tuple[Site, Store]) -> None:
+    server, _ = site
+    async with _events(server, "/api/v1/run-events") as events:
+        await anext(events)
+        context_of(server.app).stopping.set()
+        assert [event async for event in events] == []
+
+
+async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> None:
+    server, store = site
+    _begin(store)
+    _add(store, 1)
+    async with server.client(await server.key("viewer")) as viewer:
+        for part in ("overview", "matrix", "cells/window"):
+            answer = await viewer.get(f"/api/v1/runs/latest/{part}")
+            assert answer.status_code == 200, answer.text
+        assert (await viewer.delete(f"/api/v1/runs/{RUN}")).status_code == 403
+    other = await server.in_new_project()
+    async with server.client(await server.key("viewer", other.project)) as stranger:
+        for path in ("run-rows", "run-events", f"runs/{RUN}/events", f"runs/{RUN}/overview"):
+            assert (await stranger.get(f"/api/v1/{path}")).status_code == 403
+    for wrong in ("outcome=passed", "sort=answer", "limit=201", "offset=-1", "cause=%00"):
+        answer = await server.admin.get(f"/api/v1/runs/latest/cells/window?{wrong}")
+        assert answer.status_code == 422, wrong
+
+
+@asynccontextmanager
+async def _events(site: Site, path: str) -> AsyncGenerator[AsyncIterator[Event]]:
+    """The events of a stream as they come: ASGI's client would wait for its end."""
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+    gone = asyncio.Event()
+
+    async def receive() -> dict[str, object]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, object]) -> None:
+        if message["type"] == "http.response.body":
+            lines.put_nowait(cast("bytes", message.get("body", b"")))
+            if not message.get("more_body"):
+                lines.put_nowait(None)
+
+    request = site.admin.build_request("GET", path)
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    scope: dict[str, object] = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": headers, "server": ("127.0.0.1", 8400),
+        "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+
+    async def read() -> AsyncIterator[Event]:
+        kept = b""
+        while (some := await asyncio.wait_for(lines.get(), 10)) is not None:
+            kept += some
+            while b"\n\n" in kept:
+                block, _, kept = kept.partition(b"\n\n")
+                said = dict(line.split(": ", 1) for line in block.decode().splitlines())
+                if "data" in said:
+                    yield said["id"], said["event"], json.loads(said["data"])
+
+    task = asyncio.create_task(site.app(scope, receive, send))  # pyright: ignore[reportArgumentType] - ASGI's own types are wider
+    try:
+        yield read()
+    finally:
+        gone.set()
+        await asyncio.wait([task], timeout=10)

@@ -1,0 +1,286 @@
+"""Operations on cells: opened, decided about, graded again, promoted; long ones in parts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ConflictError, InputError, NotFoundError
+from assay.registry.policy import ForbiddenError
+from assay.reports.cell_records import CellView
+from assay.reports.figures import TIMES
+from assay.scoring.json_safe import Json
+from assay.service import cells
+from assay.service.operation import Desk, Identity, ask, do, local_desk
+from assay.store.database import Database
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+from assay.testing import FakeJudge
+from assay.types.run import Run
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, Usage
+from tests.command_line import assay
+from tests.repairs import HOSTILE, PROMPT, write_repair
+
+FIX: Mapping[str, str] = {"case": "kit", "harness": "replay", "model": "fix"}
+CHEAT: Mapping[str, str] = {**FIX, "model": "cheat"}
+LAZY: Mapping[str, str] = {**FIX, "model": "lazy"}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of six cells: two pass, two pass and are flagged, two fail."""
+    root = tmp_path_factory.mktemp("cells")
+    with FakeJudge() as fake:
+        write_repair(root, model=fake.model)
+        done = assay("run", "evals", "--label", "kit", cwd=root)
+    assert done.returncode == 1, done.stderr
+    return root
+
+
+@pytest.fixture
+def desk(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Desk]:
+    """A desk at a copy of it."""
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    with Database.open(str(tmp_path / ".assay")) as database:
+        yield local_desk(database, "default")
+
+
+def view(desk: Desk, of: Mapping[str, str], trial: int = 1) -> CellView:
+    return do(cells.open_cell, desk, "kit", trial=trial, **of)
+
+
+def test_a_cell_is_opened_with_all_that_is_known_of_it(desk: Desk) -> None:
+    found = view(desk, FIX)
+    assert (found.state, found.reward, found.prompt.text) == ("pass", 1.0, PROMPT)
+    assert found.sentence.startswith(
+        f"1.00 = 0.33{TIMES}1.00 tidy + 0.67{TIMES}1.00 clear; gate solved passed"
+    )
+    solved, tidy, clear = found.scores
+    assert (solved.name, solved.kind, solved.gate, solved.state) == (
+        "solved",
+        "command",
+        True,
+        "pass",
+    )
+    facts = {fact.label: fact.text for fact in solved.facts}
+    assert facts["stdout"].text.startswith("x = 2  # done <img")
+    assert facts["exit code"].text == "0"
+    assert [(one.what, one.state) for one in tidy.findings] == [("pattern x = 2", "pass")]
+    assert [(one.verdict, one.state) for one in clear.findings] == [("MET", "pass")] * 2
+    assert [child.name for child in clear.children] == ["short", "polite"]
+    assert (found.cost_usd, found.tokens) == (0.012, 2_500)
+    assert (found.steps, found.has_files, found.flags) == (11, True, ())
+    assert [(one.place.trial, one.place.model) for one in found.siblings][:2] == [
+        (1, "cheat"),
+        (2, "cheat"),
+    ]
+    assert HOSTILE in found.answer.text
+    assert found.markdown.startswith("```text\n✓ kit · replay · fix · trial 1\n")
+    assert f"assay report {found.run} --case kit --harness replay" in found.commands[0].command
+
+
+def test_what_is_worth_a_look_is_walked_in_order(desk: Desk) -> None:
+    found, seen = view(desk, CHEAT), list[tuple[str, int]]()
+    assert (found.number, found.of, found.before) == (1, 4, None)
+    while found.after is not None:
+        place = found.after
+        seen.append((place.model, place.trial))
+        found = view(desk, {**FIX, "model": place.model}, place.trial)
+    assert seen == [("cheat", 2), ("lazy", 1), ("lazy", 2)]
+    assert (found.number, found.of) == (4, 4)
+    assert found.before is not None
+    assert (found.before.model, found.before.trial) == ("lazy", 1)
+
+
+def test_signs_have_a_place_and_a_reason(desk: Desk) -> None:
+    found = view(desk, CHEAT)
+    (sign,) = found.signs
+    assert (sign.file, sign.line, sign.code) == ("kit.py", 2, "def __eq__(self, other):")
+    assert found.may_be_decided
+    assert not view(desk, FIX).may_be_decided
+
+
+def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
+    part = do(cells.list_steps, desk, "kit", **FIX)
+    assert [(one.kind, one.label.partition("<")[0]) for one in part.steps] == [
+        ("told", "told by the system"),
+        ("thought", "thought"),
+        ("said", "said"),
+        ("call", "called read"),
+        ("result", "got"),
+        ("call", "called edit"),
+        ("result", "failed with"),
+        ("subagent", "sent finder"),
+        ("call", "called grep"),
+        ("result", "got"),
+        ("said", "answered"),
+    ][: len(part.steps)]
+    thought = part.steps[1]
+    assert (thought.at, thought.seconds, thought.tokens, thought.cost_usd) == (0.0, 2.0, 940, 0.004)
+    assert [one.index for one in part.steps if one.parent == 7] == [8, 9]
+    assert [one.index for one in part.steps if one.is_error] == [6]
+    outline = do(cells.outline_steps, desk, "kit", **FIX).steps
+    assert [one.label for one in outline] == [one.label for one in part.steps]
+    some = do(cells.list_steps, desk, "kit", start=4, n=2, **FIX)
+    assert ([one.index for one in some.steps], some.total) == ([4, 5], len(outline))
+    assert do(cells.search_steps, desk, "kit", q="NO SUCH", **FIX).places == (6,)
+
+
+def test_files_are_told_with_their_diffs(desk: Desk) -> None:
+    found = do(cells.list_changed_files, desk, "kit", **FIX)
+    assert [(one.path, one.how) for one in found.files] == [
+        ("kit.py", "changed"),
+        ("notes <b>.txt", "added"),
+        ("old.py", "deleted"),
+    ]
+    assert "+x = 2" in found.files[0].diff
+
+
+def test_a_decision_is_about_the_result_as_it_was_seen(desk: Desk) -> None:
+    found = view(desk, CHEAT)
+    with pytest.raises(ConflictError, match="graded again meanwhile"):
+        do(cells.decide_cell, desk, "kit", ruling="ok", seen="0" * 32, **CHEAT)
+    with pytest.raises(ConflictError, match="neither flagged nor held"):
+        do(cells.decide_cell, desk, "kit", ruling="ok", seen=view(desk, FIX).seen, **FIX)
+    made = do(cells.decide_cell, desk, "kit", ruling="zero", note="liar", seen=found.seen, **CHEAT)
+    after = view(desk, CHEAT)
+    assert after.decision == made
+    assert (after.state, after.reward, after.seen) == ("fail", 0.0, found.seen)
+    assert (made.ruling, made.note, made.by) == ("zero", "liar", desk.who.name)
+    (line,) = desk.database.rows("SELECT operation, what FROM change ORDER BY seq DESC LIMIT 1")
+    assert line[0] == "decide_cell"
+    assert "liar" not in str(line[1]), "the log has no content"
+
+
+async def test_one_cell_is_graded_again_with_the_graders_of_now(desk: Desk) -> None:
+    case = Path("evals/kit/case.yaml")
+    text = case.read_text("utf-8")
+    case.write_text(text[: text.index("  - type: llm_judge")].replace('x = 2"]', 'y = 3"]'))
+    state = await ask(cells.regrade_run, desk, "kit", **FIX)
+    assert (state.status, state.total, state.done) == ("finished", 1, 1), state.message
+    found = view(desk, FIX)
+    assert (found.state, found.reward) == ("fail", 0.0)
+    assert [one.state for one in found.history] == ["fail", "pass"]
+    assert len(view(desk, FIX, 2).history) == 1
+    shutil.rmtree("evals")
+    state = await ask(cells.regrade_run, desk, "kit", **FIX)
+    assert state.status == "failed"
+    assert "evals" in state.message
+    with pytest.raises(NotFoundError):
+        await ask(cells.regrade_run, desk, "kit", case="nothing")
+
+
+def test_a_promoted_cell_is_a_recording_and_only_admins_of_all_write_it(desk: Desk) -> None:
+    made = do(cells.promote_cell, desk, "kit", name="good", **FIX)
+    assert (made.files, made.deleted) == (2, 1)
+    assert made.play == "assay run evals/kit --harness replay --model good"
+    assert Path(made.directory, "files", "kit.py").read_text("utf-8").startswith("x = 2")
+    with pytest.raises(InputError, match="already a recording"):
+        do(cells.promote_cell, desk, "kit", name="good", **FIX)
+    other = replace(desk, who=Identity("1", "ada", "admin", "default"))
+    with pytest.raises(ForbiddenError):
+        do(cells.promote_cell, other, "kit", name="worse", **FIX)
+
+
+def test_texts_that_are_long_are_folded_and_can_be_had_whole(tmp_path: Path) -> None:
+    answer, log = "a" * 1_000_000 + "END", "\n".join(f"line {n}" for n in range(5_000))
+    node: dict[str, Json] = {"name": "t", "value": 0.5, "metadata": {"stdout": log}}
+    with _stored(tmp_path, Trace(content=answer), subscores=(node,)) as desk:
+        found = do(cells.open_cell, desk, "r", case="c")
+        assert (len(found.answer.text), found.answer.more) == (2_000, 998_003)
+        whole = do(cells.show_text, desk, "r", case="c", ref=found.answer.ref)
+        assert whole.text == answer
+        (fact,) = found.scores[0].facts
+        assert fact.text.is_end
+        assert fact.text.text.endswith("line 4999")
+        assert do(cells.show_text, desk, "r", case="c", ref=fact.text.ref).text == log
+        for ref in ("step/0", "fact/9/0", "fact/0/9", "fact/x/y", "../../etc/passwd", "prompt/1"):
+            with pytest.raises(NotFoundError):
+                do(cells.show_text, desk, "r", case="c", ref=ref)
+
+
+def test_what_acts_without_being_seen_is_written_out(tmp_path: Path) -> None:
+    hidden = "safe \u202edrawer\u2069 \x1b[31mred\x1b[0m"
+    with _stored(tmp_path, Trace(content=hidden), flags=(hidden,)) as desk:
+        found = do(cells.open_cell, desk, "r", case="c")
+        for text in (found.answer.text, found.flags[0]):
+            assert "\\u202e" in text
+            assert "\x1b" not in text
+
+
+def test_a_trajectory_of_five_thousand_steps_takes_less_than_a_second_to_open(
+    tmp_path: Path,
+) -> None:
+    trace = Trace(content="done")
+    for number in range(2_000):
+        call = ToolCall(name="bash", arguments={"command": "ls -la"}, id=str(number))
+        usage = Usage(prompt_tokens=100, completion_tokens=20, cost_usd=0.001)
+        trace.record(AgentStep(reasoning="I look. " * 30, tool_calls=(call,), usage=usage))
+        trace.record(ToolStep(call=call, result=ToolResult(content="file\n" * 50)))
+    with _stored(tmp_path, trace) as desk:
+        started = time.process_time()
+        found = do(cells.open_cell, desk, "r", case="c")
+        outline = do(cells.outline_steps, desk, "r", case="c")
+        part = do(cells.list_steps, desk, "r", case="c", start=5_900, n=200)
+        assert time.process_time() - started < 1.0
+    assert found.steps == len(outline.steps) == part.total == 6_000
+    assert len(part.steps) == 100
+
+
+def test_a_damaged_detail_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    with _stored(tmp_path, {"trace": "junk"}) as desk:
+        found = do(cells.open_cell, desk, "r", case="c")
+        assert (found.state, found.steps) == ("fail", 0)
+        assert "only the result itself could be read" in found.notes[0]
+        assert do(cells.outline_steps, desk, "r", case="c").steps == ()
+
+
+def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Path) -> None:
+    rows = [{"id": "a", "question": "6 * 7?", "answer": "It is 17.", "expected": "It is 42."}]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=tmp_path)
+    with Database.open(str(tmp_path / ".assay")) as database:
+        desk = local_desk(database, "default")
+        (row,) = do(cells.list_cells, desk, "latest").items
+        found = do(cells.open_cell, desk, "latest", case="a", harness=row.harness)
+    assert found.difference[1:] == ("-It is 42.", "+It is 17.")
+    assert found.expected.text == "It is 42."
+    assert found.scores[0].state == "fail"
+
+
+class _stored:  # noqa: N801 - used as a function
+    """A desk at a store with one cell."""
+
+    def __init__(self, home: Path, kept: Trace | dict[str, Json], **of_cell: object) -> None:
+        self._database = Database.open(str(home / ".assay"))
+        store = Store(self._database)
+        store.create_run(RunRecord(id="r", created_at="2026-11-23T00:00:00+00:00", planned=1))
+        given = {"status": "graded", "reward": 0.5, "passed": False, **of_cell}
+        cell = CellRecord(run_id="r", case="c", **given)  # pyright: ignore[reportArgumentType]
+        store.add_cell(
+            cell, Run(prompt="Do.", trace=kept).to_dict() if isinstance(kept, Trace) else kept
+        )
+
+    def __enter__(self) -> Desk:
+        return local_desk(self._database, "default")
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+
+def test_the_key_of_a_cell_that_is_not_there_is_said(desk: Desk) -> None:
+    other = {**FIX, "model": "other"}
+    with pytest.raises(NotFoundError, match="has no cell"):
+        do(cells.open_cell, desk, "kit", trial=1, **other)
+    with pytest.raises(NotFoundError, match="has no cell"):
+        do(cells.list_steps, desk, "kit", **other)
+    with pytest.raises(NotFoundError, match="has no cell"):
+        do(cells.list_changed_files, desk, "kit", **other)

@@ -1,0 +1,245 @@
+"""How scores lie and agree, and two runs compared, as the page and the client are told it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.client import AsyncClient
+from assay.errors import InputError, NotFoundError
+from assay.registry.policy import Permissions
+from assay.reports.scores import BINS, bin_of, score_table
+from assay.scoring.agreement import Confusion
+from assay.scoring.intervals import Interval
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.service import compare
+from assay.service.operation import LOCAL, Desk, as_json, ask
+from assay.store.database import Database
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+from tests.command_line import assay, result
+from tests.postgres import KINDS, new_location
+
+Parts = Mapping[str, float | None]
+
+
+def cell(case: str, reward: float | None, parts: Parts | None = None, **more: Any) -> CellRecord:
+    """A graded cell with a score tree; None is what could not be graded."""
+    nodes = [
+        SubScore.error(name, "no answer of the judge")
+        if value is None
+        else SubScore(name=name, value=value, passed=value >= 0.5, reason=f"{name} says {value}")
+        for name, value in (parts or {}).items()
+    ]
+    given: dict[str, Any] = {
+        "run_id": "one",
+        "case": case,
+        "harness": "h",
+        "model": "m",
+        "status": "error" if reward is None else "graded",
+        "reward": reward,
+        "passed": None if reward is None else reward >= 0.5,
+        "threshold": 0.5,
+        "subscores": tuple(node.to_dict() for node in nodes),
+    }
+    return CellRecord(**(given | more))
+
+
+def store_run(
+    database: Database,
+    run: str,
+    cells: Sequence[CellRecord],
+    *,
+    detail: dict[str, Json] | None = None,
+    **more: Any,
+) -> None:
+    store = Store(database)
+    store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00Z", **more))
+    with database.writing():
+        for number, one in enumerate(cells):
+            store.add_cell(replace(one, run_id=run), detail or {"prompt": f"question {number}"})
+    store.finish_run(run)
+
+
+@pytest.fixture(params=KINDS)
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
+        yield Desk(database, "", LOCAL, Permissions())
+
+
+def test_errors_and_skips_are_beside_the_histogram_and_never_in_its_zeros() -> None:
+    cells = [cell("a", 0.0, {"judge": 0.0}), cell("b", None, {"judge": None})]
+    cells += [cell("c", None, {}, status="skipped"), cell("d", 1.0, {"judge": 1.0})]
+    table = score_table("one", cells)
+    reward, judge = table.graders
+    assert (reward.bins[0], reward.bins[-1], reward.n) == (1, 1, 2)
+    assert (reward.errors, reward.skipped, judge.errors, judge.n) == (1, 1, 1, 2)
+    assert (judge.key, judge.name, judge.depth) == ("/judge", "judge", 1)
+    assert reward.mean.mean == 0.5
+    assert score_table("one", [cell("a", None)]).graders[0].mean == Interval(None, None, None, 0)
+
+
+def test_the_ends_of_bins_are_where_people_expect_them() -> None:
+    assert [bin_of(number / BINS) for number in range(BINS)] == list(range(BINS))
+    assert bin_of(1.0) == BINS - 1
+    assert bin_of(0.1 + 0.2) == bin_of(0.3)
+
+
+def test_nodes_are_told_apart_by_the_whole_of_their_place() -> None:
+    inner = SubScore(name="a/b", value=1.0, children=[SubScore(name="x", value=0.0)])
+    other = SubScore(name="a", value=1.0, children=[SubScore(name="b", value=0.5)])
+    twice = SubScore(name="a", value=0.25)
+    nodes = tuple(node.to_dict() for node in (inner, other, twice))
+    keys = [one.key for one in score_table("one", [cell("c", 1.0, subscores=nodes)]).graders]
+    assert keys == ["", "/a~1b", "/a~1b/x", "/a", "/a/b", "/a-2"]
+
+
+def test_a_rubric_for_each_case_is_cut_to_what_has_most_scores() -> None:
+    cells = [cell(f"c{n}", 1.0, {"tests": 1.0, f"only {n}": 0.0}) for n in range(3_000)]
+    table = score_table("one", cells)
+    assert [one.name for one in table.graders[:2]] == ["reward", "tests"]
+    assert (len(table.graders), table.left_out) == (100, 3_002 - 100)
+
+
+async def test_agreement_is_that_of_the_verdicts_with_its_interval(desk: Desk) -> None:
+    said = [(1.0, 0.9)] * 6 + [(0.0, 0.2)] * 4 + [(1.0, 0.1)] * 2 + [(0.3, 0.8)]
+    cells = [cell(f"c{n:02}", 1.0, {"tests": x, "judge": y}) for n, (x, y) in enumerate(said)]
+    cells.append(cell("e", None, {"tests": 1.0, "judge": None}))
+    store_run(desk.database, "one", cells)
+    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y="/judge")
+    table = Confusion(tp=6, fp=2, tn=4, fn=1)
+    assert (pair.n, pair.cases, pair.y.errors, pair.y.absent) == (13, 13, 1, 0)
+    assert pair.agreeing is not None
+    counts = pair.agreeing.both, pair.agreeing.only_x, pair.agreeing.neither, pair.agreeing.only_y
+    assert counts == (6, 2, 4, 1)
+    assert pair.agreeing.kappa == table.kappa_interval()
+    assert pair.agreeing.exact == table.accuracy_interval()
+    assert "77 % of 13 cells" in pair.agreeing.sentence
+    worst = pair.disagreements[0]
+    assert (worst.case, worst.x, worst.y, worst.x_passed, worst.y_passed) == (
+        "c10",
+        1.0,
+        0.1,
+        True,
+        False,
+    )
+    assert (worst.question, worst.y_reason) == ("question 10", "judge says 0.1")
+    assert sum(field.n for field in pair.fields) == 13
+
+
+async def test_trials_of_one_case_are_not_taken_for_independent(desk: Desk) -> None:
+    rng = random.Random(1)
+    apart: list[CellRecord] = []
+    together: list[CellRecord] = []
+    for case in range(40):
+        x, y = rng.random(), rng.random()
+        for trial in range(1, 6):
+            parts = {"tests": x, "judge": y}
+            together.append(cell(f"c{case}", x, parts, trial=trial))
+            apart.append(cell(f"c{case}-{trial}", x, parts))
+    store_run(desk.database, "apart", apart)
+    store_run(desk.database, "together", together)
+    widths: list[float] = []
+    for run in ("apart", "together"):
+        pair = await ask(compare.show_score_pair, desk, run, x="/tests", y="/judge")
+        assert pair.agreeing is not None
+        for found in (pair.pearson, pair.agreeing.kappa, pair.agreeing.exact):
+            assert found.low is not None
+            assert found.high is not None
+            assert found.mean is not None
+            assert found.low <= found.mean <= found.high
+            widths.append(found.high - found.low)
+    assert all(wide > 1.5 * narrow for narrow, wide in zip(widths[:3], widths[3:], strict=True))
+
+
+async def test_a_score_beside_what_cells_cost_counts_unknown_prices_apart(desk: Desk) -> None:
+    costs: list[float | None] = [0.01, 0.5, 10.0, None]
+    cells = [cell(f"c{n}", 1.0, {}, cost_usd=cost, seconds=2.0) for n, cost in enumerate(costs)]
+    store_run(desk.database, "one", cells)
+    pair = await ask(compare.show_score_pair, desk, "one", x="", y="cost_usd")
+    assert (pair.n, pair.y.absent, pair.y.is_log, pair.agreeing) == (3, 1, True, None)
+    assert {(field.x, field.y) for field in pair.fields} == {(19, 0), (19, 11), (19, 19)}
+    assert pair.pearson.mean is None  # every score is the same
+    assert pair.disagreements == ()
+
+
+async def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
+    store_run(desk.database, "one", [cell("a", 1.0, {"tests": 1.0})])
+    store_run(desk.database, "two", [cell("b", 1.0)])
+    with pytest.raises(InputError, match="no cell has the score"):
+        await ask(compare.show_score_pair, desk, "one", x="/none", y="/tests")
+    with pytest.raises(InputError, match="agrees with itself"):
+        await ask(compare.show_score_pair, desk, "one", x="/tests", y="/tests")
+    with pytest.raises(NotFoundError):
+        await ask(compare.show_scores, desk, "none")
+    with pytest.raises(InputError, match="both sides are the same"):
+        await ask(compare.compare_runs, desk, before="one")
+    with pytest.raises(InputError, match="no cell in common"):
+        await ask(compare.compare_runs, desk, before="one", after="two")
+    with pytest.raises(InputError, match="no model 'x'"):
+        await ask(compare.compare_runs, desk, before="one", after="two", after_model="x")
+
+
+async def test_numbers_are_those_of_the_command_and_of_the_client(tmp_path: Path) -> None:
+    home = str(tmp_path / ".assay")
+    with Database.open(home) as database:
+        rewards = [1.0] * 9 + [0.5] * 3
+        later = [0.2] * 8 + [1.0] * 3 + [None]
+        for run, given in (("one", rewards), ("two", later)):
+            cells = [cell(f"c{n:02}", r, {"tests": r}) for n, r in enumerate(given)]
+            store_run(database, run, cells, label=f"l{run}")
+        desk = Desk(database, "", LOCAL, Permissions())
+        told = await ask(compare.compare_runs, desk, before="lone", after="two")
+        agents = await ask(compare.list_agents, desk, "one")
+    said = cast("dict[str, Any]", result(assay("compare", "one", "two", "--json", cwd=tmp_path)))
+    found = cast("dict[str, Any]", as_json(told))
+    for name in ("pairs", "cases", "finding", "better", "worse", "same", "sign_p", "reasons"):
+        assert found[name] == said[name], name
+    assert found["difference"] == said["difference"]
+    assert (told.only_before, told.only_after) == tuple(said["passed"].values())
+    for side in ("before", "after"):
+        assert found[side]["reward"] == said[side]["reward"]
+        assert found[side]["lost"] == said[side]["lost"]
+        for name in ("total", "graded", "errors", "seconds", "cost_usd", "cost_unknown"):
+            assert found[side]["paired"][name] == said[side]["paired"][name]
+    for sort in ("worsened", "improved"):
+        pairs = zip(found[sort], said[sort], strict=True)
+        assert all(a[name] == b[name] for a, b in pairs for name in ("case", "before", "after"))
+    assert told.verdict == said["verdict"]["line"]
+    assert told.sentence.startswith(
+        f"{told.finding.capitalize()}, by more than chance would explain"
+    )
+    assert [one.case for one in told.unchanged] == ["c08"]
+    assert (agents.agents[0].harness, agents.agents[0].model) == ("h", "m")
+    async with AsyncClient(store=home) as client:
+        assert await client.runs.compare("one", "two") == told
+        assert (await client.runs.scores("one")).cells == 12
+        assert (await client.runs.score_pair("one", "", "/tests")).n == 12
+
+
+async def test_a_long_answer_is_cut_and_so_are_many_trials(desk: Desk) -> None:
+    for run, reward in (("one", 1.0), ("two", 0.0)):
+        cells = [cell("c", reward, trial=n, answer="x" * 2_000) for n in range(1, 9)]
+        store_run(desk.database, run, cells)
+    told = await ask(compare.compare_runs, desk, before="one", after="two", limit=1)
+    (case,) = told.worsened
+    assert (len(case.pairs), case.more) == (5, 3)
+    assert len(case.pairs[0].before.answer) < 700
+    assert told.sentence.startswith("Too few cases to tell: 1 case compared, and it takes 6;")
+
+
+async def test_names_of_any_length_and_details_that_are_damaged_do_no_harm(desk: Desk) -> None:
+    name = "criterion " * 10_000
+    cells = [cell(f"c{n}", 1.0, {"tests": 1.0, name: 0.0}) for n in range(3)]
+    store_run(desk.database, "one", cells, detail={"row": {"answer": 5}})
+    table = await ask(compare.show_scores, desk, "one")
+    key = table.graders[2].key
+    assert (len(key), len(table.graders[2].name)) == (201, 120)
+    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y=key)
+    assert [one.question for one in pair.disagreements] == ["", "", ""]

@@ -1,0 +1,33 @@
+import { useMemo } from "react";
+import { useMay, useProject } from "../api/me";
+
+/** A section of the page. */
+export interface Place {
+  name: string;
+  to: string;
+  /** After `g`, the key that leads there. */
+  key: string;
+  /** Another part of the same section. */
+  also?: string;
+}
+
+/** Where the caller can go. Runs of cases are the default project's. */
+export function usePlaces(): readonly Place[] {
+  const project = encodeURIComponent(useProject());
+  const seesRuns = useMay("viewer", "default");
+  return useMemo(
+    () => [
+      { name: "Graders", to: `/p/${project}/graders`, key: "g" },
+      ...(seesRuns ? [{ name: "Runs", to: "/runs", key: "r" }] : []),
+      {
+        name: "Labels",
+        to: `/p/${project}/labels`,
+        key: "l",
+        also: `/p/${project}/calibrations`,
+      },
+      { name: "Data", to: `/p/${project}/datasets`, key: "d" },
+      { name: "Settings", to: "/settings", key: "s" },
+    ],
+    [project, seesRuns],
+  );
+}

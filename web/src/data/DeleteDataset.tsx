@@ -1,0 +1,74 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, ask } from "../api/client";
+import { Dialog } from "../parts/Dialog";
+import { count, whole } from "../parts/figures";
+import { Loading } from "../parts/Loading";
+import { ProblemBox } from "../parts/ProblemBox";
+import type { Dataset } from "./queries";
+
+/** Says what would be lost with a dataset, and deletes it. */
+export function DeleteDataset({ project, dataset, close, done }: Props) {
+  const known = useQueryClient();
+  const path = { project, key: dataset.key };
+  const use = useQuery({
+    queryKey: ["dataset-use", project, dataset.key],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/projects/{project}/datasets/{key}/use", { params: { path }, signal })),
+    staleTime: 0,
+  });
+  const remove = useMutation({
+    mutationFn: (force: boolean) =>
+      ask(
+        api.DELETE("/api/v1/projects/{project}/datasets/{key}", {
+          params: { path, query: { force } },
+        }),
+      ),
+    onSuccess: async () => {
+      known.removeQueries({ queryKey: ["dataset", project, dataset.key] });
+      await known.invalidateQueries({ queryKey: ["datasets", project] });
+      done();
+    },
+  });
+  const isUsed = (use.data?.jobs ?? 0) > 0;
+  return (
+    <Dialog title={`Delete ${dataset.key}?`} close={close}>
+      {use.isPending && <Loading what="Looking who uses it" />}
+      {use.error && <ProblemBox problem={use.error} />}
+      {use.data && (
+        <ul>
+          <li>{count(dataset.rows, "row")} will be gone for good.</li>
+          {isUsed && (
+            <li>
+              {count(use.data.jobs, "job")} graded it: the {count(use.data.scores, "score")} of
+              these stay, but no row can be read beside them any more.
+            </li>
+          )}
+          {use.data.active > 0 && (
+            <li>{whole(use.data.active)} of them at work will be cancelled.</li>
+          )}
+        </ul>
+      )}
+      {remove.error && <ProblemBox problem={remove.error} />}
+      <div className="row end">
+        <button type="button" onClick={close}>
+          Keep it
+        </button>
+        <button
+          type="button"
+          className="danger"
+          disabled={!use.data || remove.isPending}
+          onClick={() => remove.mutate(isUsed)}
+        >
+          Delete
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface Props {
+  project: string;
+  dataset: Dataset;
+  close: () => void;
+  done: () => void;
+}

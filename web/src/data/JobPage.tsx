@@ -1,0 +1,194 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { api, ask, type Schemas } from "../api/client";
+import { useEvents } from "../api/live";
+import { useMay } from "../api/me";
+import { Dialog } from "../parts/Dialog";
+import { count, moment, whole } from "../parts/figures";
+import { Loading } from "../parts/Loading";
+import { ProblemBox } from "../parts/ProblemBox";
+import { usePageTitle } from "../parts/title";
+import { DataTabs } from "./DataTabs";
+import { JobCards } from "./JobCards";
+import { JobComparison } from "./JobComparison";
+import { JobResults } from "./JobResults";
+import { JobState } from "./JobTable";
+import { isActive, type Job, useJobs } from "./queries";
+
+export default function JobPage() {
+  const { project = "", id = "" } = useParams();
+  usePageTitle(`Job ${id}`);
+  const known = useQueryClient();
+  const summary = useQuery({
+    queryKey: ["job", project, id, "summary"],
+    queryFn: ({ signal }) =>
+      ask(
+        api.GET("/api/v1/projects/{project}/jobs/{id}/summary", {
+          params: { path: { project, id } },
+          signal,
+        }),
+      ),
+  });
+  const active = summary.data && isActive(summary.data.job);
+  const asked = useRef(0);
+  useEvents(
+    active ? `/api/v1/projects/${project}/jobs/${id}/events` : null,
+    EVENTS,
+    (kind, job) => {
+      known.setQueryData<Schemas["JobSummary"]>(["job", project, id, "summary"], (before) =>
+        before ? { ...before, job: kind === "done" ? before.job : (job as Job) } : before,
+      );
+      if (kind === "done" || Date.now() - asked.current > 1_000) {
+        asked.current = Date.now();
+        known.invalidateQueries({ queryKey: ["job", project, id] });
+      }
+    },
+  );
+  return (
+    <div className="page">
+      <DataTabs />
+      {summary.isPending && <Loading what="Loading the job" />}
+      {summary.error && <ProblemBox problem={summary.error} retry={() => summary.refetch()} />}
+      {summary.data && <Shown project={project} summary={summary.data} />}
+    </div>
+  );
+}
+
+const EVENTS = ["progress", "done"] as const;
+
+function Shown({ project, summary }: { project: string; summary: Schemas["JobSummary"] }) {
+  const { job } = summary;
+  const [view, setView] = useSearchParams();
+  const others = useJobs(project, { dataset: job.dataset }).data?.items.filter(
+    (one) => one.id !== job.id && one.total === job.total,
+  );
+  const other = view.get("other");
+  return (
+    <>
+      <div className="page-head">
+        <h1 className="row">
+          <span className="anywhere">
+            {job.grader}@{job.version} on {job.dataset}
+          </span>
+          <JobState job={job} />
+        </h1>
+        <Actions project={project} job={job} />
+      </div>
+      <p role="status">{summary.line}</p>
+      {job.message && <p className="anywhere">{job.message}</p>}
+      {isActive(job) && (
+        <progress
+          className="data-progress"
+          value={job.done}
+          max={Math.max(job.total, 1)}
+          aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}
+        />
+      )}
+      <p className="data-facts">
+        <code>{job.id}</code>
+        <span>begun {moment(job.created_at)}</span>
+        {job.created_by && <span className="anywhere">by {job.created_by}</span>}
+        {summary.is_stored ? (
+          <Link to={`/p/${project}/datasets/${job.dataset}`}>the dataset</Link>
+        ) : (
+          <span>its dataset was deleted</span>
+        )}
+        <Link to={`/p/${project}/graders/${job.grader}`}>the grader</Link>
+        {others && others.length > 0 && (
+          <label>
+            compare with{" "}
+            <select
+              value={other ?? ""}
+              onChange={(event) => setView(event.target.value ? { other: event.target.value } : {})}
+            >
+              <option value="">no other job</option>
+              {others.map((one) => (
+                <option key={one.id} value={one.id}>
+                  {one.grader}@{one.version}, {one.id}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </p>
+      <JobCards summary={summary} />
+      {other ? (
+        <JobComparison project={project} id={job.id} other={other} />
+      ) : (
+        <JobResults project={project} summary={summary} />
+      )}
+    </>
+  );
+}
+
+function Actions({ project, job }: { project: string; job: Job }) {
+  const mayEdit = useMay("editor", project);
+  const known = useQueryClient();
+  const go = useNavigate();
+  const [isAsking, setAsking] = useState(false);
+  const params = { params: { path: { project, id: job.id } } };
+  const changed = () =>
+    Promise.all([
+      known.invalidateQueries({ queryKey: ["jobs", project] }),
+      known.invalidateQueries({ queryKey: ["job", project, job.id] }),
+    ]);
+  const cancel = useMutation({
+    mutationFn: () => ask(api.POST("/api/v1/projects/{project}/jobs/{id}/cancel", params)),
+    onSettled: changed,
+  });
+  const remove = useMutation({
+    mutationFn: () => ask(api.DELETE("/api/v1/projects/{project}/jobs/{id}", params)),
+    onSuccess: async () => {
+      await known.invalidateQueries({ queryKey: ["jobs", project] });
+      go(`/p/${project}/jobs`);
+    },
+  });
+  const needs = mayEdit ? undefined : "This needs the role editor";
+  return (
+    <div className="row">
+      {cancel.error && <ProblemBox problem={cancel.error} />}
+      {isActive(job) ? (
+        <button
+          type="button"
+          disabled={!mayEdit || cancel.isPending}
+          title={needs ?? "What is graded stays"}
+          onClick={() => cancel.mutate()}
+        >
+          Cancel the job
+        </button>
+      ) : (
+        <button
+          type="button"
+          className="danger"
+          disabled={!mayEdit}
+          title={needs}
+          onClick={() => setAsking(true)}
+        >
+          Delete …
+        </button>
+      )}
+      {isAsking && (
+        <Dialog title="Delete this job?" close={() => setAsking(false)}>
+          <p>
+            Its {count(job.done, "result")} will be gone for good. The dataset and the grader stay.
+          </p>
+          {remove.error && <ProblemBox problem={remove.error} />}
+          <div className="row end">
+            <button type="button" onClick={() => setAsking(false)}>
+              Keep it
+            </button>
+            <button
+              type="button"
+              className="danger"
+              disabled={remove.isPending}
+              onClick={() => remove.mutate()}
+            >
+              Delete
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}

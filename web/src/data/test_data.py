@@ -1,0 +1,230 @@
+"""Datasets, jobs, environments and traces, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from web.conftest import Opener, Site
+
+XSS = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
+EXACT = {"graders": [{"type": "exact_match"}]}
+LOOSE = {"graders": [{"type": "exact_match", "normalize_text": False}]}
+FUNCTION = (
+    "async def grade(thread):\n"
+    "    if thread.completion() == 'broken':\n"
+    "        raise ValueError('no ' + str(thread['metadata'].get('n')))\n"
+    "    return 1.0 if thread.completion() == '4' else 0.25\n"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def graders(site: Site) -> None:
+    site.post("graders", {"key": "exact", "kind": "declared", "definition": EXACT})
+    site.post("graders", {"key": "four", "kind": "function", "definition": {"source": FUNCTION}})
+
+
+def upload(page: Page, file: Path) -> None:
+    page.goto(re.sub(r"(//[^/]+)/.*", r"\1/p/post/datasets", page.url))
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_label("File of JSON lines").set_input_files(file)
+
+
+def test_a_file_is_looked_at_mended_and_stored(
+    site: Site, open_page: Opener, tmp_path: Path, no_serious_findings: Callable[[Page], None]
+) -> None:
+    site.post("/api/v1/projects", {"key": "post"})
+    page = open_page("/p/post/datasets")
+    expect(page.get_by_text("No datasets yet")).to_be_visible()
+    no_serious_findings(page)
+
+    file = tmp_path / "From Elsewhere.jsonl"
+    rows = [{"prompt": "2 + 2?", "output": "4", "target": "4", "extra": XSS} for _ in range(3)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    upload(page, file)
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("3 of the first 3 rows cannot be stored")).to_be_visible()
+    expect(dialog.get_by_text("rename 'output'").first).to_be_visible()
+    dialog.get_by_label("answer is called").select_option("output")
+    dialog.get_by_role("button", name="Take target as expected, prompt as question").click()
+    expect(dialog.get_by_text("the first 3 rows can be stored")).to_be_visible()
+    no_serious_findings(page)
+    expect(dialog.get_by_label("Key")).to_have_value("from-elsewhere")
+    dialog.get_by_role("button", name="Store").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("from-elsewhere")
+    expect(page.get_by_role("grid", name="Rows")).to_contain_text("2 + 2?")
+
+    # A mistake beyond what is looked at: told with its line, and nothing is stored.
+    lines = ['{"answer": "4"}'] * 60 + ['{"answer": 5}', "{]"]
+    file.write_text("\n".join(lines))
+    upload(page, file)
+    page.get_by_role("textbox", name="Key").fill("bad")
+    with page.expect_response(lambda answer: "datasets/bad" in answer.url) as answered:
+        page.get_by_role("button", name="Store").click()
+    assert answered.value.status in (400, 422)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("line 61")
+    expect(alert).to_contain_text("line 62")
+    open_page.watch.faults.clear()  # a browser writes refused requests to its console
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("link", name="bad")).to_have_count(0)
+    page.get_by_role("link", name="from-elsewhere").click()
+    page.get_by_role("button", name="Delete …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("3 rows will be gone for good")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No datasets yet")).to_be_visible()
+
+
+def test_rows_are_read_by_keyboard_however_many_and_whatever_they_say(
+    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    rows: list[object] = [{"id": f"r{n}", "answer": str(n), "expected": "4"} for n in range(10_000)]
+    rows[1] = {"id": XSS, "question": XSS, "answer": XSS, "expected": {"x": XSS}, "m": XSS}
+    rows[2] = {"id": "long", "answer": "y" * 1_000_000}
+    rows[3] = {"messages": [{"role": "user", "content": XSS}, {"role": "assistant", "content": ""}]}
+    site.upload("many", rows)
+    page = open_page("/p/default/datasets/many")
+    grid = page.get_by_role("grid", name="Rows")
+    expect(grid).to_contain_text("r0")
+    grid.focus()
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowDown")
+    expect(page).to_have_url(re.compile(r"row=2$"))
+    opened = page.get_by_role("complementary")
+    expect(opened).to_contain_text("onerror=document.title")
+    no_serious_findings(page)
+    page.keyboard.press("j")
+    expect(opened).to_contain_text("characters cut")
+    page.keyboard.press("j")
+    expect(opened).to_contain_text("(empty)")
+    page.keyboard.press("End")
+    expect(opened).to_contain_text("r9999")
+    expect(grid).to_contain_text("r9999")
+    assert page.locator(".window-row").count() < 80
+    page.go_back()
+    expect(opened).to_have_count(0)
+    assert page.title() == "many · assay"
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_job_is_begun_watched_read_and_compared(
+    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    rows: list[object] = [
+        {"id": f"n{n}", "answer": "broken" if n % 20 == 7 else str(4 + n % 2), "expected": "4"}
+        for n in range(200)
+    ]
+    rows[0] = {"id": XSS, "answer": XSS, "expected": "4"}
+    site.upload("sums", rows)
+    page = open_page("/p/default/datasets/sums")
+    page.get_by_role("button", name="Grade with …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Grader")).to_contain_text("exact@1")
+    no_serious_findings(page)
+    dialog.get_by_label("Grader").select_option("four")
+    dialog.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("four@1 on sums")
+    # Told by events: nothing is asked for in between.
+    said = page.get_by_role("main").get_by_role("status").first
+    expect(said).to_contain_text("Finished: 200 of 200", timeout=60_000)
+    expect(said).to_contain_text("10 could not be graded")
+    expect(page.get_by_text("n=190")).to_be_visible()
+    expect(page.locator(".data-causes")).to_contain_text("10")
+    expect(page.get_by_text("never measured")).to_be_visible()
+    no_serious_findings(page)
+
+    page.get_by_role("tab", name="error 10").click()
+    expect(page).to_have_url(re.compile("status=error"))
+    grid = page.get_by_role("grid", name="Results")
+    expect(grid).to_have_attribute("aria-rowcount", "11")
+    grid.focus()
+    page.keyboard.press("j")
+    expect(page.get_by_role("complementary")).to_contain_text("ValueError")
+    page.get_by_role("tab", name="all 200").click()
+    page.get_by_label("Order").select_option("score")
+    expect(grid).to_contain_text("0.25")
+    grid.focus()
+    page.keyboard.press("j")
+    expect(page.get_by_role("complementary")).to_contain_text("onerror=document.title")
+    no_serious_findings(page)
+
+    made = site.post("jobs", {"grader": "exact", "dataset": "sums"})
+    page.reload()
+    page.get_by_label("compare with").select_option(made["id"])
+    expect(page.get_by_text(re.compile("rows that both scored"))).to_be_visible()
+    page.goto(f"{site.server.url}/p/default/jobs")
+    expect(page.get_by_role("link", name=made["id"])).to_be_visible()
+    no_serious_findings(page)
+    page.goto(f"{site.server.url}/p/default/datasets/sums?tab=jobs")
+    expect(page.get_by_role("link", name=made["id"])).to_be_visible()
+    page.get_by_role("link", name=made["id"]).click()
+    page.get_by_role("button", name="Delete …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("200 results will be gone")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    expect(page.get_by_role("link", name=made["id"])).to_have_count(0)
+    assert "pwned" not in page.title()
+
+
+def test_what_runs_came_from_is_listed_with_what_came_of_it(
+    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_page("/environments")
+    expect(page.get_by_text("No run came from an environment yet")).to_be_visible()
+    no_serious_findings(page)
+    (site.home / "env.py").write_text(ENVIRONMENT)
+    (site.home / "agent.py").write_text(AGENT)
+    site.assay("run", "env.py", "--harness", "agent.py:solve", "--label", XSS, code=1)
+    page.reload()
+    shown = page.get_by_role("region", name="env.py")
+    expect(shown).to_contain_text("mean reward 0.50")
+    expect(shown.get_by_text("assay env serve")).to_be_visible()
+    shown.get_by_text("Tasks and runs").click()
+    expect(shown.get_by_role("cell", name="add").first).to_be_visible()
+    expect(shown).to_contain_text("onerror=")
+    no_serious_findings(page)
+    page.get_by_role("link", name="Traces").click()
+    expect(page.get_by_text("No tracer has sent anything yet")).to_be_visible()
+    no_serious_findings(page)
+
+
+def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Browser) -> None:
+    if not any(one["key"] == "seen" for one in site.http.get(_DATASETS).json()["items"]):
+        site.upload("seen", [{"answer": "4", "expected": "4"}])
+    context = browser.new_context(
+        extra_http_headers={"Authorization": f"Bearer {site.key('viewer')}"}
+    )
+    page = context.new_page()
+    page.goto(f"{site.server.url}/p/default/datasets")
+    expect(page.get_by_role("button", name="Upload")).to_be_disabled()
+    page.get_by_role("link", name="seen").click()
+    expect(page.get_by_role("grid", name="Rows")).to_contain_text("4")
+    for name in ("Grade with …", "Delete …"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+    page.goto(f"{site.server.url}/p/default/datasets?upload=")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    context.close()
+
+
+_DATASETS = "/api/v1/projects/default/datasets?limit=200"
+
+ENVIRONMENT = """from assay import Environment
+
+env = Environment("sums")
+
+
+@env.template
+async def add(a: int = 2, b: int = 2):
+    answer = yield f"What is {a} + {b}?"
+    yield 1.0 if answer == str(a + b) else 0.0
+
+
+tasks = [add(), add(a=3)]
+"""
+AGENT = """async def solve(run):
+    run.trace.content = "4"
+"""

@@ -1,0 +1,44 @@
+import { Suspense } from "react";
+import { Dialog } from "../../parts/Dialog";
+import { moment } from "../../parts/figures";
+import { Loading } from "../../parts/Loading";
+import { later } from "../../parts/later";
+import type { Grader } from "./draft";
+
+const CompareView = later(() => import("./CompareView"));
+
+/** Somebody saved a version meanwhile: shows both sources and lets one choose. */
+export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps) {
+  const { number, note, created_by: by, created_at: at } = theirs.latest;
+  const source = (theirs.latest.definition as { source?: string }).source ?? "";
+  return (
+    <Dialog title={`Version ${number} was saved meanwhile`} close={close}>
+      <p>
+        {by ? `${by} saved it` : "It was saved"} {moment(at)}
+        {note && <>: “{note}”</>}. Yours is not lost.
+      </p>
+      <Suspense fallback={<Loading />}>
+        <CompareView before={source} after={mine} names={[`${theirs.key}@${number}`, "Yours"]} />
+      </Suspense>
+      <div className="row choices">
+        <button type="button" onClick={close}>
+          Go on editing
+        </button>
+        <button type="button" className="danger" onClick={take}>
+          Take version {number}, discard mine
+        </button>
+        <button type="button" className="primary" onClick={overwrite}>
+          Save mine as version {number + 1}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface ConflictProps {
+  theirs: Grader;
+  mine: string;
+  overwrite: () => void;
+  take: () => void;
+  close: () => void;
+}

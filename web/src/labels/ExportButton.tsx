@@ -1,0 +1,39 @@
+import { useState } from "react";
+import { api, ask } from "../api/client";
+
+/** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
+export function ExportButton({ project, field }: { project: string; field: string }) {
+  const [state, setState] = useState("");
+  const save = async () => {
+    setState("Exporting …");
+    try {
+      const lines: string[] = [];
+      let cursor: string | null = null;
+      do {
+        const page: { items: { row: unknown }[]; next_cursor: string | null } = await ask(
+          api.GET("/api/v1/projects/{project}/labels/export", {
+            params: { path: { project }, query: { field, limit: 200, ...(cursor && { cursor }) } },
+          }),
+        );
+        for (const { row } of page.items) lines.push(`${JSON.stringify(row)}\n`);
+        cursor = page.next_cursor;
+      } while (cursor);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
+      link.download = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;
+      link.click();
+      window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+      setState("");
+    } catch (error) {
+      setState(error instanceof Error ? error.message : "The export failed");
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={save} disabled={state === "Exporting …"}>
+        Export
+      </button>
+      {state && <span role="status">{state}</span>}
+    </>
+  );
+}

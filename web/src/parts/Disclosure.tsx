@@ -1,0 +1,84 @@
+import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
+import { useListedKeys } from "./keys";
+import "./parts.css";
+
+/** A row that opens; what is inside is made when it is opened first. */
+export function Disclosure({ head, children, tone = "", isOpen = false }: DisclosureProps) {
+  const [open, setOpen] = useState(isOpen);
+  const body = useId();
+  return (
+    <div className={`disclosure ${tone}`}>
+      <button
+        type="button"
+        data-row=""
+        aria-expanded={open}
+        aria-controls={open ? body : undefined}
+        onClick={() => setOpen(!open)}
+      >
+        {head}
+      </button>
+      {open && (
+        <div id={body} className="disclosed">
+          {children()}
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface DisclosureProps {
+  head: ReactNode;
+  children: () => ReactNode;
+  tone?: string;
+  isOpen?: boolean;
+}
+
+/** The first of many, and a button for the others. */
+export function Cut<T>({ all, first, children }: CutProps<T>) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? all : all.slice(0, first);
+  return (
+    <>
+      {shown.map(children)}
+      {shown.length < all.length && (
+        <button type="button" className="quiet" onClick={() => setWhole(true)}>
+          Show all {all.length}
+        </button>
+      )}
+    </>
+  );
+}
+
+interface CutProps<T> {
+  all: readonly T[];
+  first: number;
+  children: (one: T) => ReactNode;
+}
+
+const KEYS = {
+  title: "In a list",
+  keys: [
+    ["j / k", "next and previous row"],
+    ["Enter", "open or close a row"],
+  ],
+} as const;
+
+/** Rows that j and k, or the arrows, walk through; Enter opens one. */
+export function Rows({ label, children }: { label: string; children: ReactNode }) {
+  useListedKeys(KEYS);
+  const walk = (event: KeyboardEvent<HTMLElement>) => {
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-row]")];
+    const here = rows.indexOf(document.activeElement as HTMLElement);
+    const next = rows[here + step];
+    if (here < 0 || !next) return;
+    event.preventDefault();
+    next.focus();
+  };
+  return (
+    <section className="rows" aria-label={label} onKeyDown={walk}>
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,60 @@
+import type { Schemas } from "../api/client";
+import { whole } from "./figures";
+import { type Ended, Outcome } from "./Outcome";
+import "./parts.css";
+
+type Counts = Schemas["Ends"];
+
+/** The outcomes in the order in which bars and lists show them, each with its count. */
+export function endsOf(ends: Counts): [Ended, number][] {
+  return [
+    ["pass", ends.passed],
+    ["scored", ends.scored],
+    ["fail", ends.failed],
+    ["error", ends.errors],
+    ["skipped", ends.skipped],
+  ];
+}
+
+/** How many ended in which way, each as shape, colour and number; those that do not occur are left out. */
+export function EndCounts({ ends }: { ends: Counts }) {
+  const shown = endsOf(ends).filter(([, number]) => number > 0);
+  if (shown.length === 0) return <span className="soft">no results</span>;
+  return (
+    <span className="ends">
+      {shown.map(([state, number]) => (
+        <span key={state} title={`${whole(number)} ${WORDS[state]}`}>
+          <Outcome state={state} text={whole(number)} />
+          <span className="sr"> {WORDS[state]}</span>
+        </span>
+      ))}
+    </span>
+  );
+}
+
+export const WORDS: Record<Ended, string> = {
+  pass: "passed",
+  fail: "failed",
+  error: "errors",
+  skipped: "skipped",
+  scored: "scored",
+};
+
+/** A bar of all planned cells: what has ended, by outcome, and what is still to come. */
+export function EndBar({ ends, planned }: { ends: Counts; planned: number }) {
+  const shown = endsOf(ends).filter(([, number]) => number > 0);
+  const done = shown.reduce((sum, [, number]) => sum + number, 0);
+  const all = Math.max(planned, done, 1);
+  const said = shown.map(([state, number]) => `${whole(number)} ${WORDS[state]}`).join(", ");
+  return (
+    <span
+      className="endbar"
+      role="img"
+      aria-label={`${whole(done)} of ${whole(Math.max(planned, done))} cells: ${said || "none yet"}`}
+    >
+      {shown.map(([state, number]) => (
+        <span key={state} className={state} style={{ width: `${(100 * number) / all}%` }} />
+      ))}
+    </span>
+  );
+}

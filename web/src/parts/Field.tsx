@@ -1,0 +1,80 @@
+import { createContext, type ReactNode, useContext } from "react";
+import type { Fault } from "../api/problem";
+import "./form.css";
+
+/** What the API said is wrong, for the fields of a form to find what is theirs. */
+export const Faults = createContext<readonly Fault[]>([]);
+
+export function useFaults(path: string): Fault[] {
+  return useContext(Faults).filter((fault) => fault.field === path);
+}
+
+/** Whether something is wrong with a field or with what is in it. */
+export function useIsFaulty(path: string): boolean {
+  return useContext(Faults).some(
+    (fault) =>
+      fault.field === path ||
+      fault.field.startsWith(`${path}.`) ||
+      fault.field.startsWith(`${path}[`),
+  );
+}
+
+/** A label, its control, what it is for, and what is wrong with it. */
+export function Field({ id, label, path, about, required, children }: FieldProps) {
+  return (
+    <div className="field">
+      <label htmlFor={id} className="label">
+        {label}
+        {required && <em className="needed"> (required)</em>}
+      </label>
+      {children}
+      <Complaints path={path} id={id} />
+      {about && (
+        <p id={`${id}-about`} className="about soft">
+          <Described text={about} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** What is wrong with one field. */
+export function Complaints({ path, id }: { path: string; id: string }) {
+  const faults = useFaults(path);
+  if (faults.length === 0) return null;
+  return (
+    <p id={`${id}-fault`} className="fault" role="alert">
+      {faults.map((fault) => (
+        <span key={fault.message}>
+          {fault.message}
+          {fault.fix && ` – ${fault.fix}`}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** Attributes that tie a control to what is said of it. */
+export function useTied(id: string, path: string, about?: string) {
+  const isWrong = useFaults(path).length > 0;
+  const told = [isWrong ? `${id}-fault` : "", about ? `${id}-about` : ""].filter(Boolean).join(" ");
+  return { id, "aria-invalid": isWrong || undefined, "aria-describedby": told || undefined };
+}
+
+/** A sentence of assay's own documentation, with its code marked. */
+export function Described({ text }: { text: string }) {
+  const parts = text.split(/`{1,2}/);
+  return parts.map((part, place) =>
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other name
+    place % 2 ? <code key={place}>{part}</code> : <span key={place}>{part}</span>,
+  );
+}
+
+interface FieldProps {
+  id: string;
+  label: string;
+  path: string;
+  about?: string | undefined;
+  required?: boolean | undefined;
+  children: ReactNode;
+}

@@ -1,0 +1,15 @@
+export type Json = string | number | boolean | null | Json[] | JsonObject;
+export interface JsonObject {
+  [key: string]: Json;
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A copy with a member set; without it where the value is undefined. */
+export function withMember(value: JsonObject, name: string, member: Json | undefined): JsonObject {
+  if (member !== undefined) return { ...value, [name]: member };
+  const { [name]: _, ...rest } = value;
+  return rest;
+}

@@ -1,0 +1,128 @@
+import { useEffect, useState } from "react";
+import type { Schemas } from "../api/client";
+import { endsOf, WORDS } from "../parts/Ends";
+import { count, whole } from "../parts/figures";
+import { Outcome } from "../parts/Outcome";
+import type { Chosen } from "./chosen";
+import { agentName } from "./names";
+
+/** Which cells are looked at; each choice says how many there are. */
+export function CellFilters({ chosen, change, found, causes }: CellFiltersProps) {
+  const toggle = (state: string) => {
+    const rest = chosen.outcome.filter((one) => one !== state);
+    const next = rest.length < chosen.outcome.length ? rest : [...rest, state];
+    change({ outcome: next.join(",") || null, ...(state === "error" ? { cause: null } : {}) });
+  };
+  const agent =
+    chosen.harness === null && chosen.model === null
+      ? ""
+      : JSON.stringify([chosen.harness ?? "", chosen.model ?? ""]);
+  const cause = causes.find((one) => one.key === chosen.cause);
+  return (
+    <div className="filters">
+      <fieldset className="row">
+        <legend className="sr">Outcome</legend>
+        {endsOf(found.ends).map(([state, number]) => (
+          <button
+            key={state}
+            type="button"
+            className="toggle"
+            aria-pressed={chosen.outcome.includes(state)}
+            disabled={number === 0 && !chosen.outcome.includes(state)}
+            onClick={() => toggle(state)}
+          >
+            <Outcome state={state} text={`${whole(number)} ${WORDS[state]}`} />
+          </button>
+        ))}
+        {(found.flagged > 0 || chosen.flagged) && (
+          <button
+            type="button"
+            className="toggle"
+            aria-pressed={chosen.flagged}
+            onClick={() => change({ flagged: chosen.flagged ? null : "true" })}
+          >
+            <span className="outcome flag">⚑ {whole(found.flagged)} flagged</span>
+          </button>
+        )}
+        {(found.held > 0 || chosen.held) && (
+          <button
+            type="button"
+            className="toggle"
+            aria-pressed={chosen.held}
+            onClick={() => change({ held: chosen.held ? null : "true" })}
+          >
+            {whole(found.held)} wait for review
+          </button>
+        )}
+      </fieldset>
+      {found.agents.length > 1 && (
+        <select
+          aria-label="Agent"
+          value={agent}
+          onChange={(event) => {
+            const [harness, model] = event.target.value
+              ? (JSON.parse(event.target.value) as [string, string])
+              : [null, null];
+            change({ harness, model });
+          }}
+        >
+          <option value="">All agents</option>
+          {found.agents.map((one) => (
+            <option key={agentName(one)} value={JSON.stringify([one.harness, one.model])}>
+              {agentName(one)} ({whole(one.count)})
+            </option>
+          ))}
+        </select>
+      )}
+      <Search value={chosen.search} change={(text) => change({ search: text || null })} />
+      {chosen.case && <Taken what="case" text={chosen.case} drop={() => change({ case: null })} />}
+      {chosen.cause && (
+        <Taken
+          what="cause"
+          text={cause?.text ?? chosen.cause}
+          drop={() => change({ cause: null })}
+        />
+      )}
+      <span className="soft total">{count(found.total, "cell")}</span>
+    </div>
+  );
+}
+
+interface CellFiltersProps {
+  chosen: Chosen;
+  change: (changes: Record<string, string | null>) => void;
+  found: Schemas["CellWindow"];
+  causes: Schemas["RunOverview"]["causes"];
+}
+
+function Taken({ what, text, drop }: { what: string; text: string; drop: () => void }) {
+  return (
+    <button type="button" className="taken" onClick={drop} title={text}>
+      <span className="soft">{what}</span>
+      <span className="clip">{text}</span>
+      <span aria-hidden="true">×</span>
+      <span className="sr">Take this filter away</span>
+    </button>
+  );
+}
+
+/** Looks for a text once the person stops writing. */
+function Search({ value, change }: { value: string; change: (text: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = window.setTimeout(() => change(text), 200);
+    return () => window.clearTimeout(timer);
+  });
+  return (
+    <input
+      type="search"
+      aria-label="Find cases by name"
+      placeholder="Case"
+      maxLength={200}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+    />
+  );
+}

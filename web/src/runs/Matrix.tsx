@@ -1,0 +1,101 @@
+import type { Schemas } from "../api/client";
+import { duration, money, score, whole } from "../parts/figures";
+import { Flag, Outcome } from "../parts/Outcome";
+import { agentName } from "./names";
+import type { Look } from "./RunSummary";
+
+type Cell = NonNullable<Schemas["MatrixCase"]["cells"][number]>;
+
+const MOST_SHOWN = 12;
+
+/** Cases by agents; the best agent comes first. A cell opens its trials. */
+export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
+  const places = new Map(leaderboard.map((row, place) => [`${row.harness}\n${row.model}`, place]));
+  const columns = matrix.agents
+    .map((agent, at) => ({ agent, at, place: places.get(`${agent.harness}\n${agent.model}`) ?? 0 }))
+    .sort((a, b) => a.place - b.place);
+  return (
+    <div className="scroll-x">
+      <table className="matrix">
+        <thead>
+          <tr>
+            <th>Case</th>
+            {columns.map(({ agent }) => (
+              <th key={`${agent.harness}\n${agent.model}`}>{agentName(agent)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {matrix.cases.map(({ case: name, cells }) => (
+            <tr key={name}>
+              <th scope="row">
+                <button type="button" className="link clip" onClick={() => look({ case: name })}>
+                  {name}
+                </button>
+              </th>
+              {columns.map(({ agent, at }) => {
+                const cell = cells[at];
+                const key = `${agent.harness}\n${agent.model}`;
+                return cell ? (
+                  <td key={key}>
+                    <Trials
+                      cell={cell}
+                      label={`${name}, ${agentName(agent)}`}
+                      open={() => look({ case: name, harness: agent.harness, model: agent.model })}
+                    />
+                  </td>
+                ) : (
+                  <td key={key} className="soft">
+                    no result
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface MatrixProps {
+  matrix: Schemas["RunMatrix"];
+  leaderboard: Schemas["RunOverview"]["leaderboard"];
+  look: Look;
+}
+
+/** The trials of one case by one agent: how many passed, the mean reward, and each of them. */
+function Trials({ cell, label, open }: { cell: Cell; label: string; open: () => void }) {
+  const { totals } = cell;
+  const passed = totals.ends.passed;
+  const cost = totals.cost_usd === null ? "unknown cost" : money(totals.cost_usd);
+  return (
+    <button type="button" className={`trials ${totals.shown}`} onClick={open} title={label}>
+      <span className="sr">{label}: </span>
+      <span className="first">
+        <strong>{score(totals.reward.mean)}</strong>
+        <span className="soft">
+          {totals.has_verdicts
+            ? `${whole(passed)} of ${whole(totals.graded)} passed`
+            : `${whole(totals.graded)} scored`}
+        </span>
+        {cell.flaky && <span className="note">flaky</span>}
+        {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
+        {cell.mixed && <span className="note">≠ graders</span>}
+      </span>
+      <span className="strip">
+        {cell.ended.slice(0, MOST_SHOWN).map((state, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a trial has no name but its place
+          <Outcome key={at} state={state} />
+        ))}
+        {totals.total > MOST_SHOWN && (
+          <span className="soft">+{whole(totals.total - MOST_SHOWN)}</span>
+        )}
+      </span>
+      <span className="soft">
+        {totals.ends.errors > 0 && `${whole(totals.ends.errors)} not graded · `}
+        {cost} · {duration(totals.seconds)}
+      </span>
+    </button>
+  );
+}

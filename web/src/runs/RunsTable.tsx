@@ -1,0 +1,91 @@
+import { Link } from "react-router";
+import type { Schemas } from "../api/client";
+import { EndBar, EndCounts } from "../parts/Ends";
+import { count, duration, moment, priced, score, whole } from "../parts/figures";
+import { Flag } from "../parts/Outcome";
+import { DeleteRun } from "./DeleteRun";
+import { KINDS, runName } from "./names";
+import { RunState } from "./RunState";
+
+type RunRow = Schemas["RunRow"];
+
+interface RunsTableProps {
+  runs: readonly RunRow[];
+  chosen: readonly string[];
+  choose: (id: string) => void;
+  deleted: () => void;
+}
+
+export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
+  return (
+    <div className="scroll-x">
+      <table className="runs">
+        <thead>
+          <tr>
+            <th>
+              <span className="sr">Compare</span>
+            </th>
+            <th>Run</th>
+            <th>Began</th>
+            <th>Cells</th>
+            <th className="number">Mean reward</th>
+            <th className="number">Agent cost</th>
+            <th className="number">Time</th>
+            <th>
+              <span className="sr">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <tr key={run.id} data-run={run.id}>
+              <td>
+                <input
+                  type="checkbox"
+                  aria-label={`Choose ${runName(run)} to compare`}
+                  checked={chosen.includes(run.id)}
+                  onChange={() => choose(run.id)}
+                />
+              </td>
+              <td className="what">
+                <Link to={`/runs/${encodeURIComponent(run.id)}`}>{runName(run)}</Link>
+                <span className="soft clip" title={run.suite}>
+                  <RunState state={run.state} />{" "}
+                  {[KINDS[run.kind] ?? run.kind, run.suite].filter(Boolean).join(": ")}
+                </span>
+              </td>
+              <td className="when">
+                {moment(run.created_at)}
+                {run.label && <span className="soft mono">{run.id}</span>}
+              </td>
+              <td className="cells">
+                <span className="row">
+                  <EndCounts ends={run.ends} />
+                  {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
+                  {run.held > 0 && <span className="soft">{whole(run.held)} held</span>}
+                </span>
+                <span className="bar-row">
+                  <EndBar ends={run.ends} planned={run.planned} />
+                  {run.total < run.planned && (
+                    <span className="soft">
+                      {whole(run.total)} of {whole(run.planned)}
+                    </span>
+                  )}
+                </span>
+              </td>
+              <td className="number">
+                {score(run.reward)}
+                {run.reward !== null && <span className="soft">{count(run.cases, "case")}</span>}
+              </td>
+              <td className="number cost">{priced(run.cost_usd, run.cost_unknown)}</td>
+              <td className="number">{duration(run.seconds)}</td>
+              <td className="number">
+                <DeleteRun run={run} done={deleted} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,33 @@
+/** What did the work, as one name. */
+export function agentName(agent: { harness: string; model: string }): string {
+  return [agent.harness, agent.model].filter(Boolean).join(" · ") || "no agent";
+}
+
+export function runName(run: { id: string; label: string }): string {
+  return run.label || run.id;
+}
+
+/** What makes a cell unique in its run. */
+export interface CellName {
+  case: string;
+  harness: string;
+  model: string;
+  trial: number;
+}
+
+/** Who did a cell's work, and which repeat it is. */
+export function trialName(cell: Omit<CellName, "case">): string {
+  return `${agentName(cell)} · trial ${cell.trial}`;
+}
+
+export function cellAddress(run: string, cell: CellName): string {
+  const { case: name, harness, model, trial } = cell;
+  const where = new URLSearchParams({ case: name, harness, model, trial: String(trial) });
+  return `/runs/${encodeURIComponent(run)}/cell?${where}`;
+}
+
+export const KINDS: Record<string, string> = {
+  matrix: "cases",
+  dataset: "dataset",
+  job: "Python",
+};

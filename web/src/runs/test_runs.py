@@ -1,0 +1,255 @@
+"""Runs as people watch them: the list, a run that goes on, ten thousand cells, deletion."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.children import Children
+from tests.command_line import COMMAND, environment, write_case
+from web.conftest import Opener, Site
+from web.src.runs.made_runs import HOSTILE, add_run, big_run, mixed_run
+
+from assay.store.labels import Decision, Decisions
+from assay.store.runs import Store
+
+MIXED, BIG = "20261121-090830-ab12", "20261120-020000-b1b1"
+
+
+@pytest.fixture(scope="module")
+def stored(site: Site) -> Site:
+    """The server with two runs that have ended."""
+    add_run(site.home, *mixed_run())
+    add_run(site.home, *big_run())
+    return site
+
+
+@pytest.fixture
+def children() -> Generator[Children]:
+    with Children() as found:
+        yield found
+
+
+def _rows(page: Page) -> list[str]:
+    """The cases of the rows that are there, from the top."""
+    return page.locator(".grid-body .grid-row a").all_inner_texts()
+
+
+def test_a_run_is_read_from_its_verdict_down_to_its_cells(
+    stored: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    page = open_page("/runs")
+    row = page.locator(f'tr[data-run="{MIXED}"]')
+    expect(row).to_contain_text("nightly")
+    expect(row).to_contain_text("1 flagged")
+    expect(row).to_contain_text("24 cells unknown")
+    no_serious_findings(page)
+    row.get_by_role("link", name="nightly").click()
+    expect(page.locator(".verdict")).to_contain_text(
+        "NO VERDICT: 4 of 48 cells could not be graded; 16 of 41 graded cells failed"
+    )
+    expect(page.get_by_text("95 % interval").first).to_be_visible()
+    expect(page.locator(".matrix .trials").first).to_be_visible()
+    assert page.title() == "nightly · assay", "what an agent wrote did not run"
+    assert page.locator("main img").count() == 0
+    no_serious_findings(page)
+    # A cell of the matrix opens its trials.
+    page.get_by_role("button", name="plan-route, codex · gpt-6-mini").click()
+    expect(page.locator(".filters .total")).to_have_text("3 cells")
+    assert set(_rows(page)) == {"plan-route"}
+    assert "case=plan-route" in page.url
+    page.go_back()
+    # A cause opens its cells, as many as it says.
+    page.locator(".causes button.link").click()
+    expect(page.locator(".filters .total")).to_have_text("4 cells")
+    page.get_by_role("button", name=re.compile("Take this filter away")).click()
+    # Errors are all errors, whatever number stands in them; the toggle is pressed in the address.
+    expect(page.get_by_role("button", name="4 errors")).to_have_attribute("aria-pressed", "true")
+    no_serious_findings(page)
+    page.get_by_role("tab", name="Config").click()
+    expect(page.locator("pre")).to_contain_text('"trials": 3')
+    expect(page.get_by_text(f"assay regrade {MIXED}", exact=True)).to_be_visible()
+    no_serious_findings(page)
+
+
+def test_the_address_says_what_is_looked_at(stored: Site, open_page: Opener) -> None:
+    page = open_page("/runs/nightly?tab=cells&flagged=true")
+    expect(page.locator(".grid-body .grid-row.flagged .outcome.flag")).to_be_visible()
+    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    page = open_page("/runs/nightly?tab=cells&outcome=fail&harness=codex&model=gpt-6-mini")
+    expect(page.get_by_label("Agent")).to_have_value('["codex","gpt-6-mini"]')
+    expect(page.locator(".filters .total")).to_have_text("9 cells")
+    page.get_by_label("Find cases by name").fill("UNICODE")
+    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    assert "search=UNICODE" in page.url
+    page.get_by_label("Find cases by name").fill("nothing like it")
+    expect(page.get_by_role("heading", name="No cell is like that")).to_be_visible()
+
+
+def test_ten_thousand_cells_are_a_few_rows_at_a_time(stored: Site, open_page: Opener) -> None:
+    page = open_page("/runs/big?tab=cells")
+    expect(page.locator(".filters .total")).to_have_text("10,000 cells")
+    grid = page.get_by_role("grid")
+    expect(grid).to_have_attribute("aria-rowcount", "10001")
+    most = 0
+    for index in (90, 2_650, 5_900, 10_000):
+        grid.evaluate("(one, to) => { one.scrollTop = to }", index * 34)
+        expect(page.locator(f'.grid-row[aria-rowindex="{index + 1}"] a')).to_be_visible()
+        most = max(most, page.locator(".grid-body .grid-row").count())
+    assert most < 60
+    assert page.locator("*").count() < 1_500
+    expect(page.locator(".grid-body .grid-row").last).to_contain_text("case-0999")
+    # By keys, to the other end and back, and into a cell.
+    grid.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    chosen = page.locator('.grid-row[aria-selected="true"]')
+    expect(chosen).to_have_attribute("aria-rowindex", "3")
+    page.keyboard.press("End")
+    expect(chosen).to_have_attribute("aria-rowindex", "10001")
+    expect(chosen).to_contain_text("case-0999")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/cell\?case=case-0999&harness=codex&model=gpt-6-mini&trial=5"))
+    page.go_back()
+    expect(chosen).to_contain_text("case-0999")
+    page.get_by_role("button", name="Cost").click()
+    expect(page.get_by_role("columnheader", name="Cost")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    expect(page.locator(".grid-body .grid-row").first).to_contain_text("$0.0060")
+
+
+def test_a_run_of_another_process_is_followed_while_it_goes_on(
+    stored: Site, open_page: Opener, children: Children
+) -> None:
+    page = open_page("/runs")
+    expect(page.locator(f'tr[data-run="{BIG}"]')).to_be_visible()
+    process = children.start(
+        [*COMMAND, "run", _waiting_case(stored.home), "--label", "live", "--workers", "6"],
+        cwd=stored.home,
+        env=environment(stored.home),
+    )
+    page.get_by_role("button", name="1 new run").click()
+    row = page.locator("tr", has_text="live")
+    expect(row).to_contain_text("running")
+    expect(row).to_contain_text("3 of 6")
+    row.get_by_role("link", name="live").click()
+    expect(page.locator(".verdict")).to_have_text("Running: 3 of 6 cells have a result.")
+    page.get_by_role("tab", name="Cells").click()
+    expect(page.locator(".filters .total")).to_have_text("3 cells")
+    with Store.open(str(stored.home / ".assay")) as store:
+        run = store.run("live").id
+        first = next(iter(store.cells(run)))
+        store.add_cell(replace(first, case="aaa"), {})
+    # What somebody looks at stays where it is until they ask for what is new.
+    expect(page.locator(".counts")).to_contain_text("4 of 6 cells")
+    chip = page.get_by_role("button", name="1 new cell")
+    expect(chip).to_be_visible()
+    assert "aaa" not in _rows(page)
+    chip.click()
+    expect(page.locator(".filters .total")).to_have_text("4 cells")
+    assert _rows(page)[0] == "aaa"
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect(page.locator("h1")).to_contain_text("interrupted")
+    expect(page.get_by_text(f"assay run --resume {run}", exact=True)).to_be_visible()
+
+
+def _waiting_case(home: Path) -> str:
+    """A case of which three cells are done at once, and three wait to be interrupted."""
+    write_case(
+        home,
+        """
+        id: waits
+        task: {prompt: "hello"}
+        matrix: {harnesses: [patient], models: [quick, slow], trials: 3}
+        graders: [{type: contains, substring: "done"}]
+        """,
+    )
+    script = 'echo done; [ "$1" = quick ] || sleep 600'
+    argv = ["/bin/sh", "-c", script, "sh", "{model}"]
+    (home / "harnesses.yaml").write_text(json.dumps({"patient": {"argv": argv}}), "utf-8")
+    return "evals"
+
+
+def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_page: Opener) -> None:
+    doomed = "20261119-010101-dead"
+    run, cells = mixed_run(doomed)
+    add_run(stored.home, replace(run, label="doomed", finished=False), cells)
+    other = open_page(f"/runs/{doomed}")  # as a colleague has it open
+    expect(other.locator("h1")).to_contain_text("doomed")
+    page = open_page("/runs")
+    page.get_by_role("button", name="Delete run doomed").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("48 results")
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+    page.get_by_role("button", name="Delete run doomed").click()
+    dialog.get_by_role("button", name="Delete for good").click()
+    expect(page.locator(f'tr[data-run="{doomed}"]')).to_have_count(0)
+    expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
+    # What the colleague's page asked for in that moment is not there: the browser notes it.
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
+
+
+def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> None:
+    older = "20261117-010101-0cd0"
+    run, cells = mixed_run(older)
+    add_run(stored.home, replace(run, label="before"), cells)
+    page = open_page("/runs")
+    compare = page.get_by_role("button", name=re.compile("^Compare"))
+    expect(compare).to_be_disabled()
+    page.get_by_label("Choose nightly to compare").click()
+    page.get_by_label("Choose before to compare").click()
+    compare.click()
+    page.wait_for_url(re.compile(rf"/compare\?a={older}&b={MIXED}"))
+    page = open_page("/runs?search=nightly")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Find runs").fill("no such")
+    expect(page.get_by_role("heading", name="No run is like that")).to_be_visible()
+
+
+def test_a_decision_and_hostile_names_count_and_are_text(stored: Site, open_page: Opener) -> None:
+    run, cells = mixed_run("20261118-010101-de1d")
+    add_run(stored.home, replace(run, label="decided"), cells)
+    page = open_page("/runs/decided?tab=cells&flagged=true")
+    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    with Store.open(str(stored.home / ".assay")) as store:
+        flagged = next(cell for cell in store.cells(run.id) if cell.flags)
+        Decisions(store.database).add(flagged, Decision(ruling="zero", by=HOSTILE, note=HOSTILE))
+    page.reload()
+    row = page.locator(".grid-body .grid-row")
+    expect(row).to_contain_text("decided: zero")
+    expect(row).to_contain_text("0.00")
+    expect(row.locator(".outcome.fail")).to_be_visible()
+    page.get_by_role("tab", name="Overview").click()
+    expect(page.locator(".verdict")).to_contain_text("17 of 41 graded cells failed")
+    assert page.title() == "decided · assay"
+
+
+def test_an_unknown_run_is_a_page_that_says_so(stored: Site, open_page: Opener) -> None:
+    page = open_page("/runs/none")
+    expect(page.get_by_role("heading", name="There is no such run")).to_be_visible()
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
+
+
+def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    answer = page.request.post(f"{stored.server.url}/login", data={"key": stored.key("viewer")})
+    assert answer.ok, answer.text()
+    page.goto(f"{stored.server.url}/runs")
+    delete = page.get_by_role("button", name="Delete run nightly")
+    expect(delete).to_be_disabled()
+    expect(delete).to_have_attribute("title", "Needs the role editor")
+    page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
+    expect(page.locator(".filters .total")).to_have_text("48 cells")
+    context.close()
