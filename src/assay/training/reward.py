@@ -347,7 +347,8 @@ def _declared(grader: Grader | type[Grader]) -> GraderSpec:
     if not isinstance(grader, type) and is_dataclass(grader):
         given = ((one, getattr(grader, one.name)) for one in fields(grader))
         options = {one.name: to_json(value) for one, value in given if value != one.default}
-    return GraderSpec(type=kind, options=options)
+    own = str(vars(made).get("name", "")) if kind.startswith("python:") else ""
+    return GraderSpec(type=kind, name=own, options=options)
 
 
 def _stored(given: str, url: str | None, store: str | None, project: str) -> Score:

@@ -62,13 +62,10 @@ class RewardFunction:
         prompts: Sequence[Text] | None,
         columns: Mapping[str, object],
     ) -> list[Submission]:
-        known = {
-            name: cast("Sequence[object]", values)
-            for name, values in columns.items()
-            if name not in _NEVER
-            and isinstance(values, Sequence)
-            and len(values) == len(completions)
-        }
+        known: dict[str, list[object]] = {}
+        for name, values in columns.items():
+            if name not in _NEVER and isinstance(values, list):
+                known[name] = cast("list[object]", values)
         if self._expected is not None and self._expected not in known:
             raise InputError(
                 f"the dataset has no column {self._expected!r}",

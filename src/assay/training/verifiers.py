@@ -30,7 +30,7 @@ Scored: TypeAlias = "Callable[..., Awaitable[float]]"
 def reward_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Scored:
     """Make a reward of verifiers v1: ``async fn(task, trace) -> float``.
 
-    The expected answer is ``task.data.answer`` (or ``expected``); all of the data is the metadata.
+    The expected answer is the task's ``answer`` or ``expected``; all of its data is the metadata.
 
     Args:
         grader: As `assay.training.Reward` takes it.
@@ -39,13 +39,13 @@ def reward_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Score
     reward = Reward(grader, **options)
 
     async def assay_reward(task: object, trace: object) -> float:
-        data = getattr(task, "data", None)
+        data = getattr(task, "data", task)
         dumped = getattr(data, "model_dump", None)
         fields = plain(dumped(mode="json") if callable(dumped) else data)
         metadata = fields if isinstance(fields, dict) else {}
-        messages = [
-            {"role": getattr(one, "role", ""), "content": getattr(one, "content", None)}
-            for one in cast("list[object]", getattr(trace, "messages", None) or [])
+        said = cast("list[object]", getattr(trace, "messages", None) or [])
+        messages: list[dict[str, object]] = [
+            {name: getattr(one, name, None) for name in ("role", "content")} for one in said
         ]
         submission = _submission(
             messages, metadata.get("answer", metadata.get("expected")), metadata
