@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from assay import Client
-from assay.client import cells, data, graders, labels, remote, runs, site
+from assay.client import AuthError, cells, data, graders, labels, remote, runs, site
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.registry import definition_from
 from assay.scoring.json_safe import Json
@@ -194,6 +194,8 @@ def test_labels_are_given_taken_back_and_exported(client: Client) -> None:
     assert row["good"] is True
     again = client.labels.queue(run="kit", field="good", limit=50)
     assert (again.done, second.item in {one.item for one in again.items}) == (1, True)
+    with pytest.raises(InputError, match=r"take_back"):
+        client.labels.add(first, " ", run="kit", field="good")
     with pytest.raises(InputError, match="dataset or from a run"):
         client.labels.queue()
     with pytest.raises(NotFoundError):
@@ -263,6 +265,25 @@ def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
     while state.status == "running":
         state = client.runs.regrading("kit")
     assert state.run == client.runs.get("kit").id
+
+
+def test_a_viewer_reads_and_changes_nothing(location: str) -> None:
+    with running(location) as server, Client(server.url, server.key("viewer")) as viewer:
+        assert viewer.runs.overview("kit").verdict
+        (item,) = viewer.labels.queue(run="kit", field="good", limit=1).items
+        seen = viewer.cells.open("kit", CHEAT).seen
+        changes: list[Callable[[], object]] = [
+            lambda: viewer.labels.add(item, "PASS", run="kit", field="good"),
+            lambda: viewer.calibrations.create("never"),
+            lambda: viewer.cells.decide("kit", CHEAT, ruling="ok", seen=seen),
+            lambda: viewer.runs.regrade("kit"),
+            lambda: viewer.cells.promote("kit", FIX, name="kept"),
+            lambda: viewer.keys.create("mine", "admin"),
+        ]
+        for change in changes:
+            with pytest.raises(AuthError):
+                change()
+        assert viewer.labels.queue(run="kit", field="good").done == 0
 
 
 def test_keys_are_made_and_revoked(client: Client) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.client.scope import Scope, checked_calls, every
+from assay.errors import InputError
 from assay.service import calibrations as calibration_operations
 from assay.service import labels as operations
 from assay.service.labels import QueueItem, Which
@@ -102,7 +103,12 @@ class AsyncLabels:
             criterion: What the rater was asked.
             rater: Who labels; whoever asks by default.
             project: The project; the client's by default.
+
+        Raises:
+            InputError: The label is empty, or the item is not what stands there any more.
         """
+        if not label.strip():
+            raise InputError("label must not be empty", hint="labels.take_back takes one back")
         return await self._scope.call(
             operations.add_label,
             project,

@@ -11,21 +11,14 @@ from assay.reports.comparing.shown import AgentName, RunComparison, shown
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.service.operation import Desk, Host, Spec, operation, waiting_operation
-from assay.service.runs import show_run
+from assay.service.runs import Run, show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 T = TypeVar("T")
 
-_RUN = Spec(
-    min_length=1,
-    max_length=200,
-    description="Its id, the beginning of it, its label, or `latest`.",
-    example="latest",
-)
-_Run = Annotated[str, _RUN]
 _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
 _Score = Annotated[
     str,
@@ -51,7 +44,7 @@ class AgentList:
 
 
 @operation("GET", "/runs/{run}/agents", "viewer", tag="runs", where="default", faults=(404,))
-def list_agents(desk: Desk, run: _Run) -> AgentList:
+def list_agents(desk: Desk, run: Run) -> AgentList:
     """Harness and model of each agent of a run that has a result."""
     found = show_run.function(desk, run)
     agents = Store(desk.database).agents(found.id)
@@ -61,9 +54,9 @@ def list_agents(desk: Desk, run: _Run) -> AgentList:
 @waiting_operation(
     "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,)
 )
-async def show_scores(host: Host, run: _Run) -> ScoreTable:
+async def show_scores(host: Host, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
-    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
+    found, database = await host.run(lambda desk: (show_run.function(desk, run), desk.database))
     return await _apart(host, database, lambda own: score_table(found.id, _cells(own, found.id)))
 
 
@@ -72,7 +65,7 @@ async def show_scores(host: Host, run: _Run) -> ScoreTable:
 )
 async def show_score_pair(
     host: Host,
-    run: _Run,
+    run: Run,
     *,
     x: _Score,
     y: Annotated[
@@ -88,7 +81,7 @@ async def show_score_pair(
 
     Instead of the second one, what cells cost.
     """
-    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
+    found, database = await host.run(lambda desk: (show_run.function(desk, run), desk.database))
     if x == y:
         raise InputError("a score agrees with itself", location=Location(field="y"))
 
@@ -104,7 +97,7 @@ async def show_score_pair(
 async def compare_runs(
     host: Host,
     *,
-    before: _Run,
+    before: Run,
     after: Annotated[
         str, Spec(max_length=200, description="The other run; without one, agents of the first.")
     ] = "",
@@ -121,8 +114,9 @@ async def compare_runs(
     from assay.reports.comparing.pairing import compare
     from assay.reports.comparing.sides import are_same, side_of
 
+    refs = (before, after or before)
     runs, database = await host.run(
-        lambda desk: ((_known(desk, before), _known(desk, after or before)), desk.database)
+        lambda desk: ([show_run.function(desk, run) for run in refs], desk.database)
     )
 
     def work(own: Database) -> RunComparison:
@@ -137,10 +131,6 @@ async def compare_runs(
         return shown(compare(one, other), most=limit)
 
     return await _apart(host, database, work)
-
-
-def _known(desk: Desk, run: str) -> RunRecord:
-    return show_run.function(desk, run)
 
 
 async def _apart(host: Host, database: Database, work: Callable[[Database], T]) -> T:

@@ -6,25 +6,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
+from assay.reports.comparing.shown import AgentName
 from assay.service.operation import (
     MAX_LIMIT,
+    NO_NULL,
     Desk,
     Host,
     Limit,
+    Offset,
     Page,
     Spec,
     operation,
     waiting_operation,
 )
 from assay.service.run_records import (
-    Agent,
     AgentCount,
     AgentRow,
     CellRow,
     CellWindow,
     Ends,
     ErrorCause,
-    Estimate,
     MatrixCase,
     MatrixCell,
     RunLine,
@@ -45,7 +46,6 @@ from assay.store.windows import End, Order, Sums, Tallied, Wanted, Windows, end_
 if TYPE_CHECKING:
     from assay.reports.summary import Row, Summary
     from assay.reports.totals import Totals
-    from assay.scoring.intervals import Interval
 
 Run = Annotated[
     str,
@@ -56,9 +56,8 @@ Run = Annotated[
         example="latest",
     ),
 ]
-Offset = Annotated[int, Spec(ge=0, le=10_000_000, description="How many are left out before it.")]
-_Search = Annotated[str, Spec(max_length=200, pattern=r"^[^\x00]*$")]
-_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=r"^[^\x00]*$")]
+_Search = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
+_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=NO_NULL)]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 _SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
@@ -80,7 +79,7 @@ def list_run_rows(
         str,
         Spec(
             max_length=200,
-            pattern=r"^[^\x00]*$",
+            pattern=NO_NULL,
             description="Stands somewhere in the id, the label or what was run.",
         ),
     ] = "",
@@ -236,8 +235,8 @@ def _totals(totals: Totals) -> RunTotals:
         flagged=totals.flagged,
         held=totals.held,
         cases=totals.cases,
-        reward=_estimate(totals.reward),
-        pass_rate=_estimate(totals.pass_rate),
+        reward=totals.reward,
+        pass_rate=totals.pass_rate,
         coverage=totals.coverage,
         cost_usd=totals.cost_usd,
         cost_unknown=totals.cost_unknown,
@@ -248,10 +247,6 @@ def _totals(totals: Totals) -> RunTotals:
         judge_cost_unknown=totals.judge_cost_unknown,
         seconds=totals.seconds,
     )
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(mean=interval.mean, low=interval.low, high=interval.high, n=interval.n)
 
 
 @operation("GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,))
@@ -279,7 +274,7 @@ def show_run_matrix(
         tally.add(cell)
     rows = {(row.case, row.harness, row.model): row for row in tally.summary().groups}
     return RunMatrix(
-        agents=tuple(Agent(harness=harness, model=model) for harness, model in agents),
+        agents=tuple(AgentName(*agent) for agent in agents),
         cases=tuple(
             MatrixCase(
                 case=case, cells=tuple(_matrix_cell(rows.get((case, *agent))) for agent in agents)
@@ -307,9 +302,9 @@ def window_cells(
     ] = "",
     harness: _Coordinate = None,
     model: _Coordinate = None,
-    case: Annotated[str, Spec(max_length=500, pattern=r"^[^\x00]*$")] = "",
+    case: Annotated[str, Spec(max_length=500, pattern=NO_NULL)] = "",
     search: Annotated[
-        str, Spec(max_length=200, pattern=r"^[^\x00]*$", description="Stands in the case's name.")
+        str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
     ] = "",
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
@@ -317,7 +312,7 @@ def window_cells(
         str,
         Spec(
             max_length=400,
-            pattern=r"^[^\x00]*$",
+            pattern=NO_NULL,
             description="`key` of a cause of errors: only its cells.",
         ),
     ] = "",
