@@ -92,7 +92,7 @@ export default function Overview() {
 function Beginning({ project }: { project: string }) {
   const mayStore = useMay("editor", project);
   return (
-    <div className="cards">
+    <div className="first-steps">
       <section className="panel">
         <h2>See it work</h2>
         <p>Grades the example suite: no key, nothing to configure. Its runs appear here.</p>
@@ -125,7 +125,7 @@ function Beginning({ project }: { project: string }) {
 
 function RunTable({ runs }: { runs: readonly Schemas["RunRow"][] }) {
   return (
-    <div className="wide">
+    <div className="scrolls">
       <table className="overview-table">
         <thead>
           <tr>
@@ -227,7 +227,7 @@ interface GraderTableProps {
 
 function GraderTable({ graders, project }: GraderTableProps) {
   return (
-    <div className="wide">
+    <div className="scrolls">
       <table className="overview-table">
         <thead>
           <tr>

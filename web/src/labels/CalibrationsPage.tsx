@@ -122,8 +122,8 @@ export function price(card: Schemas["CardSummary"]): string {
 export function State({ card }: { card: Schemas["CardSummary"] }) {
   if (card.state === "unknown") return null;
   return card.state === "stale" ? (
-    <span className="standing stale">↻ stale</span>
+    <span className="badge warns">↻ stale</span>
   ) : (
-    <span className="standing">current</span>
+    <span className="badge">current</span>
   );
 }

@@ -151,7 +151,7 @@ function ItemRow({ row }: { row: Schemas["LabelledRow"] }) {
         <code>{row.id}</code>
       </td>
       <td>
-        <details className="item">
+        <details className="labelled">
           <summary>
             <span className="soft">{visible(text("question").slice(0, 120))}</span>{" "}
             {visible(text("answer").slice(0, 200))}
@@ -171,9 +171,9 @@ function ItemRow({ row }: { row: Schemas["LabelledRow"] }) {
 /** What each person said, with their notes. */
 export function Said({ said, odd }: { said: readonly Schemas["SaidLabel"][]; odd: boolean }) {
   return (
-    <span className="said">
+    <span className="row tight">
       {said.map(({ rater, label, note, created_at }) => (
-        <span key={rater} className={`chip ${odd ? "odd" : ""}`} title={moment(created_at)}>
+        <span key={rater} className={`badge ${odd ? "live" : ""}`} title={moment(created_at)}>
           {rater}: <strong>{label}</strong>
           {note && ` “${visible(note)}”`}
         </span>

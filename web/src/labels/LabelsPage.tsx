@@ -80,18 +80,18 @@ function SetRow({ project, set }: { project: string; set: Schemas["LabelSet"] })
       </td>
       <td className="number">{whole(set.items)}</td>
       <td>
-        <span className="said">
+        <span className="row tight">
           {Object.entries(set.labels).map(([label, times]) => (
-            <span key={label} className="chip">
+            <span key={label} className="badge">
               {label} <strong>{whole(times)}</strong>
             </span>
           ))}
         </span>
       </td>
       <td>
-        <span className="said">
+        <span className="row tight">
           {set.raters.map(({ rater, items }) => (
-            <span key={rater} className="chip">
+            <span key={rater} className="badge">
               {rater} <strong>{whole(items)}</strong>
             </span>
           ))}

@@ -1,11 +1,10 @@
-import { NavLink } from "react-router";
+import { PageTabs } from "../parts/Tabs";
 
 /** What people said, and how far graders agree with it. */
 export function Tabs({ project }: { project: string }) {
-  return (
-    <nav className="tabs" aria-label="Labels">
-      <NavLink to={`/p/${project}/labels`}>Label sets</NavLink>
-      <NavLink to={`/p/${project}/calibrations`}>Calibrations</NavLink>
-    </nav>
-  );
+  const pages = [
+    [`/p/${project}/labels`, "Label sets"],
+    [`/p/${project}/calibrations`, "Calibrations"],
+  ] as const;
+  return <PageTabs label="Labels" pages={pages} />;
 }

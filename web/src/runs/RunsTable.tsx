@@ -18,7 +18,7 @@ interface RunsTableProps {
 
 export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
   return (
-    <div className="scroll-x">
+    <div className="scrolls">
       <table className="runs">
         <thead>
           <tr>
