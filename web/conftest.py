@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -58,27 +58,9 @@ class _Modules(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Modules | None:
     """Where only these tests are run."""
-    return _Modules(config, log) if _is_alone(config) else None
-
-
-def _is_alone(config: pytest.Config) -> bool:
-    """Whether only tests of the page are run."""
     here = Path(__file__).parent
     places = (Path(one.partition("::")[0]).resolve() for one in config.args)
-    return all(one.is_relative_to(here) for one in places)
-
-
-def _browser_scope(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
-    """Playwright's loop runs while its browser does: no asynchronous test may follow in between."""
-    del fixture_name
-    return "session" if _is_alone(config) else "module"
-
-
-def _skip_without_browser() -> None:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    if not BUILT.exists():
-        pytest.skip("the page was not built: make web")
+    return _Modules(config, log) if all(one.is_relative_to(here) for one in places) else None
 
 
 @dataclass
@@ -129,7 +111,10 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     """A server on an empty store; a module fills it by a fixture of its own."""
-    _skip_without_browser()
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    if not BUILT.exists():
+        pytest.skip("the page was not built: make web")
     with (
         ServerProcess(tmp_path_factory.mktemp("site")) as server,
         httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
@@ -137,10 +122,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield Site(server, http)
 
 
-@pytest.fixture(scope=_browser_scope)
-def browser() -> Generator[Browser]:
-    """Chromium, without a window."""
-    _skip_without_browser()
+@pytest.fixture(scope="module")
+def browser(site: Site) -> Generator[Browser]:
+    """Chromium, without a window; for a module, as asyncio cannot run while Playwright does."""
+    del site  # it is filled first, and that may need asyncio
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]

@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay, useProject } from "../api/me";
+import { KIND_TITLES } from "../graders/queries";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { EndCounts } from "../parts/Ends";
@@ -251,7 +252,7 @@ function GraderTable({ graders, project }: GraderTableProps) {
                   <span className="below">{grader.name}</span>
                 )}
               </td>
-              <td>{grader.kind}</td>
+              <td>{KIND_TITLES[grader.kind] ?? grader.kind}</td>
               <td className="number">
                 {grader.version}
                 {grader.locked && <span className="below">locked</span>}

@@ -49,21 +49,21 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
         <div className="row">
           <button
             type="button"
-            className="primary"
-            disabled={!mayEdit}
-            title={needs}
-            onClick={() => setDoing("grade")}
-          >
-            Grade with …
-          </button>
-          <button
-            type="button"
             className="danger"
             disabled={!mayEdit}
             title={needs}
             onClick={() => setDoing("delete")}
           >
             Delete …
+          </button>
+          <button
+            type="button"
+            className="primary"
+            disabled={!mayEdit}
+            title={needs}
+            onClick={() => setDoing("grade")}
+          >
+            Grade with …
           </button>
         </div>
       </div>

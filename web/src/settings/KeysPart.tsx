@@ -180,7 +180,11 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
             <option value="">ever</option>
           </select>
         </label>
-        <button type="submit" className="primary settings-form-end" disabled={!name || make.isPending}>
+        <button
+          type="submit"
+          className="primary settings-form-end"
+          disabled={!name || make.isPending}
+        >
           Make a key
         </button>
       </div>

@@ -1,7 +1,7 @@
 import { PageTabs } from "../parts/Tabs";
 
 /** What people said, and how far graders agree with it. */
-export function Tabs({ project }: { project: string }) {
+export function LabelTabs({ project }: { project: string }) {
   const pages = [
     [`/p/${project}/labels`, "Label sets"],
     [`/p/${project}/calibrations`, "Calibrations"],
