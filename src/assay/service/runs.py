@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
+from assay.reports.run_records import (
+    Agent,
+    AgentCount,
+    CellWindow,
+    MatrixCase,
+    RunMatrix,
+    RunOverview,
+    RunRow,
+    RunRows,
+)
+from assay.reports.run_view import cell_row, ends_of, matrix_cell, overview_of, run_row
 from assay.service.operation import (
     MAX_LIMIT,
     Desk,
@@ -18,17 +28,12 @@ from assay.service.operation import (
     waiting_operation,
 )
 from assay.store.cards import Cards
-from assay.store.kept import Freed, RunState, run_state
+from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
-from assay.store.labels import HELD, Decisions
-from assay.store.records import CellRecord, RunRecord
+from assay.store.labels import Decisions
+from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import End, Order, Sums, Tallied, Wanted, Windows, end_of
-
-if TYPE_CHECKING:
-    from assay.reports.summary import Row, Summary
-    from assay.reports.totals import Totals
-    from assay.scoring.intervals import Interval
+from assay.store.windows import End, Order, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
@@ -44,373 +49,6 @@ _Search = Annotated[str, Spec(max_length=200, pattern=r"^[^\x00]*$")]
 _Coordinate = Annotated[str | None, Spec(max_length=500, pattern=r"^[^\x00]*$")]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
-_SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A mean or a rate, with the range that the true value plausibly lies in.
-
-    Attributes:
-        mean: The estimate; null where nothing was measured.
-        low: Lower end of the 95 % interval; null where there is too little for one.
-        high: Its upper end.
-        n: How many independent observations it rests on.
-    """
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """How many cells ended in which way.
-
-    Attributes:
-        passed: Graded, and passed.
-        failed: Graded, and did not pass.
-        errors: Could not be graded.
-        skipped: Nothing applied, or a person has to decide.
-        scored: Graded, where no score could fail.
-    """
-
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    scored: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run in a list of runs.
-
-    Attributes:
-        id: Its id.
-        label: The user's own name for it.
-        created_at: When it began: ISO 8601, UTC.
-        kind: ``matrix`` (`assay run`), ``dataset`` (`assay grade`), ``job`` (`task.run`).
-        suite: What was run: the paths of cases, or the file of rows.
-        assay: The version of assay that began it.
-        state: Whether it has ended; ``unfinished`` where nobody can tell whether it still works.
-        resume: The command that goes on with it; empty where it has ended or there is none.
-        planned: Cells it consists of.
-        total: Cells that have a result.
-        ends: How they ended.
-        flagged: Cells with signs of tampering.
-        held: Cells that wait for a person.
-        reward: Mean over cases of the mean reward of their graded cells; null where there is none.
-        cases: How many cases that is over.
-        cost_usd: Sum of the known prices of the agents' model calls; null where none is known.
-        cost_unknown: Cells that did run at an unknown price.
-        seconds: Sum of the cells' own times.
-    """
-
-    id: str
-    label: str
-    created_at: str
-    kind: str
-    suite: str
-    assay: str
-    state: RunState
-    resume: str
-    planned: int
-    total: int
-    ends: Ends
-    flagged: int
-    held: int
-    reward: float | None
-    cases: int
-    cost_usd: float | None
-    cost_unknown: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRows:
-    """Part of the list of runs, newest first.
-
-    Attributes:
-        items: The part.
-        total: How many runs there are, or how many suit the text.
-        last: Number of the newest result that was counted.
-    """
-
-    items: tuple[RunRow, ...]
-    total: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTotals:
-    """What cells come to.
-
-    Attributes:
-        total: Cells; always graded + errors + skipped.
-        graded: Cells with a reward.
-        ends: How the cells ended.
-        shown: One outcome for all: that which most needs attention.
-        has_verdicts: Whether any of them could have failed.
-        flagged: Cells with signs of tampering.
-        held: Cells that wait for a person.
-        cases: Cases with a graded cell.
-        reward: Mean over cases of the mean reward of their graded cells.
-        pass_rate: Passed of graded.
-        coverage: Share of the cells that were graded.
-        cost_usd: Sum of the known prices; null where none is known.
-        cost_unknown: Cells that did run at an unknown price.
-        tokens: Sum of the known tokens; null where none are known.
-        tokens_unknown: Cells that did run with unknown tokens.
-        judgements: Judgements that models were asked for.
-        judge_cost_usd: Sum of their known prices; null where none is known.
-        judge_cost_unknown: Judgements at an unknown price.
-        seconds: Sum of the cells' own times.
-    """
-
-    total: int
-    graded: int
-    ends: Ends
-    shown: End
-    has_verdicts: bool
-    flagged: int
-    held: int
-    cases: int
-    reward: Estimate
-    pass_rate: Estimate
-    coverage: float | None
-    cost_usd: float | None
-    cost_unknown: int
-    tokens: int | None
-    tokens_unknown: int
-    judgements: int
-    judge_cost_usd: float | None
-    judge_cost_unknown: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRow:
-    """What the cells of one agent come to.
-
-    Attributes:
-        harness: What did the work.
-        model: The model it was asked to use; empty where there is none.
-        totals: What they come to.
-        mixed: Whether cases of it were graded by different versions of their graders.
-    """
-
-    harness: str
-    model: str
-    totals: RunTotals
-    mixed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCause:
-    """Cells that could not be graded for one reason.
-
-    Attributes:
-        count: How many.
-        text: The first of the errors; numbers in it may differ from cell to cell.
-        key: What to look for its cells with; empty where that cannot be done.
-    """
-
-    count: int
-    text: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLine:
-    """A number of a run in words, as `assay report` prints it.
-
-    Attributes:
-        label: What it is about.
-        text: The number, what it rests on, and its interval.
-        warns: Whether it needs attention.
-    """
-
-    label: str
-    text: str
-    warns: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOverview:
-    """A run with all that it comes down to.
-
-    Attributes:
-        run: The run, in a line.
-        verdict: What it comes down to, in a sentence.
-        code: The exit status that `assay report` has for it: 0, 1 or 3.
-        totals: What all cells come to.
-        missing: Planned cells that have no result.
-        malformed: Rows of the dataset that were left out because they are malformed.
-        not_graded: What was skipped of cells that have a reward all the same; empty if nothing was.
-        lines: The numbers in words.
-        leaderboard: A row for each agent, best mean reward first.
-        causes: Why cells could not be graded, commonest first.
-        mixed: Cases whose cells were graded by different versions of their graders.
-        last: Number of the newest result that was counted.
-    """
-
-    run: RunRow
-    verdict: str
-    code: int
-    totals: RunTotals
-    missing: int
-    malformed: int
-    not_graded: str
-    lines: tuple[RunLine, ...]
-    leaderboard: tuple[AgentRow, ...]
-    causes: tuple[ErrorCause, ...]
-    mixed: tuple[str, ...]
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """What did the work.
-
-    Attributes:
-        harness: The harness.
-        model: The model it was asked to use; empty where there is none.
-    """
-
-    harness: str
-    model: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCell:
-    """The trials of one case by one agent.
-
-    Attributes:
-        totals: What they come to.
-        ended: How each ended; the first 50.
-        flaky: Whether some passed and others failed.
-        mixed: Whether they were graded by different versions of the case's graders.
-    """
-
-    totals: RunTotals
-    ended: tuple[End, ...]
-    flaky: bool
-    mixed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCase:
-    """A case, by every agent.
-
-    Attributes:
-        case: Its id.
-        cells: In the order of the matrix's agents; null where the agent has no result.
-    """
-
-    case: str
-    cells: tuple[MatrixCell | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunMatrix:
-    """Part of the matrix of cases and agents.
-
-    Attributes:
-        agents: Its columns.
-        cases: Its rows.
-        offset: How many cases are left out before them.
-        total: How many cases there are.
-    """
-
-    agents: tuple[Agent, ...]
-    cases: tuple[MatrixCase, ...]
-    offset: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellRow:
-    """A cell in a list of cells.
-
-    Attributes:
-        case: Its case, or the row of a dataset.
-        harness: What did the work.
-        model: The model it was asked to use; empty where there is none.
-        trial: 1-based repeat.
-        ended: How it ended.
-        reward: In [0, 1] where graded.
-        threshold: The reward needed to pass.
-        assurance: How far the reward can be trusted; empty where nothing says.
-        flags: Signs of tampering; the first 20.
-        flag_count: How many there are.
-        held: Whether it waits for a person.
-        ruling: What somebody decided about it; empty where nobody did.
-        why: One line: why it could not be graded, or what explains its reward.
-        cost_usd: Price of the agent's model calls; null is unknown.
-        tokens: Tokens the agent used; null is unknown.
-        seconds: Wall time of agent and grading.
-    """
-
-    case: str
-    harness: str
-    model: str
-    trial: int
-    ended: End
-    reward: float | None
-    threshold: float
-    assurance: str
-    flags: tuple[str, ...]
-    flag_count: int
-    held: bool
-    ruling: str
-    why: str
-    cost_usd: float | None
-    tokens: int | None
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCount:
-    """How many cells of an agent there are to look at.
-
-    Attributes:
-        harness: The harness.
-        model: The model it was asked to use.
-        count: How many cells.
-    """
-
-    harness: str
-    model: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellWindow:
-    """Part of the cells of a run that suit what was chosen.
-
-    Attributes:
-        rows: The part.
-        offset: How many are left out before it.
-        total: How many suit.
-        cells: How many cells the run has.
-        ends: How many there are of each outcome, whichever outcome is chosen.
-        agents: How many there are of each agent, whichever is chosen.
-        flagged: How many have signs of tampering.
-        held: How many wait for a person.
-        last: Number of the newest result that was looked at.
-    """
-
-    rows: tuple[CellRow, ...]
-    offset: int
-    total: int
-    cells: int
-    ends: Ends
-    agents: tuple[AgentCount, ...]
-    flagged: int
-    held: int
-    last: int
 
 
 @operation("GET", "/runs", "viewer", tag="runs", where="default")
@@ -461,42 +99,7 @@ def run_rows(desk: Desk, runs: Sequence[RunRecord]) -> list[RunRow]:
     """Runs as a list shows them."""
     store = Store(desk.database)
     sums = Windows(desk.database).sums([run.id for run in runs])
-    return [_run_row(run, run_state(store, run), sums[run.id]) for run in runs]
-
-
-def _run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
-    kind = str(run.config.get("kind", ""))
-    goes_on = kind == "matrix" and state in ("interrupted", "unfinished")
-    return RunRow(
-        id=run.id,
-        label=run.label,
-        created_at=run.created_at,
-        kind=kind,
-        suite=run.suite,
-        assay=run.assay,
-        state=state,
-        resume=f"assay run --resume {run.id}" if goes_on else "",
-        planned=run.planned,
-        total=sums.total,
-        ends=_ends(sums.ends),
-        flagged=sums.flagged,
-        held=sums.held,
-        reward=sums.reward,
-        cases=sums.cases,
-        cost_usd=sums.cost_usd,
-        cost_unknown=sums.cost_unknown,
-        seconds=sums.seconds,
-    )
-
-
-def _ends(counts: Mapping[End, int]) -> Ends:
-    return Ends(
-        passed=counts.get("pass", 0),
-        failed=counts.get("fail", 0),
-        errors=counts.get("error", 0),
-        skipped=counts.get("skipped", 0),
-        scored=counts.get("scored", 0),
-    )
+    return [run_row(run, run_state(store, run), sums[run.id]) for run in runs]
 
 
 @operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
@@ -520,87 +123,8 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     last = Windows(desk.database).last()
     cards, decisions = Cards(desk.database).newest(), Decisions(desk.database).all()
     summary = run_summary(store, found, shelf=Shelf(cards) if cards else None, decisions=decisions)
-    judged = verdict(summary)
-    return RunOverview(
-        run=run_rows(desk, [found])[0],
-        verdict=judged.line,
-        code=judged.code,
-        totals=_totals(summary.totals),
-        missing=summary.missing,
-        malformed=summary.malformed,
-        not_graded="" if summary.not_graded is None else str(summary.not_graded),
-        lines=tuple(_lines(summary)),
-        leaderboard=tuple(
-            AgentRow(
-                harness=row.harness,
-                model=row.model,
-                totals=_totals(row.totals),
-                mixed=row.mixed,
-            )
-            for row in summary.leaderboard
-        ),
-        causes=tuple(_causes(summary)),
-        mixed=summary.mixed[:_MOST_MIXED],
-        last=last,
-    )
-
-
-_MOST_MIXED = 200
-
-
-def _lines(summary: Summary) -> Iterable[RunLine]:
-    from assay.reports.statistics import statistics
-
-    for label, parts in statistics(summary):
-        styled = [part if isinstance(part, tuple) else (part, "") for part in parts]
-        yield RunLine(
-            label=label,
-            text=" ".join("".join(text for text, _ in styled).split()),
-            warns=any(style == "yellow" for _, style in styled),
-        )
-
-
-def _causes(summary: Summary) -> Iterable[ErrorCause]:
-    from assay.reports.summary import OTHER_CAUSES, cause_key
-
-    for cause in summary.causes:
-        key = "" if cause.text == OTHER_CAUSES else cause_key(cause.text)
-        yield ErrorCause(count=cause.count, text=cause.text, key=key)
-
-
-def _totals(totals: Totals) -> RunTotals:
-    has_verdicts = totals.has_verdicts
-    return RunTotals(
-        total=totals.total,
-        graded=totals.graded,
-        ends=Ends(
-            passed=totals.passed - totals.scored,
-            failed=totals.failed,
-            errors=totals.errors,
-            skipped=totals.skipped,
-            scored=totals.scored,
-        ),
-        shown=totals.shown,
-        has_verdicts=has_verdicts,
-        flagged=totals.flagged,
-        held=totals.held,
-        cases=totals.cases,
-        reward=_estimate(totals.reward),
-        pass_rate=_estimate(totals.pass_rate),
-        coverage=totals.coverage,
-        cost_usd=totals.cost_usd,
-        cost_unknown=totals.cost_unknown,
-        tokens=totals.tokens,
-        tokens_unknown=totals.tokens_unknown,
-        judgements=totals.judgements,
-        judge_cost_usd=totals.judge_cost_usd,
-        judge_cost_unknown=totals.judge_cost_unknown,
-        seconds=totals.seconds,
-    )
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(mean=interval.mean, low=interval.low, high=interval.high, n=interval.n)
+    (row,) = run_rows(desk, [found])
+    return overview_of(row, summary, verdict(summary), last=last)
 
 
 @operation("GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,))
@@ -631,19 +155,13 @@ def show_run_matrix(
         agents=tuple(Agent(harness=harness, model=model) for harness, model in agents),
         cases=tuple(
             MatrixCase(
-                case=case, cells=tuple(_matrix_cell(rows.get((case, *agent))) for agent in agents)
+                case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
             )
             for case in cases
         ),
         offset=offset,
         total=total,
     )
-
-
-def _matrix_cell(row: Row | None) -> MatrixCell | None:
-    if row is None:
-        return None
-    return MatrixCell(totals=_totals(row.totals), ended=row.ended, flaky=row.flaky, mixed=row.mixed)
 
 
 @operation("GET", "/runs/{run}/cells/window", "viewer", tag="runs", where="default", faults=(404,))
@@ -700,11 +218,11 @@ def window_cells(
         run_id, wanted, order=sort, descending=descending, offset=offset, limit=limit
     )
     return CellWindow(
-        rows=tuple(_cell_row(cell) for cell in cells),
+        rows=tuple(cell_row(cell) for cell in cells),
         offset=offset,
         total=sum(one.count for one in counts if one.suits(wanted)),
         cells=sum(one.count for one in every),
-        ends=_ends(
+        ends=ends_of(
             {
                 end: sum(
                     one.count for one in counts if one.end == end and one.suits(wanted, but="end")
@@ -733,31 +251,6 @@ def _with_cause(windows: Windows, run: str, key: str) -> tuple[int, ...]:
 
     return tuple(
         number for number, cell in windows.troubles(run) if cause_key(cause_text(cell)) == key
-    )
-
-
-def _cell_row(cell: CellRecord) -> CellRow:
-    from assay.reports.outcome import trouble
-    from assay.reports.plain import one_line
-
-    review = cell.notes.get("review")
-    return CellRow(
-        case=cell.case,
-        harness=cell.harness,
-        model=cell.model,
-        trial=cell.trial,
-        ended=end_of(cell),
-        reward=cell.reward,
-        threshold=cell.threshold,
-        assurance=cell.assurance or "",
-        flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),
-        flag_count=len(cell.flags),
-        held=cell.status == "skipped" and HELD in cell.notes,
-        ruling=str(review.get("ruling", "")) if isinstance(review, dict) else "",
-        why=one_line(trouble(cell), 300),
-        cost_usd=cell.cost_usd,
-        tokens=cell.tokens,
-        seconds=cell.seconds,
     )
 
 

@@ -6,6 +6,7 @@ import { useEvents } from "../api/live";
 import { Problem } from "../api/problem";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
+import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -19,12 +20,12 @@ import { RunHead } from "./RunHead";
 import { RunSummary } from "./RunSummary";
 import "./runs.css";
 
-const ScoresTab = later(() => import("./scores/ScoresTab"));
+const ScoresTab = IN_FILE ? null : later(() => import("./scores/ScoresTab"));
 
 const TABS = [
   ["overview", "Overview"],
   ["cells", "Cells"],
-  ["scores", "Scores"],
+  ...(IN_FILE ? [] : ([["scores", "Scores"]] as const)),
   ["config", "Config"],
 ] as const;
 
@@ -56,7 +57,9 @@ export default function RunPage() {
   const id = told?.run.id ?? "";
   const hasEnded = told?.run.state === "finished";
   useEvents(
-    told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
+    told && !hasEnded && !isGone && !IN_FILE
+      ? `/api/v1/runs/${encodeURIComponent(id)}/events`
+      : null,
     ["progress", "done", "gone"],
     (kind, data) => {
       if (kind === "gone") {
@@ -106,10 +109,14 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunR
   return (
     <div className="page run">
       <RunHead told={told} now={now}>
-        <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
-          Compare
-        </Link>
-        <DeleteRun run={now} done={() => navigate("/runs")} />
+        {!IN_FILE && (
+          <>
+            <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
+              Compare
+            </Link>
+            <DeleteRun run={now} done={() => navigate("/runs")} />
+          </>
+        )}
       </RunHead>
       <div className="tabs" role="tablist" aria-label="Parts of the run">
         {TABS.map(([key, name]) => (
@@ -145,7 +152,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunR
           </div>
         )}
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
-        {tab === "scores" && (
+        {ScoresTab && tab === "scores" && (
           <Suspense fallback={<Loading what="Loading scores" />}>
             <ScoresTab run={id} isLive={now.state !== "finished"} />
           </Suspense>

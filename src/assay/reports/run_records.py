@@ -1,0 +1,393 @@
+"""What the page shows of a run: records, as the operations on runs give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.store.kept import RunState
+from assay.store.windows import End
+
+__all__ = [
+    "Agent",
+    "AgentCount",
+    "AgentRow",
+    "CellRow",
+    "CellWindow",
+    "Ends",
+    "ErrorCause",
+    "Estimate",
+    "MatrixCase",
+    "MatrixCell",
+    "RunLine",
+    "RunMatrix",
+    "RunOverview",
+    "RunRow",
+    "RunRows",
+    "RunTotals",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A mean or a rate, with the range that the true value plausibly lies in.
+
+    Attributes:
+        mean: The estimate; null where nothing was measured.
+        low: Lower end of the 95 % interval; null where there is too little for one.
+        high: Its upper end.
+        n: How many independent observations it rests on.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """How many cells ended in which way.
+
+    Attributes:
+        passed: Graded, and passed.
+        failed: Graded, and did not pass.
+        errors: Could not be graded.
+        skipped: Nothing applied, or a person has to decide.
+        scored: Graded, where no score could fail.
+    """
+
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    scored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in a list of runs.
+
+    Attributes:
+        id: Its id.
+        label: The user's own name for it.
+        created_at: When it began: ISO 8601, UTC.
+        kind: ``matrix`` (`assay run`), ``dataset`` (`assay grade`), ``job`` (`task.run`).
+        suite: What was run: the paths of cases, or the file of rows.
+        assay: The version of assay that began it.
+        state: Whether it has ended; ``unfinished`` where nobody can tell whether it still works.
+        resume: The command that goes on with it; empty where it has ended or there is none.
+        planned: Cells it consists of.
+        total: Cells that have a result.
+        ends: How they ended.
+        flagged: Cells with signs of tampering.
+        held: Cells that wait for a person.
+        reward: Mean over cases of the mean reward of their graded cells; null where there is none.
+        cases: How many cases that is over.
+        cost_usd: Sum of the known prices of the agents' model calls; null where none is known.
+        cost_unknown: Cells that did run at an unknown price.
+        seconds: Sum of the cells' own times.
+    """
+
+    id: str
+    label: str
+    created_at: str
+    kind: str
+    suite: str
+    assay: str
+    state: RunState
+    resume: str
+    planned: int
+    total: int
+    ends: Ends
+    flagged: int
+    held: int
+    reward: float | None
+    cases: int
+    cost_usd: float | None
+    cost_unknown: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRows:
+    """Part of the list of runs, newest first.
+
+    Attributes:
+        items: The part.
+        total: How many runs there are, or how many suit the text.
+        last: Number of the newest result that was counted.
+    """
+
+    items: tuple[RunRow, ...]
+    total: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTotals:
+    """What cells come to.
+
+    Attributes:
+        total: Cells; always graded + errors + skipped.
+        graded: Cells with a reward.
+        ends: How the cells ended.
+        shown: One outcome for all: that which most needs attention.
+        has_verdicts: Whether any of them could have failed.
+        flagged: Cells with signs of tampering.
+        held: Cells that wait for a person.
+        cases: Cases with a graded cell.
+        reward: Mean over cases of the mean reward of their graded cells.
+        pass_rate: Passed of graded.
+        coverage: Share of the cells that were graded.
+        cost_usd: Sum of the known prices; null where none is known.
+        cost_unknown: Cells that did run at an unknown price.
+        tokens: Sum of the known tokens; null where none are known.
+        tokens_unknown: Cells that did run with unknown tokens.
+        judgements: Judgements that models were asked for.
+        judge_cost_usd: Sum of their known prices; null where none is known.
+        judge_cost_unknown: Judgements at an unknown price.
+        seconds: Sum of the cells' own times.
+    """
+
+    total: int
+    graded: int
+    ends: Ends
+    shown: End
+    has_verdicts: bool
+    flagged: int
+    held: int
+    cases: int
+    reward: Estimate
+    pass_rate: Estimate
+    coverage: float | None
+    cost_usd: float | None
+    cost_unknown: int
+    tokens: int | None
+    tokens_unknown: int
+    judgements: int
+    judge_cost_usd: float | None
+    judge_cost_unknown: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRow:
+    """What the cells of one agent come to.
+
+    Attributes:
+        harness: What did the work.
+        model: The model it was asked to use; empty where there is none.
+        totals: What they come to.
+        mixed: Whether cases of it were graded by different versions of their graders.
+    """
+
+    harness: str
+    model: str
+    totals: RunTotals
+    mixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCause:
+    """Cells that could not be graded for one reason.
+
+    Attributes:
+        count: How many.
+        text: The first of the errors; numbers in it may differ from cell to cell.
+        key: What to look for its cells with; empty where that cannot be done.
+    """
+
+    count: int
+    text: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """A number of a run in words, as `assay report` prints it.
+
+    Attributes:
+        label: What it is about.
+        text: The number, what it rests on, and its interval.
+        warns: Whether it needs attention.
+    """
+
+    label: str
+    text: str
+    warns: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverview:
+    """A run with all that it comes down to.
+
+    Attributes:
+        run: The run, in a line.
+        verdict: What it comes down to, in a sentence.
+        code: The exit status that `assay report` has for it: 0, 1 or 3.
+        totals: What all cells come to.
+        missing: Planned cells that have no result.
+        malformed: Rows of the dataset that were left out because they are malformed.
+        not_graded: What was skipped of cells that have a reward all the same; empty if nothing was.
+        lines: The numbers in words.
+        leaderboard: A row for each agent, best mean reward first.
+        causes: Why cells could not be graded, commonest first.
+        mixed: Cases whose cells were graded by different versions of their graders.
+        last: Number of the newest result that was counted.
+    """
+
+    run: RunRow
+    verdict: str
+    code: int
+    totals: RunTotals
+    missing: int
+    malformed: int
+    not_graded: str
+    lines: tuple[RunLine, ...]
+    leaderboard: tuple[AgentRow, ...]
+    causes: tuple[ErrorCause, ...]
+    mixed: tuple[str, ...]
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """What did the work.
+
+    Attributes:
+        harness: The harness.
+        model: The model it was asked to use; empty where there is none.
+    """
+
+    harness: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixCell:
+    """The trials of one case by one agent.
+
+    Attributes:
+        totals: What they come to.
+        ended: How each ended; the first 50.
+        flaky: Whether some passed and others failed.
+        mixed: Whether they were graded by different versions of the case's graders.
+    """
+
+    totals: RunTotals
+    ended: tuple[End, ...]
+    flaky: bool
+    mixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixCase:
+    """A case, by every agent.
+
+    Attributes:
+        case: Its id.
+        cells: In the order of the matrix's agents; null where the agent has no result.
+    """
+
+    case: str
+    cells: tuple[MatrixCell | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMatrix:
+    """Part of the matrix of cases and agents.
+
+    Attributes:
+        agents: Its columns.
+        cases: Its rows.
+        offset: How many cases are left out before them.
+        total: How many cases there are.
+    """
+
+    agents: tuple[Agent, ...]
+    cases: tuple[MatrixCase, ...]
+    offset: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRow:
+    """A cell in a list of cells.
+
+    Attributes:
+        case: Its case, or the row of a dataset.
+        harness: What did the work.
+        model: The model it was asked to use; empty where there is none.
+        trial: 1-based repeat.
+        ended: How it ended.
+        reward: In [0, 1] where graded.
+        threshold: The reward needed to pass.
+        assurance: How far the reward can be trusted; empty where nothing says.
+        flags: Signs of tampering; the first 20.
+        flag_count: How many there are.
+        held: Whether it waits for a person.
+        ruling: What somebody decided about it; empty where nobody did.
+        why: One line: why it could not be graded, or what explains its reward.
+        cost_usd: Price of the agent's model calls; null is unknown.
+        tokens: Tokens the agent used; null is unknown.
+        seconds: Wall time of agent and grading.
+    """
+
+    case: str
+    harness: str
+    model: str
+    trial: int
+    ended: End
+    reward: float | None
+    threshold: float
+    assurance: str
+    flags: tuple[str, ...]
+    flag_count: int
+    held: bool
+    ruling: str
+    why: str
+    cost_usd: float | None
+    tokens: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCount:
+    """How many cells of an agent there are to look at.
+
+    Attributes:
+        harness: The harness.
+        model: The model it was asked to use.
+        count: How many cells.
+    """
+
+    harness: str
+    model: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellWindow:
+    """Part of the cells of a run that suit what was chosen.
+
+    Attributes:
+        rows: The part.
+        offset: How many are left out before it.
+        total: How many suit.
+        cells: How many cells the run has.
+        ends: How many there are of each outcome, whichever outcome is chosen.
+        agents: How many there are of each agent, whichever is chosen.
+        flagged: How many have signs of tampering.
+        held: How many wait for a person.
+        last: Number of the newest result that was looked at.
+    """
+
+    rows: tuple[CellRow, ...]
+    offset: int
+    total: int
+    cells: int
+    ends: Ends
+    agents: tuple[AgentCount, ...]
+    flagged: int
+    held: int
+    last: int
