@@ -274,7 +274,10 @@ def _left_out(review: Review, opened: Sequence[OpenedCell]) -> Iterator[str]:
         yield f"{count(left, 'case')} are not in the matrix"
 
 
-_STATES: dict[int, Ended] = {0: "pass", 1: "fail"}
+def _ending(review: Review, decided: Verdict) -> Ended:
+    if decided.code:
+        return "fail" if decided.code == 1 else "error"
+    return "pass" if review.summary.totals.has_verdicts else "scored"
 
 
 def _told(review: Review, found: FileReport, decided: Verdict) -> Iterator[str]:
@@ -284,7 +287,7 @@ def _told(review: Review, found: FileReport, decided: Verdict) -> Iterator[str]:
     named = [row.id if row.label else "", row.created_at, f"assay {row.assay}" if row.assay else ""]
     yield " · ".join(one_line(part, 80) for part in named if part)
     yield ""
-    yield f"{GLYPHS[_STATES.get(decided.code, 'error')]} {decided.line}"
+    yield f"{GLYPHS[_ending(review, decided)]} {decided.line}"
     yield ""
     for line in found.overview.lines:
         yield f"{line.label}: {line.text}"

@@ -22,7 +22,7 @@ from assay.reports.plain import visible
 from assay.scoring.json_safe import Json
 from assay.shown import Html, element
 
-__all__ = ["as_json", "write_document"]
+__all__ = ["as_json", "built", "write_document"]
 
 _COMPRESSED_FROM = 64 * 1024
 _UNBUILT = "The part that shows this report was not built with assay; this is its text."
@@ -56,7 +56,7 @@ def write_document(file: TextIO, *, title: str, told: str, data: Json) -> None:
         told: What it says, as plain text.
         data: What its script shows.
     """
-    script, style = _built("report.js"), _built("report.css")
+    script, style = built("report.js"), built("report.css")
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -95,7 +95,7 @@ def _embedded(data: Json) -> tuple[str, str]:
 
 
 @lru_cache
-def _built(name: str) -> str:
+def built(name: str) -> str:
     """A part that `make web` builds, so that nothing in it ends its element; empty without it."""
     try:
         text = files("assay.reports").joinpath("page", name).read_text("utf-8")
