@@ -26,7 +26,7 @@ __all__ = ["as_json", "built", "write_document"]
 
 _COMPRESSED_FROM = 64 * 1024
 _UNBUILT = "The part that shows this report was not built with assay; this is its text."
-_NO_SCRIPTS = "This is the report's text: to look into its cells, open it where scripts may run."
+_NO_SCRIPTS = "This is the report's text. Its cells can be opened where scripts may run."
 
 
 def as_json(value: object) -> Json:
@@ -76,8 +76,9 @@ def write_document(file: TextIO, *, title: str, told: str, data: Json) -> None:
         element("title", title),
         element("style", Html(style)),
     )
-    note = element("noscript", element("p", _NO_SCRIPTS)) if script else element("p", _UNBUILT)
-    root = element("div", element("pre", told, id="told"), note, id="root")
+    # No `noscript`: where a policy forbids the script that would stay hidden.
+    note = element("p", _NO_SCRIPTS if script else _UNBUILT)
+    root = element("div", element("div", note, element("pre", told), id="told"), id="root")
     file.write(f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{root}\n')
     form, text = _embedded(data)
     block = element("script", Html(text), type="application/json", id="data", data_form=form)

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Navigate, Route, Routes } from "react-router";
 import { useTheme } from "../app/theme";
+import { Unfolded } from "../parts/Disclosure";
 import { Outcome } from "../parts/Outcome";
 import { usePageTitle } from "../parts/title";
 import CellPage from "../runs/cell/CellPage";
@@ -20,7 +21,9 @@ export function Report({ data }: { data: FileData }) {
   if ("comparison" in data) {
     return (
       <Frame>
-        <Compared {...data} />
+        <Unfolded.Provider value={isPrinting}>
+          <Compared key={String(isPrinting)} {...data} />
+        </Unfolded.Provider>
       </Frame>
     );
   }
