@@ -126,7 +126,8 @@ async def test_a_loop_is_cut_off_and_those_after_it_are_not_tried(
     )
     trial = await _try(site, source, dataset="sums", take=8)
     first, _, _, _, *rest = (one["draft"] for one in trial["samples"])
-    assert (first["outcome"], first["score"], first["flags"]) == ("cpu_timeout", 0, ["timed_out"])
+    assert first["outcome"] in ("cpu_timeout", "wall_timeout")  # the latter where others compute
+    assert (first["score"], first["flags"]) == (0, ["timed_out"])
     assert {(one["status"], one["reason"]) for one in rest} == {("skipped", checks.LATE)}
     assert trial["summary"] == "8 samples: 4 scored, 4 skipped"
 

@@ -24,6 +24,7 @@ _COLOURS: dict[Ended, str] = {
     "skipped": "#808893",
     "scored": "#4a86c5",
 }
+_TABLE = "border-collapse:collapse;color:inherit;font-size:inherit;margin:4px 0"
 _BORDER = "border-bottom:1px solid rgba(128,128,128,.35)"
 _CELL = f"padding:3px 10px;text-align:left;vertical-align:top;{_BORDER}"
 _NUMBER = f"padding:3px 10px;text-align:right;vertical-align:top;white-space:nowrap;{_BORDER}"
@@ -53,7 +54,8 @@ def table(
         element("tr", *(element("td", cell, style=s) for cell, s in zip(row, styles, strict=True)))
         for row in islice(rows, MAX_ROWS)
     ]
-    shown = element("table", element("tr", *head), *body, style="border-collapse:collapse")
+    top = element("tr", *head) if any(titles) else None
+    shown = element("table", top, *body, style=_TABLE)
     if total > len(body):
         return joined(shown, element("p", f"… and {total - len(body):,} more", style="opacity:.75"))
     return shown

@@ -150,7 +150,7 @@ function Rows({ dataset }: { dataset: Dataset }) {
         columns={COLUMNS}
         load={load}
         chosen={number ? number - 1 : null}
-        choose={(at) => setView({ row: String(at + 1) }, { replace: number !== null })}
+        choose={(at, isNext) => setView({ row: String(at + 1) }, { replace: isNext })}
       />
       {number && <Opened place={place} number={number} close={() => setView({})} />}
     </div>

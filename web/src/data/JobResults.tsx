@@ -51,14 +51,14 @@ export function JobResults({ project, summary }: Props) {
   const counts = { scored: summary.scored, error: summary.errors, skipped: summary.skipped };
   const all = summary.scored + summary.errors + summary.skipped;
   const total = status ? counts[status] : all;
-  const change = (more: Record<string, string>) => {
+  const change = (more: Record<string, string>, isNext = false) => {
     const next = new URLSearchParams(view);
     next.delete("at");
     for (const [name, value] of Object.entries(more)) {
       if (value) next.set(name, value);
       else next.delete(name);
     }
-    setView(next, { replace: "at" in more && at !== null });
+    setView(next, { replace: isNext });
   };
   const query = { ...(status ? { status } : {}), order };
   const load = async (offset: number, limit: number, signal: AbortSignal) => {
@@ -108,7 +108,7 @@ export function JobResults({ project, summary }: Props) {
           columns={COLUMNS}
           load={load}
           chosen={at}
-          choose={(place) => change({ at: String(place) })}
+          choose={(place, isNext) => change({ at: String(place) }, isNext)}
         />
         {at !== null && at < total && (
           <Opened

@@ -28,7 +28,6 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
       )}
       <div className="reading" ref={list} onKeyDown={step}>
         {rows.map((row) => (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a row is where the reader is.
           <article
             key={`${row.row} ${row.item}`}
             className="panel"

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { Link } from "react-router";
 import { useMay } from "../api/me";
 import { count, whole } from "../parts/figures";
@@ -78,7 +78,8 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     [queue, note, mayLabel, isOver, total],
   );
 
-  useEffect(() => {
+  // With the item that is seen, not a moment later: who labels fast presses ahead.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.repeat || isTyped(event) || document.querySelector("dialog[open]")) return;
       if (act(event.key.toLowerCase())) event.preventDefault();

@@ -240,11 +240,11 @@ def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
 ) -> None:
     filled.post("/api/v1/projects", {"key": "fresh"})
     definition = {"graders": [{"type": "contains", "substring": "Yes"}]}
-    made = {"key": "new", "kind": "declared", "definition": definition}
+    made = {"key": "fresh-one", "kind": "declared", "definition": definition}
     filled.post("/api/v1/projects/fresh/graders", made)
-    page = open_page("/p/fresh/calibrations?new=1&grader=new")
+    page = open_page("/p/fresh/calibrations?new=1&grader=fresh-one")
     page.get_by_role("link", name="Label 20 examples").click()
-    expect(page).to_have_url(f"{filled.server.url}/p/fresh/labels/queue?goal=20&grader=new")
+    expect(page).to_have_url(f"{filled.server.url}/p/fresh/labels/queue?goal=20&grader=fresh-one")
     page.goto(
         f"{filled.server.url}/p/default/labels/queue?"
         "dataset=capitals&field=goal&goal=2&grader=says-yes&rater=ada&classes=GOOD,SAD"

@@ -30,6 +30,8 @@ def test_a_label_outlives_a_server_that_is_killed(site: Site, open_page: Opener)
     asked = {"field": "killed"}
     stored = site.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
     assert [one["label"] for row in stored for one in row["said"]] == ["PASS", "FAIL"]
+    page.reload()
+    expect(page.locator(".queue-count")).to_contain_text("2 of 8")
     page.keyboard.press("p")
     expect(page.locator(".queue-count")).to_contain_text("3 of 8")
     open_page.watch.faults[:] = [

@@ -1,8 +1,9 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
+import { later } from "./later";
 
 export type Language = "python" | "json" | "text";
 
-const Highlighted = lazy(() => import("./CodeMirrorView"));
+const Highlighted = later(() => import("./CodeMirrorView"));
 
 /** Code to read; its colours come when the editor was loaded. */
 export function CodeView({ text, language, label }: CodeProps) {

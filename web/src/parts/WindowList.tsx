@@ -44,13 +44,23 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
     if (chosen !== null && chosen < total) rows.scrollToIndex(chosen);
   }, [chosen, total, rows]);
 
+  // Keys come faster than addresses change: the next one goes on from where the last one went.
+  const going = useRef<number | null>(null);
+  useEffect(() => {
+    if (chosen === null || chosen === going.current) going.current = null;
+  }, [chosen]);
+
   const move = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = chosen ?? -1;
+    const at = going.current ?? chosen ?? -1;
     const to = MOVES[event.key]?.(at, total);
     if (to === undefined || total === 0) return;
     event.preventDefault();
-    choose(Math.max(0, Math.min(total - 1, to)));
+    const place = Math.max(0, Math.min(total - 1, to));
+    if (place === (going.current ?? chosen)) return;
+    const isNext = (going.current ?? chosen) !== null;
+    going.current = place;
+    choose(place, isNext);
   };
   const tracks = columns.map((column) => column.track).join(" ");
   return (
@@ -88,7 +98,7 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
               aria-selected={row.index === chosen}
               className="window-row"
               style={{ gridTemplateColumns: tracks, transform: `translateY(${row.start}px)` }}
-              onClick={() => choose(row.index)}
+              onClick={() => choose(row.index, chosen !== null)}
             >
               {columns.map((column) => (
                 <span role="gridcell" key={column.name} className={`clip ${column.kind ?? ""}`}>
@@ -125,5 +135,6 @@ interface Props<T> {
   load: (offset: number, limit: number, signal: AbortSignal) => Promise<readonly T[]>;
   /** Place of the chosen one in the list. */
   chosen: number | null;
-  choose: (place: number) => void;
+  /** Is told whether another one was chosen before, whose place in the history it takes. */
+  choose: (place: number, isNext: boolean) => void;
 }

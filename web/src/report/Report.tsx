@@ -64,7 +64,7 @@ function Compared({ comparison, ending }: Extract<FileData, { comparison: unknow
   const title = [...new Set(names)].join(" → ");
   usePageTitle(title);
   return (
-    <div className="page">
+    <div className="page stack">
       <div className="page-head">
         <h1>{title}</h1>
       </div>

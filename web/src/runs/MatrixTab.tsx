@@ -1,5 +1,4 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { whole } from "../parts/figures";
@@ -13,7 +12,7 @@ const PART = 50;
 /** The matrix of a run, so many cases at a time. */
 export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
   const [address, setAddress] = useSearchParams();
-  const [offset, setOffset] = useState(0);
+  const offset = Math.max(0, Number(address.get("from")) || 0);
   const sort = address.get("matrix") === "worst" ? "worst" : "case";
   const query = { sort, limit: PART, offset } as const;
   const matrix = useQuery({
@@ -21,7 +20,14 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/matrix", { signal, params: { path: { run }, query } })),
     placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
   });
+  const go = (from: number, order: string) => {
+    const next = new URLSearchParams();
+    if (order === "worst") next.set("matrix", order);
+    if (from > 0) next.set("from", String(from));
+    setAddress(next, { replace: true });
+  };
   if (matrix.error) return <ProblemBox problem={matrix.error} retry={() => matrix.refetch()} />;
   if (!matrix.data) return <Loading what="Loading the matrix" />;
   const { total } = matrix.data;
@@ -37,10 +43,7 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
             <select
               value={sort}
               onChange={(event) => {
-                setOffset(0);
-                setAddress(event.target.value === "worst" ? { matrix: "worst" } : {}, {
-                  replace: true,
-                });
+                go(0, event.target.value);
               }}
             >
               <option value="case">By name</option>
@@ -49,7 +52,7 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
           </label>
           {total > PART && (
             <>
-              <button type="button" disabled={!offset} onClick={() => setOffset(offset - PART)}>
+              <button type="button" disabled={!offset} onClick={() => go(offset - PART, sort)}>
                 Previous
               </button>
               <span className="soft">
@@ -58,7 +61,7 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
               <button
                 type="button"
                 disabled={last >= total}
-                onClick={() => setOffset(offset + PART)}
+                onClick={() => go(offset + PART, sort)}
               >
                 Next
               </button>

@@ -20,6 +20,8 @@ import { RunHead } from "./RunHead";
 import { RunSummary } from "./RunSummary";
 import "./runs.css";
 
+type RunRow = Schemas["RunRow"];
+
 const ScoresTab = IN_FILE ? null : later(() => import("./scores/ScoresTab"));
 
 const TABS = [
@@ -50,7 +52,7 @@ export default function RunPage() {
     refetchOnWindowFocus: false,
   });
   const told = overview.data;
-  const [live, setLive] = useState<Schemas["RunRow"] | null>(null);
+  const [live, setLive] = useState<{ row: RunRow; at: number } | null>(null);
   const [isGone, setGone] = useState(false);
   const timer = useRef(0);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -66,8 +68,8 @@ export default function RunPage() {
         window.clearTimeout(timer.current);
         return setGone(true);
       }
-      const row = data as Schemas["RunRow"];
-      setLive(row);
+      const row = data as RunRow;
+      setLive({ row, at: Date.now() });
       if (kind === "progress" && row.total === told?.run.total && row.state === told.run.state) {
         return;
       }
@@ -94,12 +96,17 @@ export default function RunPage() {
     );
   }
   if (!told) return <Loading what="Counting the cells" />;
-  // What was counted last, by whichever of the two came later.
-  const now = live && live.id === id && live.total >= told.run.total ? live : told.run;
+  const now = live && isAhead(live, told.run, overview.dataUpdatedAt) ? live.row : told.run;
   return <Shown told={told} now={hasEnded ? told.run : now} />;
 }
 
-function Shown({ told, now }: { told: Schemas["RunOverview"]; now: Schemas["RunRow"] }) {
+/** Whether what was told by an event was counted after the overview. */
+function isAhead(live: { row: RunRow; at: number }, run: RunRow, at: number): boolean {
+  if (live.row.id !== run.id || live.row.total !== run.total) return live.row.total > run.total;
+  return live.at > at;
+}
+
+function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
   const [address, setAddress] = useSearchParams();
   const navigate = useNavigate();
   const tab = TABS.find(([key]) => key === address.get("tab"))?.[0] ?? "overview";

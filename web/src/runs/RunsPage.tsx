@@ -34,19 +34,21 @@ export default function RunsPage() {
     },
     placeholderData: keepPreviousData,
   });
-  const [fresh, setFresh] = useState(0);
+  const [told, setTold] = useState({ total: 0, at: 0 });
   useEvents(runs.data ? "/api/v1/run-events" : null, ["runs"], (_, data) => {
-    const told = data as { items: RunRow[]; total: number };
-    const known = runs.data;
-    if (!known) return;
-    const changed = new Map(told.items.map((run) => [run.id, run]));
-    queries.setQueryData<RunRows>(key, {
-      ...known,
-      items: known.items.map((run) => changed.get(run.id) ?? run),
-    });
-    // Rows come and go when they are asked for: what somebody looks at does not move.
-    if (!search) setFresh(told.total - known.total);
+    const { items, total } = data as { items: RunRow[]; total: number };
+    const changed = new Map(items.map((run) => [run.id, run]));
+    queries.setQueryData<RunRows>(
+      key,
+      (known) => known && { ...known, items: known.items.map((run) => changed.get(run.id) ?? run) },
+      { updatedAt: runs.dataUpdatedAt },
+    );
+    setTold({ total, at: Date.now() });
   });
+
+  // Rows come and go when they are asked for: what somebody looks at does not move.
+  const isNewer = !search && runs.data && told.at > runs.dataUpdatedAt;
+  const fresh = isNewer ? told.total - runs.data.total : 0;
 
   const change = (changes: Record<string, string>) => {
     setAddress(
@@ -61,10 +63,7 @@ export default function RunsPage() {
       { replace: true },
     );
   };
-  const reload = () => {
-    setFresh(0);
-    queries.invalidateQueries({ queryKey: ["runs"] });
-  };
+  const reload = () => queries.invalidateQueries({ queryKey: ["runs"] });
   const choose = (id: string) => {
     const rest = chosen.filter((one) => one !== id);
     const next = rest.length < chosen.length ? rest : [...chosen.slice(-1), id];

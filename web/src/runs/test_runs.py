@@ -36,9 +36,6 @@ def children() -> Generator[Children]:
         yield found
 
 
-_ALL_THERE = "() => !document.querySelector('.grid-body').innerText.includes('…')"
-
-
 def _rows(page: Page) -> list[str]:
     """The cases of the rows that are there, from the top."""
     return page.locator(".grid-body .grid-row a").all_inner_texts()
@@ -101,15 +98,13 @@ def test_ten_thousand_cells_are_a_few_rows_at_a_time(stored: Site, open_page: Op
     grid = page.get_by_role("grid")
     expect(grid).to_have_attribute("aria-rowcount", "10001")
     most = 0
-    for place in (3_000, 90_000, 200_000, 10_000_000):
-        grid.evaluate("(one, to) => { one.scrollTop = to }", place)
-        page.wait_for_function(
-            "() => !document.querySelector('.grid-body').innerText.includes('…')"
-        )
+    for index in (90, 2_650, 5_900, 10_000):
+        grid.evaluate("(one, to) => { one.scrollTop = to }", index * 34)
+        expect(page.locator(f'.grid-row[aria-rowindex="{index + 1}"] a')).to_be_visible()
         most = max(most, page.locator(".grid-body .grid-row").count())
     assert most < 60
     assert page.locator("*").count() < 1_500
-    assert _rows(page)[-1] == "case-0999"
+    expect(page.locator(".grid-body .grid-row").last).to_contain_text("case-0999")
     # By keys, to the other end and back, and into a cell.
     grid.focus()
     page.keyboard.press("Home")
@@ -201,6 +196,8 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     dialog.get_by_role("button", name="Delete for good").click()
     expect(page.locator(f'tr[data-run="{doomed}"]')).to_have_count(0)
     expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
+    # What the colleague's page asked for in that moment is not there: the browser notes it.
+    open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
 
 
 def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> None:
@@ -210,8 +207,8 @@ def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> No
     page = open_page("/runs")
     compare = page.get_by_role("button", name=re.compile("^Compare"))
     expect(compare).to_be_disabled()
-    page.get_by_label("Choose nightly to compare").check()
-    page.get_by_label("Choose before to compare").check()
+    page.get_by_label("Choose nightly to compare").click()
+    page.get_by_label("Choose before to compare").click()
     compare.click()
     page.wait_for_url(re.compile(rf"/compare\?a={older}&b={MIXED}"))
     page = open_page("/runs?search=nightly")

@@ -21,7 +21,7 @@ def test_a_key_is_shown_once_used_and_revoked(
     page.get_by_role("tab", name="Keys").click()
     page.get_by_label("Name").fill(XSS)
     page.get_by_label("Role").select_option("viewer")
-    page.get_by_label("Project").select_option("default")
+    page.get_by_role("form", name="New key").get_by_label("Project").select_option("default")
     page.get_by_label("Good for").select_option("30")
     page.get_by_role("button", name="Make a key").click()
     shown = page.get_by_role("region", name="The new key")
@@ -58,7 +58,7 @@ def test_projects_are_made_and_limited_and_the_server_says_what_it_is(
     open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     page = open_page("/settings?tab=projects")
-    page.get_by_label("Key").fill("maths")
+    page.get_by_role("textbox", name="Key").fill("maths")
     page.get_by_role("button", name="Make a project").click()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="maths"))
     row.get_by_role("button", name="Limits").click()
@@ -96,5 +96,5 @@ def test_whoever_may_not_is_told_so_and_sees_no_secret(site: Site, browser: Brow
     page.goto(f"{site.server.url}/settings?tab=keys")
     expect(page.get_by_role("cell", name="editor").first).to_be_visible()
     expect(page.get_by_role("cell", name="all projects")).to_have_count(0)
-    expect(page.get_by_label("Project").get_by_role("option", name="all projects")).to_have_count(0)
+    expect(page.get_by_role("form").get_by_role("option", name="all projects")).to_have_count(0)
     context.close()

@@ -1,10 +1,11 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Dialog } from "../../parts/Dialog";
 import { moment } from "../../parts/figures";
 import { Loading } from "../../parts/Loading";
+import { later } from "../../parts/later";
 import type { Grader } from "./draft";
 
-const CompareView = lazy(() => import("./CompareView"));
+const CompareView = later(() => import("./CompareView"));
 
 /** Somebody saved a version meanwhile: shows both sources and lets one choose. */
 export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps) {

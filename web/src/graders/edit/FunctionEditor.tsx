@@ -1,10 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useNavigate, useSearchParams } from "react-router";
 import { api, ask } from "../../api/client";
 import { useMay } from "../../api/me";
 import { Problem } from "../../api/problem";
 import { Loading } from "../../parts/Loading";
+import { later } from "../../parts/later";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { About } from "./About";
 import { Checks } from "./Checks";
@@ -17,8 +18,8 @@ import { META, type PayloadHandle, TestPayload } from "./TestPayload";
 import { type Definition, type Mark, type Trial, tryDraft } from "./trial";
 import "./edit.css";
 
-const SourceEditor = lazy(() => import("./SourceEditor"));
-const CompareView = lazy(() => import("./CompareView"));
+const SourceEditor = later(() => import("./SourceEditor"));
+const CompareView = later(() => import("./CompareView"));
 
 interface Kept {
   draft: Draft;

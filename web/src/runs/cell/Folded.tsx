@@ -5,14 +5,24 @@ import { whole } from "../../parts/figures";
 /** Gives the whole of a folded text; a report in one file has none. */
 export const WholeText = createContext<((ref: string) => Promise<string>) | null>(null);
 
+/** Characters that are laid out at once: a million of them in one line take a browser seconds. */
+const STRETCH = 100_000;
+
 /** A text as it is; of a long one a part, and the rest when it is asked for. */
 export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "error" }) {
   const ask = useContext(WholeText);
   const [all, setAll] = useState<{ ref: string; text: string } | null>(null);
   const [said, setSaid] = useState("");
-  const shown = all && all.ref === text.ref ? all.text : null;
-  const more = `${whole(text.more)} more characters`;
+  const [most, setMost] = useState(STRETCH);
+  const every = all && all.ref === text.ref ? all.text : null;
+  const shown = every && (text.is_end ? every.slice(-most) : every.slice(0, most));
+  const left = every === null || shown === null ? text.more : every.length - shown.length;
+  const more = `${whole(left)} more characters`;
   const unfold = () => {
+    if (every !== null) {
+      setMost(most + STRETCH);
+      return;
+    }
     setSaid("loading …");
     ask?.(text.ref).then(
       (found) => {
@@ -22,7 +32,7 @@ export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "er
       (error: Error) => setSaid(error.message),
     );
   };
-  const rest = text.more > 0 && shown === null && (
+  const rest = left > 0 && (
     <p className="rest">
       {ask ? (
         <button type="button" className="quiet" onClick={unfold}>

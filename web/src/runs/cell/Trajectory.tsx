@@ -20,7 +20,12 @@ interface TrajectoryProps {
 }
 
 /** What was said and done: an outline, and the steps, of which those in sight are asked for. */
-export function Trajectory({ run, cell, steps, at, words, go, search }: TrajectoryProps) {
+export function Trajectory({ run, cell, steps, at, words, go: name, search }: TrajectoryProps) {
+  const [visit, setVisit] = useState(0);
+  const go = (to: number) => {
+    setVisit((before) => before + 1); // also to the step that is named already
+    name(to);
+  };
   const field = useRef<HTMLInputElement>(null);
   const found = useFound(run, cell, words).data;
   const next = (is: (step: OutlinedStep, place: number) => boolean) => {
@@ -73,7 +78,7 @@ export function Trajectory({ run, cell, steps, at, words, go, search }: Trajecto
       </form>
       <div className="panes">
         <Outline steps={steps} at={at} places={places} go={go} />
-        <Steps run={run} cell={cell} steps={steps} at={at} />
+        <Steps run={run} cell={cell} steps={steps} at={at} visit={visit} />
       </div>
     </div>
   );
@@ -139,7 +144,9 @@ interface OutlineProps {
   go: (to: number) => void;
 }
 
-function Steps({ run, cell, steps, at }: Pick<TrajectoryProps, "run" | "cell" | "steps" | "at">) {
+type StepsProps = Pick<TrajectoryProps, "run" | "cell" | "steps" | "at"> & { visit: number };
+
+function Steps({ run, cell, steps, at, visit }: StepsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const rows = useVirtualizer({
@@ -155,15 +162,21 @@ function Steps({ run, cell, steps, at }: Pick<TrajectoryProps, "run" | "cell" | 
   const wanted = Array.from({ length: last - first + 1 }, (_, more) => first + more);
   const parts = useQueries({ queries: wanted.map((part) => stepsQuery(run, cell, part)) });
   const failed = parts.find((part) => part.error)?.error;
-  // Once more when its texts are there: how high steps are is known by then.
+  // To the step that is named, and once more when its texts are there: how high steps are is known
+  // by then. Whoever scrolls on is left alone.
+  const arrived = useRef("");
+  const aim = `${at} ${visit}`;
   const isRead = parts[Math.floor(at / PART) - first]?.data !== undefined;
   useEffect(() => {
-    if (at < 0) return;
+    if (at < 0 || arrived.current === aim) return;
     rows.scrollToIndex(at, { align: "start" });
     if (!isRead) return;
-    const again = requestAnimationFrame(() => rows.scrollToIndex(at, { align: "start" }));
+    const again = requestAnimationFrame(() => {
+      arrived.current = aim;
+      rows.scrollToIndex(at, { align: "start" });
+    });
     return () => cancelAnimationFrame(again);
-  }, [at, rows, isRead]);
+  }, [at, aim, rows, isRead]);
   const toggle = (index: number) =>
     setOpened((before) => {
       const after = new Set(before);
