@@ -32,7 +32,7 @@ class ReportFile(HTMLParser):
         self.feed(self.source)
         self.close()
         assert not self._open
-        (block,) = [attrs for tag, attrs in self.tags if attrs.get("id") == "data"]
+        (block,) = [attributes for _, attributes in self.tags if attributes.get("id") == "data"]
         told = self.inside["script"][0]
         if block["data-form"] == "deflate":
             told = zlib.decompress(base64.b64decode(told)).decode("ascii")

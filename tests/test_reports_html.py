@@ -105,7 +105,10 @@ def test_whoever_runs_no_script_reads_the_verdict_and_every_cell(tmp_path: Path)
 def test_a_file_whose_script_was_not_built_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_file, "files", lambda _: tmp_path)
+    def nothing(_: str) -> Path:
+        return tmp_path
+
+    monkeypatch.setattr(one_file, "files", nothing)
     one_file.built.cache_clear()
     found = report(tmp_path, cell())
     one_file.built.cache_clear()

@@ -52,10 +52,19 @@ _MOST_LINES = 2_000
 _EFFORT = 1_000_000
 
 
-def cell_view(store: Store, run: RunRecord, key: CellKey, *, fold: int = FOLD) -> CellView:
+def cell_view(
+    store: Store, run: RunRecord, key: CellKey, *, fold: int = FOLD, with_neighbours: bool = True
+) -> CellView:
     """Open a cell.
 
     What is missing or damaged is said in the notes: the rest is worth having.
+
+    Args:
+        store: Where the run is.
+        run: The run.
+        key: The cell.
+        fold: Characters of a text that are shown.
+        with_neighbours: Whether to look for the cells before and after it that are worth a look.
 
     Raises:
         NotFoundError: If the run has no such cell.
@@ -64,12 +73,17 @@ def cell_view(store: Store, run: RunRecord, key: CellKey, *, fold: int = FOLD) -
     known = Decisions(store.database).all()
     (cell,) = decided(history[-1:], lambda: known)
     kept, notes = _kept(store, cell)
-    number, of = store.worth_a_look(run.id, key)
-    before, after = (store.beside(run.id, key, forward=way) for way in (False, True))
-    return replace(
+    view = replace(
         view_of(run, cell, history=history, kept=kept, known=known, fold=fold),
         notes=notes,
         siblings=_siblings(store, run, key[0], known),
+    )
+    if not with_neighbours:
+        return view
+    number, of = store.worth_a_look(run.id, key)
+    before, after = (store.beside(run.id, key, forward=way) for way in (False, True))
+    return replace(
+        view,
         before=None if before is None else _place(before),
         after=None if after is None else _place(after),
         number=number,

@@ -206,7 +206,7 @@ def _opened(review: Review, store: Store | None, cell: CellRecord) -> OpenedCell
             view=replace(view, notes=tuple(said)), outline=outline, steps=steps, files=None
         )
     run, key = review.run, cell.key
-    view = cell_view(store, run, key, fold=_FOLD)
+    view = cell_view(store, run, key, fold=_FOLD, with_neighbours=False)
     steps = steps_of(store, run, key, 0, _MOST_STEPS, fold=_FOLD)
     if steps.total > _MOST_STEPS:
         said.append(f"the first {_MOST_STEPS:,} of {steps.total:,} steps are in this file")
