@@ -26,9 +26,11 @@ from assay.reports.run_records import (
     RunRow,
 )
 from assay.reports.run_view import cell_row, matrix_cell, overview_of, run_row
+from assay.reports.scores import ScoreTable, score_table
 from assay.reports.summary import Summary, Verdict, cause_key, cause_text, verdict
 from assay.scoring.json_safe import Json
 from assay.store.kept import RunState, run_state
+from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.store.windows import Sums
@@ -42,6 +44,7 @@ _MOST_STEPS = 400
 _MOST_CASES = 1_000
 _MOST_CONFIG = 200_000
 _MOST_CARDS = 30
+_MOST_SCORED = 50_000
 
 
 @frozen(kw_only=True)
@@ -73,6 +76,7 @@ class FileReport:
         rows: Its cells.
         causes: Of each of them the key of why it could not be graded; empty where it was.
         opened: The cells that can be opened.
+        scores: How its scores lie; None of a run too large for that.
         left_out: What is not in the file.
     """
 
@@ -83,6 +87,7 @@ class FileReport:
     rows: tuple[CellRow, ...]
     causes: tuple[str, ...]
     opened: tuple[OpenedCell, ...]
+    scores: ScoreTable | None
     left_out: tuple[str, ...]
 
 
@@ -136,6 +141,7 @@ def file_report(
             cause_key(cause_text(cell)) if ended(cell) == "error" else "" for cell in review.cells
         ),
         opened=_linked(opened),
+        scores=_scores(review, store),
         left_out=tuple(_left_out(review, opened)),
     )
 
@@ -161,6 +167,16 @@ def _row(run: RunRecord, summary: Summary, store: Store | None) -> RunRow:
     state: RunState = "finished" if store is None else run_state(store, run)
     # What runs on has ended for the file: its verdict is that of the cells there are.
     return run_row(run, "unfinished" if state == "running" else state, sums)
+
+
+def _scores(review: Review, store: Store | None) -> ScoreTable | None:
+    total, run = review.summary.totals.total, review.run.id
+    if total == len(review.cells):
+        return score_table(run, review.cells)
+    if store is None or total > _MOST_SCORED:
+        return None
+    cells = decided(store.cells(run), Decisions(store.database).all)
+    return score_table(run, cells)
 
 
 def _record(run: RunRecord) -> RunRecord:

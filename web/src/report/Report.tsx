@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Navigate, Route, Routes } from "react-router";
+import { PageBoundary } from "../app/PageBoundary";
 import { useTheme } from "../app/theme";
 import { Unfolded } from "../parts/Disclosure";
 import { Outcome } from "../parts/Outcome";
@@ -90,7 +91,9 @@ function Frame({ children }: { children: ReactNode }) {
           Print
         </button>
       </header>
-      <main id="main">{children}</main>
+      <main id="main">
+        <PageBoundary>{children}</PageBoundary>
+      </main>
       <Foot />
     </div>
   );

@@ -18,6 +18,7 @@ const answers: Record<string, (query: Query) => unknown> = {
   "/api/v1/runs/{run}": () => runData().record,
   "/api/v1/runs/{run}/overview": () => runData().overview,
   "/api/v1/runs/{run}/matrix": matrix,
+  "/api/v1/runs/{run}/scores": () => runData().scores ?? missing(),
   "/api/v1/runs/{run}/cells/window": cells,
   "/api/v1/runs/{run}/cells/opened": (query) => opened(query).view,
   "/api/v1/runs/{run}/cells/outline": (query) => opened(query).outline,
@@ -29,13 +30,17 @@ const answers: Record<string, (query: Query) => unknown> = {
 export const api = {
   async GET(path: string, asked: Asked): Promise<unknown> {
     const answer = answers[path];
-    if (!answer) throw new Problem(404, "Not in this file", "It is to be had from `assay view`.");
-    return answer((asked.params?.query ?? {}) as Query);
+    return (answer ?? missing)((asked.params?.query ?? {}) as Query);
   },
 };
 
 export async function ask<T>(asked: Promise<T>): Promise<T> {
   return await asked;
+}
+
+function missing(): never {
+  const command = `assay view ${runData().record.id}`;
+  throw new Problem(404, "This is not in the file", `See it with: ${command}`);
 }
 
 function matrix(query: Query): Schemas["RunMatrix"] {

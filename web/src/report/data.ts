@@ -25,6 +25,8 @@ export interface RunData {
   /** Of each row the key of why it could not be graded; empty where it was. */
   causes: string[];
   opened: OpenedCell[];
+  /** How its scores lie; null of a run too large for that. */
+  scores: Schemas["ScoreTable"] | null;
   /** What is not in the file. */
   left_out: string[];
 }

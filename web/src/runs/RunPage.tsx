@@ -22,12 +22,12 @@ import "./runs.css";
 
 type RunRow = Schemas["RunRow"];
 
-const ScoresTab = IN_FILE ? null : later(() => import("./scores/ScoresTab"));
+const ScoresTab = later(() => import("./scores/ScoresTab"));
 
 const TABS = [
   ["overview", "Overview"],
   ["cells", "Cells"],
-  ...(IN_FILE ? [] : ([["scores", "Scores"]] as const)),
+  ["scores", "Scores"],
   ["config", "Config"],
 ] as const;
 
@@ -159,7 +159,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </div>
         )}
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
-        {ScoresTab && tab === "scores" && (
+        {tab === "scores" && (
           <Suspense fallback={<Loading what="Loading scores" />}>
             <ScoresTab run={id} isLive={now.state !== "finished"} />
           </Suspense>
