@@ -60,8 +60,9 @@ function opened(query: Query): OpenedCell {
       place.trial === query.trial,
   );
   if (found) return found;
-  const of = `assay report ${runData().record.id} --case ${JSON.stringify(query.case)}`;
-  throw new Problem(404, "This cell is not in this file", `See it with: ${of}`);
+  // Its name is not part of the command: whoever wrote it would have it typed into a shell.
+  const command = `assay report ${runData().record.id} --case ID`;
+  throw new Problem(404, "This cell is not in this file", `See it with: ${command}`);
 }
 
 function steps(query: Query): Schemas["StepPart"] {

@@ -126,6 +126,16 @@ def test_of_ten_thousand_cells_what_is_left_out_is_said(open_file: Callable[[str
     expect(page.locator(".filters .total")).to_have_text("0 cells")
 
 
+def test_a_cell_that_is_not_in_the_file_is_told_without_its_name_in_a_command(
+    open_file: Callable[[str], Page],
+) -> None:
+    page = open_file("kit.html#/runs/kit/cell?case=$(reboot)")
+    expect(page.get_by_role("alert")).to_contain_text("This cell is not in this file")
+    expect(page.get_by_role("alert")).not_to_contain_text("reboot")
+    page.get_by_role("link", name="To the run").click()
+    expect(page.locator(".verdict")).to_contain_text("FAIL: ")
+
+
 def test_a_comparison_is_read_from_disk(
     open_file: Callable[[str], Page], no_serious_findings: Callable[[Page], None]
 ) -> None:
