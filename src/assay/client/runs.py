@@ -13,11 +13,11 @@ from assay.service import runs as operations
 
 if TYPE_CHECKING:
     from assay.eval.regrading import RegradeState
-    from assay.reports.comparing.shown import AgentName, RunComparison
+    from assay.reports.comparing.shown import RunComparison
+    from assay.reports.run_records import AgentName, CellWindow, RunMatrix, RunOverview, RunRows
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
     from assay.service.environments import EnvironmentSeen
-    from assay.service.run_records import CellWindow, RunMatrix, RunOverview, RunRows
     from assay.store import RunRecord
     from assay.store.kept import Freed
     from assay.store.windows import Order

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from assay.reports.comparing.shown import AgentName
-from assay.scoring.intervals import Interval
-from assay.service.run_records import (
+from assay.reports.run_records import (
     AgentCount,
+    AgentName,
     AgentRow,
     CellRow,
     CellWindow,
@@ -20,6 +19,7 @@ from assay.service.run_records import (
     RunRows,
     RunTotals,
 )
+from assay.scoring.intervals import Interval
 from assay.version import __version__
 
 __all__ = ["RUN_EXAMPLES"]

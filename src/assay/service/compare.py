@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
 from assay.errors import AssayError, InputError, Location
-from assay.reports.comparing.shown import AgentName, RunComparison, shown
+from assay.reports.comparing.shown import RunComparison, shown
+from assay.reports.run_records import AgentName
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.service.operation import Desk, Host, Spec, operation, waiting_operation

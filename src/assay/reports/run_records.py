@@ -1,13 +1,43 @@
-"""What the operations on runs answer with."""
+"""What the page shows of a run: records, as the operations on runs give them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.reports.comparing.shown import AgentName
 from assay.scoring.intervals import Interval
 from assay.store.kept import RunState
 from assay.store.windows import End
+
+__all__ = [
+    "AgentCount",
+    "AgentName",
+    "AgentRow",
+    "CellRow",
+    "CellWindow",
+    "Ends",
+    "ErrorCause",
+    "MatrixCase",
+    "MatrixCell",
+    "RunLine",
+    "RunMatrix",
+    "RunOverview",
+    "RunRow",
+    "RunRows",
+    "RunTotals",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentName:
+    """An agent of a run.
+
+    Attributes:
+        harness: What did the work.
+        model: The model it was asked to use; empty where there is none.
+    """
+
+    harness: str
+    model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
