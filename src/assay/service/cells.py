@@ -86,7 +86,9 @@ class Promotion:
     play: str
 
 
-@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def list_cells(
     desk: Desk,
     run: Run,
@@ -131,7 +133,15 @@ def show_cell(
     return CellDetail(history[-1], store.detail(run_id, key))
 
 
-@operation("GET", "/runs/{run}/cells/opened", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/opened",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def open_cell(
     desk: Desk,
     run: Run,
@@ -147,7 +157,15 @@ def open_cell(
     )
 
 
-@operation("GET", "/runs/{run}/cells/outline", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/outline",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def outline_steps(
     desk: Desk,
     run: Run,
@@ -163,7 +181,15 @@ def outline_steps(
     )
 
 
-@operation("GET", "/runs/{run}/cells/steps", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/steps",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def list_steps(
     desk: Desk,
     run: Run,
@@ -181,7 +207,13 @@ def list_steps(
 
 
 @operation(
-    "GET", "/runs/{run}/cells/steps/search", "viewer", tag="runs", where="default", faults=(404,)
+    "GET",
+    "/runs/{run}/cells/steps/search",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
 )
 def search_steps(
     desk: Desk,
@@ -198,7 +230,15 @@ def search_steps(
     return find_steps(Store(desk.database), show_run.function(desk, run), key, q)
 
 
-@operation("GET", "/runs/{run}/cells/files", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/files",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def list_changed_files(
     desk: Desk,
     run: Run,
@@ -214,7 +254,15 @@ def list_changed_files(
     )
 
 
-@operation("GET", "/runs/{run}/cells/text", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/text",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def show_text(
     desk: Desk,
     run: Run,

@@ -70,7 +70,7 @@ def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
     return Page(Store(desk.database).runs(limit))
 
 
-@operation("GET", "/run-rows", "viewer", tag="runs", where="default")
+@operation("GET", "/run-rows", "viewer", tag="runs", where="default", apart=True)
 def list_run_rows(
     desk: Desk,
     *,
@@ -160,7 +160,9 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
         raise NotFoundError(message, hint=error.hint) from error
 
 
-@operation("GET", "/runs/{run}/overview", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/overview", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.review import run_summary
@@ -254,7 +256,9 @@ def _estimate(interval: Interval) -> Estimate:
     return Estimate(mean=interval.mean, low=interval.low, high=interval.high, n=interval.n)
 
 
-@operation("GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def show_run_matrix(
     desk: Desk,
     run: Run,
@@ -297,7 +301,15 @@ def _matrix_cell(row: Row | None) -> MatrixCell | None:
     return MatrixCell(totals=_totals(row.totals), ended=row.ended, flaky=row.flaky, mixed=row.mixed)
 
 
-@operation("GET", "/runs/{run}/cells/window", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/window",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def window_cells(
     desk: Desk,
     run: Run,
