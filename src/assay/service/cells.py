@@ -345,9 +345,11 @@ async def regrade_run(
         found = show_run.function(desk, run)
         if case is not None:
             _newest(Store(desk.database), found, (case, harness, model, trial))
-        if runs_python(found) and not desk.who.may("admin", None):
+        is_imported = found.config.get("imported") is True  # its author said where its cases are
+        if (is_imported or runs_python(found)) and not desk.who.may("admin", None):
+            what = "it was imported" if is_imported else "its tasks are Python files"
             raise ForbiddenError(
-                "its tasks are Python files, which this server runs for admins of all projects only"
+                f"{what}: this server grades such runs again for admins of all projects only"
             )
         return found.id
 
