@@ -4,20 +4,11 @@ import { api, ask } from "../api/client";
 import { Dialog } from "../parts/Dialog";
 import { count } from "../parts/figures";
 import { ProblemBox } from "../parts/ProblemBox";
+import { saveFile } from "../parts/saving";
 import { useForget } from "./queries";
 import { zipped } from "./zip";
 
 const MOST_BYTES = 2 << 20;
-
-/** Saves a file. */
-function saveFile(name: string, content: Blob): void {
-  const url = URL.createObjectURL(content);
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
 
 /** Every grader, or some, as the files that `assay graders export` writes. */
 export function ExportGraders({ project, keys, label = "Export" }: ExportProps) {

@@ -25,7 +25,7 @@ export function RunSummary({ told, look }: { told: Overview; look: Look }) {
 function Cards({ told, look }: { told: Overview; look: Look }) {
   const { totals } = told;
   return (
-    <dl className="cards">
+    <dl className="run-cards">
       {totals.has_verdicts && (
         <div className="panel">
           <dt>Pass rate</dt>
