@@ -8,7 +8,7 @@ export function CalibrationCard({ project, grader }: { project: string; grader: 
   const card = grader.calibration;
   const name = encodeURIComponent(grader.key);
   return (
-    <section className="panel" aria-label="Calibration">
+    <section className="panel stack" aria-label="Calibration">
       <h2>Agreement with people</h2>
       {card ? (
         <>

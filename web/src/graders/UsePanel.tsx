@@ -21,7 +21,13 @@ export function UsePanel({ project, grader }: { project: string; grader: string 
 
 function Use({ project, usage }: { project: string; usage: Schemas["GraderUsage"] }) {
   const { use, given, jobs } = usage;
-  if (!use.jobs && !use.scores) return <p className="soft">It has graded nothing yet.</p>;
+  if (!use.jobs && !use.scores)
+    return (
+      <p className="soft">
+        It has graded nothing yet: open a <Link to={`/p/${project}/datasets`}>dataset</Link> and
+        choose “Grade with …”.
+      </p>
+    );
   const more = use.scores >= usage.most_counted;
   return (
     <>

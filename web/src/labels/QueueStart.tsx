@@ -68,7 +68,10 @@ export function QueueStart({ project, address }: { project: string; address: Que
         <h1>Label answers</h1>
       </div>
       {chosen === "" ? (
-        <Empty title="There is nothing to label yet" command="assay grade answers.jsonl --graders graders.yaml">
+        <Empty
+          title="There is nothing to label yet"
+          command="assay grade answers.jsonl --graders graders.yaml"
+        >
           <p>
             Store a dataset of answers on the Data page, or grade a file: the answers of a run can
             be labelled, too.
