@@ -213,7 +213,9 @@ export function FunctionEditor({ project, grader }: EditorProps) {
         <p className="panel notice">
           {isLocked
             ? "This grader is locked: it is shown as it is stored. Whoever may edit it can unlock it on its page."
-            : "You may read this grader; changing it needs the role of an editor."}
+            : base
+              ? "You may read this grader; changing it needs the role of an editor."
+              : "Storing a grader needs the role of an editor."}
         </p>
       )}
       {isRestored && isDirty && (
