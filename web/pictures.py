@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 NOW = "2026-11-20T10:24:00+00:00"
 _POLITE = re.sub(r"  # noqa.*", "", (ROOT / "web" / "pictured" / "polite.py").read_text("utf-8"))
+_CARD = re.compile(r"/calibrations/[0-9a-f-]+$")
 _TIME = re.compile(r'"20\d\d-\d\d-\d\dT[0-9:.]+(?:\+00:00|Z)"')
 
 
@@ -168,6 +169,7 @@ def _run(site: Site, label: str, run: str, *args: str, **variables: str) -> None
     head.write_text(json.dumps(body), "utf-8")
     results = site.home / run / "results.jsonl"
     text = results.read_text("utf-8").replace(old, run).replace(f"{site.home}/", "")
+    text = _TIME.sub(f'"{begun}"', text)
     rng, lines = random.Random(run), list[str]()
     for line in sorted(text.splitlines()):
         row = cast("dict[str, Any]", json.loads(line))
@@ -207,14 +209,18 @@ def _label(site: Site) -> None:
 
 
 def _steady(context: BrowserContext) -> None:
-    """Times of what was stored just now are always the same; those of the runs are anyway."""
+    """Have the page told the same times and ids by each server; those of the runs are anyway."""
 
     def answer(route: Route) -> None:
-        if "events" in route.request.url or route.request.method != "GET":
+        asked = route.request
+        if "events" in asked.url or (asked.method != "GET" and not asked.url.endswith("/try")):
             route.continue_()
             return
         got = route.fetch()
         body = _TIME.sub(lambda found: found[0] if found[0] < f'"{NOW}' else f'"{NOW}"', got.text())
+        body = re.sub(r'("milliseconds":) ?[0-9.e-]+', r"\1 0.6", body)
+        if _CARD.search(asked.url):
+            body = body.replace(asked.url.rpartition("/")[2], "20261120-5ad1e0c4")
         route.fulfill(response=got, body=body)
 
     context.route("**/api/v1/**", answer)
