@@ -10,6 +10,7 @@ import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
+import { TabPanel, Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
 import { ConfigTab } from "./ConfigTab";
@@ -125,31 +126,8 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </>
         )}
       </RunHead>
-      <div className="tabs" role="tablist" aria-label="Parts of the run">
-        {TABS.map(([key, name]) => (
-          <button
-            key={key}
-            type="button"
-            role="tab"
-            id={`tab-${key}`}
-            aria-selected={tab === key}
-            aria-controls="tab-panel"
-            tabIndex={tab === key ? 0 : -1}
-            onClick={() => open(key)}
-            onKeyDown={(event) => {
-              const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-              if (!step) return;
-              const at = TABS.findIndex(([one]) => one === key);
-              const next = TABS[(at + step + TABS.length) % TABS.length]?.[0] ?? key;
-              open(next);
-              document.getElementById(`tab-${next}`)?.focus();
-            }}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab}`}>
+      <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open} />
+      <TabPanel chosen={tab}>
         {tab === "overview" && (
           <div className="stack">
             <RunSummary told={told} look={look} />
@@ -165,7 +143,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}
-      </div>
+      </TabPanel>
     </div>
   );
 }
