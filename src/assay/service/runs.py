@@ -62,6 +62,7 @@ _Coordinate = Annotated[str | None, Spec(max_length=500, pattern=r"^[^\x00]*$")]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 _SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
+_NAME = 500
 
 
 @operation("GET", "/runs", "viewer", tag="runs", where="default")
@@ -116,14 +117,16 @@ def run_rows(desk: Desk, runs: Sequence[RunRecord]) -> list[RunRow]:
 
 
 def _run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
+    from assay.reports.plain import one_line
+
     kind = str(run.config.get("kind", ""))
     goes_on = kind == "matrix" and state in ("interrupted", "unfinished")
     return RunRow(
         id=run.id,
-        label=run.label,
+        label=one_line(run.label, _NAME),
         created_at=run.created_at,
-        kind=kind,
-        suite=run.suite,
+        kind=one_line(kind, _NAME),
+        suite=one_line(run.suite, _NAME),
         assay=run.assay,
         state=state,
         resume=f"assay run --resume {run.id}" if goes_on else "",
