@@ -150,7 +150,7 @@ def test_all_is_found_by_keyboard(
     page = open_page("/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("this list")
     no_serious_findings(page)
     page.keyboard.press("Escape")

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { api, ask } from "../api/client";
+import { saveFile } from "../parts/saveFile";
 
 /** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
 export function ExportButton({ project, field }: { project: string; field: string }) {
@@ -18,11 +19,8 @@ export function ExportButton({ project, field }: { project: string; field: strin
         for (const { row } of page.items) lines.push(`${JSON.stringify(row)}\n`);
         cursor = page.next_cursor;
       } while (cursor);
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
-      link.download = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;
-      link.click();
-      window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+      const name = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;
+      saveFile(name, new Blob(lines, { type: "application/x-ndjson" }));
       setState("");
     } catch (error) {
       setState(error instanceof Error ? error.message : "The export failed");
