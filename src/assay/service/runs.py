@@ -168,7 +168,15 @@ def show_run_matrix(
     )
 
 
-@operation("GET", "/runs/{run}/cells/window", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/window",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def window_cells(
     desk: Desk,
     run: Run,
