@@ -29,6 +29,7 @@ __all__ = ["cell_row", "ends_of", "matrix_cell", "overview_of", "run_row"]
 
 _MOST_MIXED = 200
 _SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
+_NAME = 500
 
 
 def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
@@ -37,10 +38,10 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
     goes_on = kind == "matrix" and state in ("interrupted", "unfinished")
     return RunRow(
         id=run.id,
-        label=run.label,
+        label=one_line(run.label, _NAME),
         created_at=run.created_at,
-        kind=kind,
-        suite=run.suite,
+        kind=one_line(kind, _NAME),
+        suite=one_line(run.suite, _NAME),
         assay=run.assay,
         state=state,
         resume=f"assay run --resume {run.id}" if goes_on else "",
