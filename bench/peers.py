@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,15 @@ PEERS = (
     Wanted("deepeval", "deepeval", "4.3.1"),
     Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
-_TESTED = (*PEERS, Wanted("openenv", "openenv", "0.10.0"))
+_ASSAY = ("--editable", str(ROOT))
+_TESTED = (
+    *PEERS,
+    Wanted("openenv", "openenv", "0.10.0"),
+    Wanted("trl", "trl", "1.16.0", extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
+    Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
+)
 """Those that can be installed by name: also what only tests run."""
 
 
@@ -120,10 +129,21 @@ def _python_for(wanted: Wanted) -> str:
     return f"3.{wanted.newest_python}"
 
 
+def _environment() -> dict[str, str]:
+    """With pip's places for wheels, so that PyTorch comes without CUDA where one has it."""
+    found = os.environ.get("PIP_FIND_LINKS", "")
+    return {"UV_FIND_LINKS": ",".join(found.split()), **os.environ} if found else dict(os.environ)
+
+
 def _uv(argv: list[str]) -> None:
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=60 * _MINUTES, check=False
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=60 * _MINUTES,
+            check=False,
+            env=_environment(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PeerError(f"{' '.join(argv[:3])}: {error}") from error

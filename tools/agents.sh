@@ -31,6 +31,11 @@ has_chromium || echo "chromium is missing: tests of the web page are skipped" >&
 .venv/bin/python -m bench.peers openenv ||
   echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
 
+for trainer in trl verl verifiers skyrl-gym; do
+  .venv/bin/python -m bench.peers "$trainer" ||
+    echo "$trainer could not be installed: the test of assay's rewards in it is skipped" >&2
+done
+
 codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6
 place=.tools/agents
 stamp=$place/.set-up

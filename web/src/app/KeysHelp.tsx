@@ -6,7 +6,7 @@ import { EVERYWHERE } from "./keys";
 /** Which keys do what on this page. */
 export function KeysHelp({ close }: { close: () => void }) {
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Keyboard shortcuts" close={close}>
       <div className="keys">
         {[...listedKeys(), EVERYWHERE].map((part) => (
           <section key={part.title}>

@@ -25,7 +25,12 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
         Find <kbd>{COMMAND} K</kbd>
       </button>
       <ThemeSwitch />
-      <button type="button" className="quiet" onClick={() => open("keys")} aria-label="Keys">
+      <button
+        type="button"
+        className="quiet"
+        onClick={() => open("keys")}
+        aria-label="Keyboard shortcuts"
+      >
         ?
       </button>
       <Caller />

@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay, useProject } from "../api/me";
+import { KIND_TITLES } from "../graders/queries";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { EndCounts } from "../parts/Ends";
@@ -93,7 +94,7 @@ export default function Overview() {
 function Beginning({ project }: { project: string }) {
   const mayStore = useMay("editor", project);
   return (
-    <div className="cards">
+    <div className="first-steps">
       <section className="panel">
         <h2>See it work</h2>
         <p>Grades the example suite: no key, nothing to configure. Its runs appear here.</p>
@@ -126,7 +127,7 @@ function Beginning({ project }: { project: string }) {
 
 function RunTable({ runs }: { runs: readonly Schemas["RunRow"][] }) {
   return (
-    <div className="wide">
+    <div className="scrolls">
       <table className="overview-table">
         <thead>
           <tr>
@@ -224,7 +225,7 @@ interface GraderTableProps {
 
 function GraderTable({ graders, project }: GraderTableProps) {
   return (
-    <div className="wide">
+    <div className="scrolls">
       <table className="overview-table">
         <thead>
           <tr>
@@ -248,7 +249,7 @@ function GraderTable({ graders, project }: GraderTableProps) {
                   <span className="below">{grader.name}</span>
                 )}
               </td>
-              <td>{grader.kind}</td>
+              <td>{KIND_TITLES[grader.kind] ?? grader.kind}</td>
               <td className="number">
                 {grader.version}
                 {grader.locked && <span className="below">locked</span>}

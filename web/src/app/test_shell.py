@@ -48,7 +48,7 @@ def test_the_overview_says_how_runs_and_graders_stand(
     row = page.get_by_role("row", name="<b>first</b>")
     expect(row).to_contain_text("3 passed")
     expect(row).to_contain_text("100 %")
-    expect(row).to_contain_text("n = 3")
+    expect(row).to_contain_text("3 of 3")
     expect(page.get_by_role("row", name="exact")).to_contain_text("never calibrated")
     no_serious_findings(page)
 
@@ -150,7 +150,7 @@ def test_all_is_found_by_keyboard(
     page = open_page("/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("this list")
     no_serious_findings(page)
     page.keyboard.press("Escape")

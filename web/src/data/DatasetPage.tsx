@@ -8,6 +8,7 @@ import { moment, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
+import { TabPanel, Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import { type Column, WindowList } from "../parts/WindowList";
 import { DataTabs } from "./DataTabs";
@@ -39,7 +40,7 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
   const go = useNavigate();
   const mayEdit = useMay("editor", project);
   const jobs = useJobs(project, { dataset: dataset.key });
-  const isJobs = view.get("tab") === "jobs";
+  const tab = view.get("tab") === "jobs" ? "jobs" : "rows";
   const needs = mayEdit ? undefined : "This needs the role editor";
   return (
     <>
@@ -51,15 +52,6 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
           </a>
           <button
             type="button"
-            className="primary"
-            disabled={!mayEdit}
-            title={needs}
-            onClick={() => setDoing("grade")}
-          >
-            Grade with …
-          </button>
-          <button
-            type="button"
             className="danger"
             disabled={!mayEdit}
             title={needs}
@@ -67,9 +59,18 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
           >
             Delete …
           </button>
+          <button
+            type="button"
+            className="primary"
+            disabled={!mayEdit}
+            title={needs}
+            onClick={() => setDoing("grade")}
+          >
+            Grade with …
+          </button>
         </div>
       </div>
-      <p className="data-facts">
+      <p className="facts">
         {dataset.name !== dataset.key && <span className="anywhere">{dataset.name}</span>}
         <span>
           <b>{whole(dataset.rows)}</b> {dataset.rows === 1 ? "row" : "rows"}
@@ -83,20 +84,18 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
         </span>
         <Command text={exportCommand(project, dataset.key)} />
       </p>
-      <div className="tab-row" role="tablist">
-        <button type="button" role="tab" aria-selected={!isJobs} onClick={() => setView({})}>
-          Rows
-        </button>
-        <button
-          type="button"
-          role="tab"
-          aria-selected={isJobs}
-          onClick={() => setView({ tab: "jobs" })}
-        >
-          Jobs{jobs.data && jobs.data.items.length > 0 ? ` (${jobs.data.items.length})` : ""}
-        </button>
-      </div>
-      {isJobs ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
+      <Tabs
+        label="Parts of the dataset"
+        tabs={[
+          ["rows", "Rows"],
+          ["jobs", jobs.data?.items.length ? `Jobs (${jobs.data.items.length})` : "Jobs"],
+        ]}
+        chosen={tab}
+        choose={(key) => setView(key === "jobs" ? { tab: key } : {})}
+      />
+      <TabPanel chosen={tab}>
+        {tab === "jobs" ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
+      </TabPanel>
       {doing === "grade" && (
         <GradeDialog project={project} dataset={dataset} close={() => setDoing("")} />
       )}

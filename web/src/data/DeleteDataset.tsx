@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, ask } from "../api/client";
-import { Dialog } from "../parts/Dialog";
+import { Confirm } from "../parts/Confirm";
 import { count, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -31,7 +31,13 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
   });
   const isUsed = (use.data?.jobs ?? 0) > 0;
   return (
-    <Dialog title={`Delete ${dataset.key}?`} close={close}>
+    <Confirm
+      title={`Delete ${dataset.key}?`}
+      action="Delete"
+      disabled={!use.data || remove.isPending}
+      close={close}
+      confirm={() => remove.mutate(isUsed)}
+    >
       {use.isPending && <Loading what="Looking who uses it" />}
       {use.error && <ProblemBox problem={use.error} />}
       {use.data && (
@@ -49,20 +55,7 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
         </ul>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
-      <div className="row end">
-        <button type="button" onClick={close}>
-          Keep it
-        </button>
-        <button
-          type="button"
-          className="danger"
-          disabled={!use.data || remove.isPending}
-          onClick={() => remove.mutate(isUsed)}
-        >
-          Delete
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }
 

@@ -61,7 +61,7 @@ function Shown({ one }: { one: Environment }) {
         </h2>
         <code className="anywhere soft">{one.source}</code>
       </div>
-      <p className="data-facts">
+      <p className="facts">
         <span>
           mean reward <b>{score(one.mean.mean)}</b>
           {one.mean.low !== null &&

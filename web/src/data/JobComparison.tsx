@@ -34,7 +34,7 @@ export function JobComparison({ project, id, other }: Props) {
           `(${signed(difference.low)} to ${signed(difference.high)}, 95 %) `}
         on {count(difference.n, "row")} that both scored. {found.data.line}
       </p>
-      <p className="data-facts">
+      <p className="facts">
         <span>
           <b>{whole(better)}</b> higher
         </span>

@@ -4,7 +4,7 @@ import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay } from "../api/me";
-import { Dialog } from "../parts/Dialog";
+import { Confirm } from "../parts/Confirm";
 import { count, moment, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -85,7 +85,7 @@ function Shown({ project, summary }: { project: string; summary: Schemas["JobSum
           aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}
         />
       )}
-      <p className="data-facts">
+      <p className="facts">
         <code>{job.id}</code>
         <span>begun {moment(job.created_at)}</span>
         {job.created_by && <span className="anywhere">by {job.created_by}</span>}
@@ -169,25 +169,18 @@ function Actions({ project, job }: { project: string; job: Job }) {
         </button>
       )}
       {isAsking && (
-        <Dialog title="Delete this job?" close={() => setAsking(false)}>
+        <Confirm
+          title="Delete this job?"
+          action="Delete"
+          disabled={remove.isPending}
+          close={() => setAsking(false)}
+          confirm={() => remove.mutate()}
+        >
           <p>
             Its {count(job.done, "result")} will be gone for good. The dataset and the grader stay.
           </p>
           {remove.error && <ProblemBox problem={remove.error} />}
-          <div className="row end">
-            <button type="button" onClick={() => setAsking(false)}>
-              Keep it
-            </button>
-            <button
-              type="button"
-              className="danger"
-              disabled={remove.isPending}
-              onClick={() => remove.mutate()}
-            >
-              Delete
-            </button>
-          </div>
-        </Dialog>
+        </Confirm>
       )}
     </div>
   );

@@ -5,6 +5,7 @@ import { score, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Tabs } from "../parts/Tabs";
 import { TextBlock } from "../parts/TextBlock";
 import { type Column, WindowList } from "../parts/WindowList";
 import { OpenedRow } from "./OpenedRow";
@@ -73,19 +74,15 @@ export function JobResults({ project, summary }: Props) {
   return (
     <section className="stack">
       <div className="spread">
-        <div className="tab-row" role="tablist">
-          {[undefined, ...STATUSES].map((one) => (
-            <button
-              key={one ?? "all"}
-              type="button"
-              role="tab"
-              aria-selected={status === one}
-              onClick={() => change({ status: one ?? "" })}
-            >
-              {one ?? "all"} {whole(one ? counts[one] : all)}
-            </button>
-          ))}
-        </div>
+        <Tabs
+          label="Results"
+          tabs={[
+            ["", `all ${whole(all)}`] as const,
+            ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
+          ]}
+          chosen={status ?? ""}
+          choose={(one) => change({ status: one })}
+        />
         <label className="row">
           <span className="soft">Order</span>
           <select

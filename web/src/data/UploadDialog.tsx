@@ -1,9 +1,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type DragEvent, type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
 import { Dialog } from "../parts/Dialog";
+import { Drop } from "../parts/Drop";
 import { count, percent, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
@@ -57,7 +58,12 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
   return (
     <Dialog title="Upload a dataset" close={leave}>
       <form className="data-upload" onSubmit={send}>
-        <Drop file={file} take={take} />
+        <Drop
+          words={file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}
+          label="File of JSON lines"
+          accept=".jsonl,.ndjson,.json"
+          take={([chosen]) => take(chosen)}
+        />
         {file && (
           <>
             <div className="row">
@@ -106,36 +112,6 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
         </div>
       </form>
     </Dialog>
-  );
-}
-
-function Drop({ file, take }: { file: File | null; take: (file: File | undefined) => void }) {
-  const [isOver, setOver] = useState(false);
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    take(event.dataTransfer.files[0]);
-  };
-  return (
-    <div
-      className={isOver ? "data-drop over" : "data-drop"}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={drop}
-    >
-      <label>
-        <span>{file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}</span>
-        <input
-          type="file"
-          accept=".jsonl,.ndjson,.json"
-          aria-label="File of JSON lines"
-          onChange={(event) => take(event.target.files?.[0])}
-        />
-      </label>
-    </div>
   );
 }
 

@@ -9,7 +9,7 @@ export function CopyAs({ project, grader }: { project: string; grader: string })
     <section className="panel" aria-label="Use it from elsewhere">
       <div className="spread">
         <h2>Use it from</h2>
-        <div className="row segments">
+        <div className="segments" role="group" aria-label="Form">
           {(Object.keys(forms) as (keyof typeof forms)[]).map((name) => (
             <button
               key={name}

@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask } from "../api/client";
-import { Dialog } from "../parts/Dialog";
+import { Confirm } from "../parts/Confirm";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { useForget, useUsage } from "./queries";
@@ -29,7 +29,13 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
     onError: () => usage.refetch(),
   });
   return (
-    <Dialog title={`Delete ${grader}?`} close={close}>
+    <Confirm
+      title={`Delete ${grader}?`}
+      action="Delete"
+      disabled={!usage.data || (isUsed && typed !== grader) || remove.isPending}
+      close={close}
+      confirm={() => remove.mutate()}
+    >
       {usage.error && <ProblemBox problem={usage.error} retry={() => usage.refetch()} />}
       {usage.isPending && <Loading what="Looking what depends on it" />}
       {usage.data && (
@@ -52,20 +58,7 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
         </label>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
-      <div className="actions">
-        <button type="button" onClick={close}>
-          Keep it
-        </button>
-        <button
-          type="button"
-          className="danger"
-          disabled={!usage.data || (isUsed && typed !== grader) || remove.isPending}
-          onClick={() => remove.mutate()}
-        >
-          Delete
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }
 

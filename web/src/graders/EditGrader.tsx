@@ -37,7 +37,7 @@ export default function EditGrader() {
       ? "This grader is locked: unlock it to change it."
       : "";
   return (
-    <div className="page stack">
+    <div className="page stack grader-page">
       <div>
         <p className="crumbs">
           <Link to={`/p/${project}/graders`}>Graders</Link> /{" "}

@@ -9,7 +9,7 @@ import type { KindProps } from "./DefinitionForm";
 /** Where an endpoint is and how it is spoken to; beside it whether it answers. */
 export function EndpointForm({ project, schema, value, onChange }: KindProps) {
   return (
-    <div className="beside">
+    <div className="form-beside">
       <section className="panel">
         <SchemaForm
           schema={schema}
@@ -64,7 +64,7 @@ export function ConnectionTest({ project, definition }: TestProps) {
 function Report({ report }: { report: Schemas["EndpointReport"] }) {
   if (!report.online) {
     return (
-      <div className="verdict">
+      <div className="endpoint-tried">
         <p>
           <span className="outcome error">! It does not answer</span>
         </p>
@@ -73,7 +73,7 @@ function Report({ report }: { report: Schemas["EndpointReport"] }) {
     );
   }
   return (
-    <div className="verdict">
+    <div className="endpoint-tried">
       <p>
         <span className="outcome pass">✓ It answers</span>{" "}
         <span className="soft">{Math.max(1, Math.round(report.milliseconds))} ms</span>

@@ -2,9 +2,10 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask } from "../api/client";
 import { Dialog } from "../parts/Dialog";
+import { Drop } from "../parts/Drop";
 import { count } from "../parts/figures";
 import { ProblemBox } from "../parts/ProblemBox";
-import { saveFile } from "../parts/saving";
+import { saveFile } from "../parts/saveFile";
 import { useForget } from "./queries";
 import { zipped } from "./zip";
 
@@ -34,7 +35,7 @@ export function ExportGraders({ project, keys, label = "Export" }: ExportProps) 
       {exported.error && (
         <Dialog title="Nothing was exported" close={() => exported.reset()}>
           <ProblemBox problem={exported.error} />
-          <div className="actions">
+          <div className="row end">
             <button type="button" onClick={() => exported.reset()}>
               Close
             </button>
@@ -48,7 +49,6 @@ export function ExportGraders({ project, keys, label = "Export" }: ExportProps) 
 /** Stores the graders of files: dropped, or chosen. All of them, or none. */
 export function ImportGraders({ project, close }: { project: string; close: () => void }) {
   const [files, setFiles] = useState<File[]>([]);
-  const [isOver, setOver] = useState(false);
   const forget = useForget();
   const imported = useMutation({
     mutationFn: async (chosen: File[]) => {
@@ -64,9 +64,9 @@ export function ImportGraders({ project, close }: { project: string; close: () =
     },
     onSuccess: () => forget(project),
   });
-  const take = (chosen: FileList | null) => {
+  const take = (chosen: readonly File[]) => {
     imported.reset();
-    setFiles(Array.from(chosen ?? []).filter((file) => /\.(ya?ml|py)$/.test(file.name)));
+    setFiles(chosen.filter((file) => /\.(ya?ml|py)$/.test(file.name)));
   };
   const size = files.reduce((sum, file) => sum + file.size, 0);
   return (
@@ -75,27 +75,13 @@ export function ImportGraders({ project, close }: { project: string; close: () =
         <code>KEY.yaml</code>, and <code>KEY.py</code> for the source of a function. All of them are
         stored, or none; a grader that is there gets a new version.
       </p>
-      <label
-        className={`drop${isOver ? " over" : ""}`}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setOver(false);
-          take(event.dataTransfer.files);
-        }}
-      >
-        <span>Drop files here, or choose them</span>
-        <input
-          type="file"
-          multiple
-          accept=".yaml,.yml,.py"
-          onChange={(event) => take(event.target.files)}
-        />
-      </label>
+      <Drop
+        words="Drop files here, or choose them"
+        label="Files of graders"
+        accept=".yaml,.yml,.py"
+        multiple
+        take={take}
+      />
       {files.length > 0 && (
         <ul className="soft">
           {files.slice(0, 8).map((file) => (
@@ -111,7 +97,7 @@ export function ImportGraders({ project, close }: { project: string; close: () =
       {imported.data && (
         <output>{count(imported.data.items.length, "grader")} stored as the files say.</output>
       )}
-      <div className="actions">
+      <div className="row end">
         <button type="button" onClick={close}>
           {imported.data ? "Done" : "Cancel"}
         </button>

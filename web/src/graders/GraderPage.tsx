@@ -28,7 +28,7 @@ export default function GraderPage() {
   const number = Number(given.get("version")) || undefined;
   const grader = useGrader(project, key, number);
   return (
-    <div className="page stack">
+    <div className="page stack grader-page">
       <p className="crumbs">
         <Link to={`/p/${project}/graders`}>Graders</Link>
       </p>
@@ -48,7 +48,7 @@ function Shown({ project, grader, asked }: ShownProps) {
       <Head project={project} grader={grader} />
       {name !== key && <p className="name">{name}</p>}
       {description && <p className="described">{description}</p>}
-      <p className="row soft facts">
+      <p className="facts">
         <span className="badge">{KIND_TITLES[latest.kind] ?? latest.kind}</span>
         <span className="badge">version {latest.number}</span>
         {locked && <Locked />}

@@ -146,7 +146,7 @@ export function Agreement({ calibration }: { calibration: Overview["calibration"
       <div className="soft">
         n = {whole(n)}
         {stale && (
-          <span className="badge stale" title={changed.join("; ")}>
+          <span className="badge warns" title={changed.join("; ")}>
             stale
           </span>
         )}

@@ -4,6 +4,7 @@ import { Link, useSearchParams } from "react-router";
 import { api, ask } from "../api/client";
 import { useMay, useProject } from "../api/me";
 import { Empty } from "../parts/Empty";
+import { useKeys } from "../parts/keys";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
@@ -33,17 +34,7 @@ export default function GradersPage() {
       },
       { replace: true },
     );
-  useEffect(() => {
-    const focus = (event: KeyboardEvent) => {
-      const isTyping =
-        event.target instanceof Element && event.target.closest("input, textarea, select");
-      if (event.key !== "/" || isTyping) return;
-      event.preventDefault();
-      search.current?.focus();
-    };
-    window.addEventListener("keydown", focus);
-    return () => window.removeEventListener("keydown", focus);
-  }, []);
+  useKeys({ "/": () => search.current?.focus() });
 
   const wanted = useDeferredValue(query);
   const list = useInfiniteQuery({
@@ -95,8 +86,9 @@ export default function GradersPage() {
           )}
         </div>
       </div>
-      <search className="row filters">
+      <search className="filters">
         <input
+          className="find-graders"
           ref={search}
           type="search"
           aria-label="Search graders"

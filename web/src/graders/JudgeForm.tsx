@@ -13,7 +13,7 @@ export function JudgeForm({ project, schema, value, onChange }: KindProps) {
   const set = (name: string) => (member: Json | undefined) =>
     onChange(withMember(value, name, member));
   return (
-    <div className="beside">
+    <div className="form-beside">
       <section className="panel fields">
         <Text
           label="Criterion"

@@ -62,7 +62,7 @@ export default function NewGrader() {
   const mayEdit = useMay("editor", project);
   const kinds = useKinds(project);
   return (
-    <div className="page stack">
+    <div className="page stack grader-page">
       <div>
         <p className="crumbs">
           <Link to={`/p/${project}/graders`}>Graders</Link>
@@ -70,7 +70,7 @@ export default function NewGrader() {
         <h1>New grader</h1>
       </div>
       {!mayEdit && <p className="notice">Storing a grader needs the role editor.</p>}
-      <ul className="cards">
+      <ul className="kinds">
         {CARDS.map(([to, title, told]) => (
           <li key={to}>
             <Link className="card" to={`/p/${project}/graders/new/${to}`}>

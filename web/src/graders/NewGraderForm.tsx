@@ -18,7 +18,7 @@ export default function NewGraderForm() {
   const title = found ? `New ${found.title} grader` : "New grader";
   usePageTitle(title);
   return (
-    <div className="page stack">
+    <div className="page stack grader-page">
       <div>
         <p className="crumbs">
           <Link to={`/p/${project}/graders`}>Graders</Link> /{" "}

@@ -1,6 +1,7 @@
 import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { count, moment, score, whole } from "../parts/figures";
+import { Histogram } from "../parts/Histogram";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -102,46 +103,5 @@ function Given({ given }: { given: Schemas["GivenScores"] }) {
       </figcaption>
       {given.bars.length > 0 && <Histogram bars={given.bars} />}
     </figure>
-  );
-}
-
-const [WIDTH, HEIGHT] = [300, 64];
-
-function Histogram({ bars }: { bars: Schemas["Bar"][] }) {
-  const most = Math.max(...bars.map((bar) => bar.count));
-  const width = WIDTH / bars.length;
-  const told = bars
-    .filter((bar) => bar.count > 0)
-    .map((bar) => `${whole(bar.count)} from ${score(bar.low)} to ${score(bar.high)}`)
-    .join(", ");
-  return (
-    <svg
-      viewBox={`0 0 ${WIDTH} ${HEIGHT + 16}`}
-      className="histogram"
-      role="img"
-      aria-label={`Scores: ${told}`}
-    >
-      {bars.map((bar, place) => {
-        const height = bar.count ? Math.max(2, (bar.count / most) * HEIGHT) : 0;
-        return (
-          <rect
-            key={bar.low}
-            x={place * width + 0.5}
-            y={HEIGHT - height}
-            width={width - 1}
-            height={height}
-          >
-            <title>{`${whole(bar.count)}: ${score(bar.low)} to ${score(bar.high)}`}</title>
-          </rect>
-        );
-      })}
-      <line x1="0" x2={WIDTH} y1={HEIGHT + 0.5} y2={HEIGHT + 0.5} />
-      <text x="0" y={HEIGHT + 13}>
-        {score(bars[0]?.low)}
-      </text>
-      <text x={WIDTH} y={HEIGHT + 13} textAnchor="end">
-        {score(bars.at(-1)?.high)}
-      </text>
-    </svg>
   );
 }

@@ -118,7 +118,7 @@ function Diff({ project, grader, from, to }: DiffProps) {
       ),
   });
   return (
-    <div className="difference">
+    <div className="version-diff">
       <h3>
         What changed from version {from} to {to}
       </h3>
@@ -126,7 +126,10 @@ function Diff({ project, grader, from, to }: DiffProps) {
       {diff.isPending && <Loading what="Comparing" />}
       {diff.data &&
         (diff.data.diff ? (
-          <DiffView text={diff.data.diff} label={`From version ${from} to ${to}`} />
+          <DiffView
+            lines={diff.data.diff.replace(/\n$/, "").split("\n")}
+            label={`From version ${from} to ${to}`}
+          />
         ) : (
           <p className="soft">Nothing: the two say the same.</p>
         ))}

@@ -12,6 +12,7 @@ import { CardFacts } from "./CardFacts";
 import { Confusion } from "./Confusion";
 import { Disagreements } from "./Disagreements";
 import { figureText, IntervalBar, number } from "./IntervalBar";
+import { LabelTabs } from "./LabelTabs";
 import "./labels.css";
 
 export default function CalibrationPage() {
@@ -41,11 +42,11 @@ export default function CalibrationPage() {
 function Card({ project, card }: { project: string; card: Schemas["CardDetail"] }) {
   const { summary, coverage, labels, comparison } = card;
   return (
-    <div className="page stack">
+    <div className="page">
+      <LabelTabs project={project} />
       <div className="page-head">
-        <h1>
-          <Link to={`/p/${project}/calibrations`}>Calibrations</Link> / {summary.grader}{" "}
-          <State card={summary} />
+        <h1 className="row">
+          {summary.grader} <State card={summary} />
         </h1>
         <span className="row">
           <Command text={`assay calibrate --show ${summary.id}`} />
@@ -59,56 +60,58 @@ function Card({ project, card }: { project: string; card: Schemas["CardDetail"] 
           )}
         </span>
       </div>
-      <section>
-        <div className="headline">
-          <span className="value">
-            <span className="soft">kappa</span> {number(summary.kappa.value)}
-          </span>
-          {summary.kappa.low !== null && (
-            <span>
-              {percent(card.confidence)} interval {number(summary.kappa.low)} to{" "}
-              {number(summary.kappa.high)}
+      <div className="stack">
+        <section>
+          <div className="headline">
+            <span className="value">
+              <span className="soft">kappa</span> {number(summary.kappa.value)}
             </span>
+            {summary.kappa.low !== null && (
+              <span>
+                {percent(card.confidence)} interval {number(summary.kappa.low)} to{" "}
+                {number(summary.kappa.high)}
+              </span>
+            )}
+            <strong>{summary.words}</strong>
+          </div>
+          <p className="soft">
+            {whole(coverage.compared)} of {count(labels.rows, "row")} compared with{" "}
+            {labels.field || "labels"} of {labels.name}, by{" "}
+            {count(labels.raters, "person").replace("persons", "people")}
+            {coverage.skipped > 0 && `; ${whole(coverage.skipped)} passed over by the grader`}
+            {coverage.unlabelled > 0 && `; ${whole(coverage.unlabelled)} without a label`}
+            {coverage.split > 0 && `; on ${whole(coverage.split)} people are split`}
+            {coverage.malformed > 0 && `; ${whole(coverage.malformed)} malformed`}
+            {" · "}made {moment(summary.created_at)} · 1,000 judgements: {price(summary)}
+          </p>
+          {coverage.errors > 0 && (
+            <p>
+              <Outcome
+                state="error"
+                text={`${count(coverage.errors, "row")} could not be graded, counted nowhere`}
+              />{" "}
+              <span className="soft">
+                {Object.entries(coverage.causes)
+                  .map(([cause, times]) => `${whole(times)}× ${cause}`)
+                  .join("; ")}
+              </span>
+            </p>
           )}
-          <strong>{summary.words}</strong>
+          {summary.state === "stale" && (
+            <p className="panel">
+              <State card={summary} /> Measured before a change: {summary.changed.join("; ")}. Its
+              scores are no longer covered: calibrate again.
+            </p>
+          )}
+          {comparison && <Comparison project={project} comparison={comparison} />}
+        </section>
+        <div className="card-grid">
+          <Confusion card={card} />
+          <Measures card={card} />
         </div>
-        <p className="soft">
-          {whole(coverage.compared)} of {count(labels.rows, "row")} compared with{" "}
-          {labels.field || "labels"} of {labels.name}, by{" "}
-          {count(labels.raters, "person").replace("persons", "people")}
-          {coverage.skipped > 0 && `; ${whole(coverage.skipped)} passed over by the grader`}
-          {coverage.unlabelled > 0 && `; ${whole(coverage.unlabelled)} without a label`}
-          {coverage.split > 0 && `; on ${whole(coverage.split)} people are split`}
-          {coverage.malformed > 0 && `; ${whole(coverage.malformed)} malformed`}
-          {" · "}made {moment(summary.created_at)} · 1,000 judgements: {price(summary)}
-        </p>
-        {coverage.errors > 0 && (
-          <p>
-            <Outcome
-              state="error"
-              text={`${count(coverage.errors, "row")} could not be graded, counted nowhere`}
-            />{" "}
-            <span className="soft">
-              {Object.entries(coverage.causes)
-                .map(([cause, times]) => `${whole(times)}× ${cause}`)
-                .join("; ")}
-            </span>
-          </p>
-        )}
-        {summary.state === "stale" && (
-          <p className="panel">
-            <State card={summary} /> Measured before a change: {summary.changed.join("; ")}. Its
-            scores are no longer covered: calibrate again.
-          </p>
-        )}
-        {comparison && <Comparison project={project} comparison={comparison} />}
-      </section>
-      <div className="card-grid">
-        <Confusion card={card} />
-        <Measures card={card} />
+        <CardFacts card={card} />
+        <Disagreements card={card} />
       </div>
-      <CardFacts card={card} />
-      <Disagreements card={card} />
     </div>
   );
 }

@@ -10,7 +10,7 @@ import { usePageTitle } from "../parts/title";
 import { CalibrationStart } from "./CalibrationStart";
 import { figureText, IntervalBar } from "./IntervalBar";
 import "./labels.css";
-import { Tabs } from "./Tabs";
+import { LabelTabs } from "./LabelTabs";
 
 export default function CalibrationsPage() {
   usePageTitle("Calibrations");
@@ -34,6 +34,7 @@ export default function CalibrationsPage() {
   const begin = () => setSearch(new URLSearchParams({ new: "1", ...(grader && { grader }) }));
   return (
     <div className="page">
+      <LabelTabs project={project} />
       <div className="page-head">
         <h1>Calibrations</h1>
         {!isNew && (
@@ -42,7 +43,6 @@ export default function CalibrationsPage() {
           </button>
         )}
       </div>
-      <Tabs project={project} />
       <div className="stack">
         {isNew && <CalibrationStart project={project} />}
         {grader && !isNew && (
@@ -122,8 +122,8 @@ export function price(card: Schemas["CardSummary"]): string {
 export function State({ card }: { card: Schemas["CardSummary"] }) {
   if (card.state === "unknown") return null;
   return card.state === "stale" ? (
-    <span className="standing stale">↻ stale</span>
+    <span className="badge warns">↻ stale</span>
   ) : (
-    <span className="standing">current</span>
+    <span className="badge">current</span>
   );
 }

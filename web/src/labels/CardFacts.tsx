@@ -10,7 +10,7 @@ export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
   return (
     <section>
       <h2>What it rests on</h2>
-      <dl className="facts">
+      <dl className="named">
         <Fact name="People agree">
           {humans
             ? `kappa ${score(humans.kappa)}, alpha ${score(humans.alpha)} over ${count(humans.items, "row")}: the ceiling. The grader with one person: kappa ${score(humans.grader)}`

@@ -37,10 +37,10 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
             <div className="spread">
               <span className="row">
                 <code>{visible(row.row)}</code>
-                <span className="chip">
+                <span className="badge">
                   people: <strong>{row.label}</strong>
                 </span>
-                <span className="chip odd">
+                <span className="badge live">
                   grader: <strong>{row.verdict}</strong> ({score(row.score)})
                 </span>
               </span>

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { api, ask } from "../api/client";
-import { saveFile } from "../parts/saving";
+import { saveFile } from "../parts/saveFile";
 
 /** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
 export function ExportButton({ project, field }: { project: string; field: string }) {

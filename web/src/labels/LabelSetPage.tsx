@@ -10,6 +10,7 @@ import { usePageTitle } from "../parts/title";
 import { ExportButton } from "./ExportButton";
 import { Agreement } from "./LabelsPage";
 import "./labels.css";
+import { LabelTabs } from "./LabelTabs";
 import { SeenText, visible } from "./SeenText";
 
 const WHICH = { all: "All", several: "Of several people", disagreed: "People differ" } as const;
@@ -53,18 +54,17 @@ export default function LabelSetPage() {
   };
   return (
     <div className="page">
+      <LabelTabs project={project} />
       <div className="page-head">
-        <h1>
-          <Link to={`/p/${project}/labels`}>Labels</Link> / {field}
-        </h1>
+        <h1>{field}</h1>
         <span className="row">
+          <ExportButton project={project} field={field} />
           <Link
             className="button primary"
             to={`/p/${project}/calibrations?new=1&field=${encodeURIComponent(field)}`}
           >
             Calibrate a grader
           </Link>
-          <ExportButton project={project} field={field} />
         </span>
       </div>
       {set && (
@@ -75,15 +75,9 @@ export default function LabelSetPage() {
           {set.criterion && <span className="soft">Criterion: {set.criterion}</span>}
         </p>
       )}
-      <div className="row" role="group" aria-label="Which items">
+      <div className="segments" role="group" aria-label="Which items">
         {(Object.keys(WHICH) as Which[]).map((one) => (
-          <button
-            key={one}
-            type="button"
-            className={one === which ? "primary" : ""}
-            aria-pressed={one === which}
-            onClick={() => choose(one)}
-          >
+          <button key={one} type="button" aria-pressed={one === which} onClick={() => choose(one)}>
             {WHICH[one]}
           </button>
         ))}
@@ -151,7 +145,7 @@ function ItemRow({ row }: { row: Schemas["LabelledRow"] }) {
         <code>{row.id}</code>
       </td>
       <td>
-        <details className="item">
+        <details className="labelled">
           <summary>
             <span className="soft">{visible(text("question").slice(0, 120))}</span>{" "}
             {visible(text("answer").slice(0, 200))}
@@ -171,9 +165,9 @@ function ItemRow({ row }: { row: Schemas["LabelledRow"] }) {
 /** What each person said, with their notes. */
 export function Said({ said, odd }: { said: readonly Schemas["SaidLabel"][]; odd: boolean }) {
   return (
-    <span className="said">
+    <span className="row tight">
       {said.map(({ rater, label, note, created_at }) => (
-        <span key={rater} className={`chip ${odd ? "odd" : ""}`} title={moment(created_at)}>
+        <span key={rater} className={`badge ${odd ? "live" : ""}`} title={moment(created_at)}>
           {rater}: <strong>{label}</strong>
           {note && ` “${visible(note)}”`}
         </span>

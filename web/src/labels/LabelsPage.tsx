@@ -8,8 +8,8 @@ import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { ExportButton } from "./ExportButton";
 import "./labels.css";
+import { LabelTabs } from "./LabelTabs";
 import { OutboxRefused, OutboxState } from "./OutboxState";
-import { Tabs } from "./Tabs";
 
 export default function LabelsPage() {
   usePageTitle("Labels");
@@ -21,6 +21,7 @@ export default function LabelsPage() {
   });
   return (
     <div className="page">
+      <LabelTabs project={project} />
       <div className="page-head">
         <h1>Labels</h1>
         <span className="row">
@@ -30,7 +31,6 @@ export default function LabelsPage() {
           </Link>
         </span>
       </div>
-      <Tabs project={project} />
       <OutboxRefused />
       {sets.error && <ProblemBox problem={sets.error} retry={() => sets.refetch()} />}
       {sets.isLoading && <Loading what="Loading labels" />}
@@ -80,18 +80,18 @@ function SetRow({ project, set }: { project: string; set: Schemas["LabelSet"] })
       </td>
       <td className="number">{whole(set.items)}</td>
       <td>
-        <span className="said">
+        <span className="row tight">
           {Object.entries(set.labels).map(([label, times]) => (
-            <span key={label} className="chip">
+            <span key={label} className="badge">
               {label} <strong>{whole(times)}</strong>
             </span>
           ))}
         </span>
       </td>
       <td>
-        <span className="said">
+        <span className="row tight">
           {set.raters.map(({ rater, items }) => (
-            <span key={rater} className="chip">
+            <span key={rater} className="badge">
               {rater} <strong>{whole(items)}</strong>
             </span>
           ))}

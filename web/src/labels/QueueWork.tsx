@@ -124,7 +124,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
         </div>
       </header>
       {criterion && (
-        <p className="criterion">
+        <p className="queue-criterion">
           <span className="soft">Criterion</span> {criterion}
         </p>
       )}
@@ -224,7 +224,7 @@ function Over({ project, address, done }: OverProps) {
   const field = encodeURIComponent(address.field);
   const grader = address.grader && `&grader=${encodeURIComponent(address.grader)}`;
   return (
-    <div className="panel over">
+    <div className="panel queue-over">
       <h2>{done === 0 ? "There is nothing to label" : `${count(done, "item")} labelled`}</h2>
       <p>
         {done < 20

@@ -167,7 +167,7 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
     saving.value.save_as(exported)
 
     row.get_by_role("link", name="Calibrate").click()
-    expect(page.get_by_text("24 judgements of 24 labelled rows")).not_to_be_visible()
+    expect(page.get_by_text("24 judgements of 24 labelled rows")).to_be_visible()
     expect(page.get_by_text("This grader asks no model: it costs nothing.")).to_be_visible()
     no_serious_findings(page)
     page.get_by_role("button", name="Calibrate", exact=True).click()
@@ -212,7 +212,7 @@ def test_who_may_only_read_labels_nothing(
     expect(page.get_by_role("button", name="PASS")).to_be_disabled()
     page.keyboard.press("p")
     expect(page.locator(".queue-count")).to_contain_text("0 of 24")
-    page.goto(f"{filled.server.url}/p/default/calibrations?new=1")
+    page.goto(f"{filled.server.url}/p/default/calibrations?new=1&field=mine")
     expect(page.get_by_role("button", name="Calibrate", exact=True)).to_be_disabled()
 
 

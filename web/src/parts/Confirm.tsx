@@ -2,15 +2,15 @@ import type { ReactNode } from "react";
 import { Dialog } from "./Dialog";
 
 /** Asks before something that cannot be undone; says what it takes away. */
-export function Confirm({ title, action, isBusy, close, confirm, children }: ConfirmProps) {
+export function Confirm({ title, action, disabled, close, confirm, children }: ConfirmProps) {
   return (
     <Dialog title={title} close={close}>
       {children}
       <div className="row end">
         <button type="button" onClick={close}>
-          Cancel
+          Keep it
         </button>
-        <button type="button" className="danger" disabled={isBusy} onClick={confirm}>
+        <button type="button" className="danger" disabled={disabled} onClick={confirm}>
           {action}
         </button>
       </div>
@@ -21,7 +21,7 @@ export function Confirm({ title, action, isBusy, close, confirm, children }: Con
 interface ConfirmProps {
   title: string;
   action: string;
-  isBusy: boolean;
+  disabled: boolean;
   close: () => void;
   confirm: () => void;
   children: ReactNode;

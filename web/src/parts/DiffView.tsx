@@ -2,14 +2,13 @@ import "./diff.css";
 
 const SORTS: Record<string, string> = { "+": "added", "-": "removed", "@": "place" };
 
-/** A unified diff, line by line. */
-export function DiffView({ text, label }: { text: string; label: string }) {
-  const lines = text.replace(/\n$/, "").split("\n");
+/** The lines of a unified diff. */
+export function DiffView({ lines, label }: { lines: readonly string[]; label: string }) {
   return (
     <section className="diff" aria-label={label} tabIndex={0}>
       {lines.map((line, place) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a line is known by its place
-        <div key={place} className={sortOf(line)}>
+        <div key={place} className={sortOf(line)} dir="auto">
           {line || " "}
         </div>
       ))}

@@ -1,4 +1,4 @@
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 
 /** Keys of one part of a page, and what each does: `["j", "next cell"]`. */
 export interface Keys {
@@ -29,4 +29,22 @@ export function isTyped(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || target.closest("input, textarea, select, dialog") !== null;
+}
+
+/** Keys of a page; none of them works while somebody writes. */
+export function useKeys(keys: Record<string, () => void>): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (isTyped(event) || event.defaultPrevented) return;
+      const act = latest.current[event.key];
+      if (act) {
+        event.preventDefault();
+        act();
+      }
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
 }

@@ -1,8 +1,8 @@
-import { useEffect, useState } from "react";
 import type { Schemas } from "../api/client";
 import { endsOf, WORDS } from "../parts/Ends";
 import { count, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
+import { Search } from "../parts/Search";
 import type { Chosen } from "./chosen";
 import { agentName } from "./names";
 
@@ -19,7 +19,7 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
       : JSON.stringify([chosen.harness ?? "", chosen.model ?? ""]);
   const cause = causes.find((one) => one.key === chosen.cause);
   return (
-    <div className="filters">
+    <div className="filters cell-filters">
       <fieldset className="row">
         <legend className="sr">Outcome</legend>
         {endsOf(found.ends).map(([state, number]) => (
@@ -74,7 +74,12 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
           ))}
         </select>
       )}
-      <Search value={chosen.search} change={(text) => change({ search: text || null })} />
+      <Search
+        label="Find cases by name"
+        placeholder="Case"
+        value={chosen.search}
+        change={(text) => change({ search: text || null })}
+      />
       {chosen.case && <Taken what="case" text={chosen.case} drop={() => change({ case: null })} />}
       {chosen.cause && (
         <Taken
@@ -103,26 +108,5 @@ function Taken({ what, text, drop }: { what: string; text: string; drop: () => v
       <span aria-hidden="true">×</span>
       <span className="sr">Take this filter away</span>
     </button>
-  );
-}
-
-/** Looks for a text once the person stops writing. */
-function Search({ value, change }: { value: string; change: (text: string) => void }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = window.setTimeout(() => change(text), 200);
-    return () => window.clearTimeout(timer);
-  });
-  return (
-    <input
-      type="search"
-      aria-label="Find cases by name"
-      placeholder="Case"
-      maxLength={200}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-    />
   );
 }

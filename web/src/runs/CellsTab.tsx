@@ -32,7 +32,7 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
       {first.error && <ProblemBox problem={first.error} retry={() => first.refetch()} />}
       <CellFilters chosen={chosen} change={change} found={found} causes={causes} />
       {fresh > 0 && (
-        <button type="button" className="chip" onClick={() => setRound(round + 1)}>
+        <button type="button" className="news" onClick={() => setRound(round + 1)}>
           {count(fresh, "new cell")}
         </button>
       )}

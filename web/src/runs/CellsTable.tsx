@@ -1,10 +1,10 @@
 import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
-import { isTyped, useListedKeys } from "../parts/keys";
+import { useKeys, useListedKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
 import { type Chosen, queryOf, type Sort } from "./chosen";
 import { agentName, cellAddress } from "./names";
@@ -90,7 +90,16 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
     else return;
     event.preventDefault();
   };
-  useKeys(press);
+  // They count wherever nothing else takes them.
+  const whenFree = (act: () => void) => () => {
+    const focused = document.activeElement;
+    if (focused === document.body || focused?.id === "main") act();
+  };
+  useKeys({
+    j: whenFree(() => move(at + 1)),
+    k: whenFree(() => move(at - 1)),
+    Enter: whenFree(() => open(at)),
+  });
   useListedKeys(KEYS);
 
   const sort = (by: Sort) => {
@@ -192,8 +201,8 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
       </span>
       <span role="gridcell" className="clip why" title={[...cell.flags, cell.why].join("\n")}>
         {cell.flag_count > 0 && <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />}
-        {cell.held && <span className="note">waits for review</span>}
-        {cell.ruling && <span className="note">decided: {cell.ruling}</span>}
+        {cell.held && <span className="badge">waits for review</span>}
+        {cell.ruling && <span className="badge">decided: {cell.ruling}</span>}
         {cell.assurance && <span className="soft">{cell.assurance}</span>}
         <span className="clip">{cell.why || cell.flags[0]}</span>
       </span>
@@ -239,20 +248,4 @@ function useParts(
     const rows = index < PART ? first.rows : known.get(Math.floor(index / PART));
     return rows?.[index % PART];
   };
-}
-
-/** Keys that count wherever nothing else takes them. */
-function useKeys(press: (event: KeyboardEvent) => void): void {
-  const heard = useRef(press);
-  heard.current = press;
-  useEffect(() => {
-    const hear = (event: KeyboardEvent) => {
-      const at = document.activeElement;
-      const isFree = at === document.body || at?.id === "main";
-      if (isFree && !isTyped(event) && ["j", "k", "Enter"].includes(event.key))
-        heard.current(event);
-    };
-    window.addEventListener("keydown", hear);
-    return () => window.removeEventListener("keydown", hear);
-  }, []);
 }

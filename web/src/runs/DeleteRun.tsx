@@ -46,7 +46,7 @@ export function DeleteRun({ run, done }: { run: Schemas["RunRow"]; done: () => v
         <Confirm
           title={`Delete run ${runName(run)}?`}
           action="Delete for good"
-          isBusy={remove.isPending}
+          disabled={remove.isPending}
           close={close}
           confirm={() => remove.mutate()}
         >

@@ -15,7 +15,7 @@ export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
     .map((agent, at) => ({ agent, at, place: places.get(`${agent.harness}\n${agent.model}`) ?? 0 }))
     .sort((a, b) => a.place - b.place);
   return (
-    <div className="scroll-x">
+    <div className="scrolls">
       <table className="matrix">
         <thead>
           <tr>
@@ -79,9 +79,9 @@ function Trials({ cell, label, open }: { cell: Cell; label: string; open: () => 
             ? `${whole(passed)} of ${whole(totals.graded)} passed`
             : `${whole(totals.graded)} scored`}
         </span>
-        {cell.flaky && <span className="note">flaky</span>}
+        {cell.flaky && <span className="badge">flaky</span>}
         {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
-        {cell.mixed && <span className="note">≠ graders</span>}
+        {cell.mixed && <span className="badge">≠ graders</span>}
       </span>
       <span className="strip">
         {cell.ended.slice(0, MOST_SHOWN).map((state, at) => (

@@ -24,7 +24,7 @@ export function RunHead({ told, now, children }: RunHeadProps) {
           <h1 title={runName(told.run)}>
             {runName(told.run)} <RunState state={now.state} />
           </h1>
-          <p className="soft facts">
+          <p className="facts">
             {told.run.label && <span className="mono">{told.run.id}</span>}
             <span>{moment(told.run.created_at)}</span>
             <span>

@@ -6,9 +6,11 @@ import { useEvents } from "../api/live";
 import { Problem } from "../api/problem";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
+import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
+import { TabPanel, Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
 import { ConfigTab } from "./ConfigTab";
@@ -58,7 +60,9 @@ export default function RunPage() {
   const id = told?.run.id ?? "";
   const hasEnded = told?.run.state === "finished";
   useEvents(
-    told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
+    told && !hasEnded && !isGone && !IN_FILE
+      ? `/api/v1/runs/${encodeURIComponent(id)}/events`
+      : null,
     ["progress", "done", "gone"],
     (kind, data) => {
       if (kind === "gone") {
@@ -113,36 +117,17 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
   return (
     <div className="page run">
       <RunHead told={told} now={now}>
-        <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
-          Compare
-        </Link>
-        <DeleteRun run={now} done={() => navigate("/runs")} />
+        {!IN_FILE && (
+          <>
+            <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
+              Compare
+            </Link>
+            <DeleteRun run={now} done={() => navigate("/runs")} />
+          </>
+        )}
       </RunHead>
-      <div className="tabs" role="tablist" aria-label="Parts of the run">
-        {TABS.map(([key, name]) => (
-          <button
-            key={key}
-            type="button"
-            role="tab"
-            id={`tab-${key}`}
-            aria-selected={tab === key}
-            aria-controls="tab-panel"
-            tabIndex={tab === key ? 0 : -1}
-            onClick={() => open(key)}
-            onKeyDown={(event) => {
-              const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-              if (!step) return;
-              const at = TABS.findIndex(([one]) => one === key);
-              const next = TABS[(at + step + TABS.length) % TABS.length]?.[0] ?? key;
-              open(next);
-              document.getElementById(`tab-${next}`)?.focus();
-            }}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab}`}>
+      <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open} />
+      <TabPanel chosen={tab}>
         {tab === "overview" && (
           <div className="stack">
             <RunSummary told={told} look={look} />
@@ -158,7 +143,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}
-      </div>
+      </TabPanel>
     </div>
   );
 }

@@ -7,8 +7,10 @@ const WORDS: Record<Schemas["RunRow"]["state"], string> = {
   finished: "finished",
 };
 
+const TONES: Record<string, string> = { running: "live", interrupted: "warns" };
+
 /** Whether a run goes on; nothing for one that has ended as it should. */
 export function RunState({ state }: { state: Schemas["RunRow"]["state"] }) {
   if (state === "finished") return null;
-  return <span className={`runstate ${state}`}>{WORDS[state]}</span>;
+  return <span className={`badge ${TONES[state] ?? ""}`}>{WORDS[state]}</span>;
 }

@@ -14,7 +14,7 @@ export function RunSummary({ told, look }: { told: Overview; look: Look }) {
   return (
     <div className="stack">
       <Cards told={told} look={look} />
-      {told.not_graded && <p className="panel warns">{told.not_graded}</p>}
+      {told.not_graded && <p className="panel warning">{told.not_graded}</p>}
       {told.causes.length > 0 && <Causes told={told} look={look} />}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} look={look} />}
       <InWords lines={told.lines} />
@@ -25,7 +25,7 @@ export function RunSummary({ told, look }: { told: Overview; look: Look }) {
 function Cards({ told, look }: { told: Overview; look: Look }) {
   const { totals } = told;
   return (
-    <dl className="run-cards">
+    <dl className="numbers">
       {totals.has_verdicts && (
         <div className="panel">
           <dt>Pass rate</dt>
@@ -133,7 +133,7 @@ function Leaderboard({ rows, look }: { rows: Overview["leaderboard"]; look: Look
   return (
     <section aria-labelledby="agents">
       <h2 id="agents">Agents</h2>
-      <div className="scroll-x">
+      <div className="scrolls">
         <table className="leaderboard">
           <thead>
             <tr>
@@ -197,7 +197,7 @@ function InWords({ lines }: { lines: Overview["lines"] }) {
       <summary>The numbers in words, as `assay report` prints them</summary>
       <dl>
         {lines.map((line) => (
-          <div key={`${line.label} ${line.text}`} className={line.warns ? "line warns" : "line"}>
+          <div key={`${line.label} ${line.text}`} className={line.warns ? "line warning" : "line"}>
             <dt>{line.label}</dt>
             <dd>{line.text}</dd>
           </div>

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
@@ -8,6 +8,7 @@ import { Empty } from "../parts/Empty";
 import { count, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Search } from "../parts/Search";
 import { usePageTitle } from "../parts/title";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
@@ -84,7 +85,12 @@ export default function RunsPage() {
       <div className="page-head">
         <h1>Runs</h1>
         <div className="row">
-          <Filter value={search} change={(text) => change({ search: text, offset: "" })} />
+          <Search
+            label="Find runs by label, id or what was run"
+            placeholder="Label, id or path"
+            value={search}
+            change={(text) => change({ search: text, offset: "" })}
+          />
           <button
             type="button"
             className="primary"
@@ -97,7 +103,7 @@ export default function RunsPage() {
         </div>
       </div>
       {fresh !== 0 && (
-        <button type="button" className="chip" onClick={reload}>
+        <button type="button" className="news" onClick={reload}>
           {fresh > 0 ? count(fresh, "new run") : "Runs were deleted: show what there is"}
         </button>
       )}
@@ -116,27 +122,6 @@ export default function RunsPage() {
         </>
       )}
     </div>
-  );
-}
-
-/** Looks for a text once the person stops writing. */
-function Filter({ value, change }: { value: string; change: (text: string) => void }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = window.setTimeout(() => change(text), 200);
-    return () => window.clearTimeout(timer);
-  });
-  return (
-    <input
-      type="search"
-      aria-label="Find runs by label, id or what was run"
-      placeholder="Label, id or path"
-      maxLength={200}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-    />
   );
 }
 

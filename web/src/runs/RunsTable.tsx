@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { EndBar, EndCounts } from "../parts/Ends";
-import { count, duration, moment, priced, score, whole } from "../parts/figures";
+import { count, duration, moment, money, priced, score, whole } from "../parts/figures";
 import { Flag } from "../parts/Outcome";
 import { DeleteRun } from "./DeleteRun";
 import { KINDS, runName, suiteName } from "./names";
@@ -18,7 +18,7 @@ interface RunsTableProps {
 
 export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
   return (
-    <div className="scroll-x">
+    <div className="scrolls">
       <table className="runs">
         <thead>
           <tr>
@@ -77,7 +77,12 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                 {score(run.reward)}
                 {run.reward !== null && <span className="soft">{count(run.cases, "case")}</span>}
               </td>
-              <td className="number cost">{priced(run.cost_usd, run.cost_unknown)}</td>
+              <td className="number">
+                {run.cost_usd === null ? priced(null, run.cost_unknown) : money(run.cost_usd)}
+                {run.cost_usd !== null && run.cost_unknown > 0 && (
+                  <span className="soft">+ {count(run.cost_unknown, "cell")} unknown</span>
+                )}
+              </td>
               <td className="number">{duration(run.seconds)}</td>
               <td className="number">
                 <DeleteRun run={run} done={deleted} />

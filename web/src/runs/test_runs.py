@@ -61,13 +61,13 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
     no_serious_findings(page)
     # A cell of the matrix opens its trials.
     page.get_by_role("button", name="plan-route, codex · gpt-6-mini").click()
-    expect(page.locator(".filters .total")).to_have_text("3 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("3 cells")
     assert set(_rows(page)) == {"plan-route"}
     assert "case=plan-route" in page.url
     page.go_back()
     # A cause opens its cells, as many as it says.
     page.locator(".causes button.link").click()
-    expect(page.locator(".filters .total")).to_have_text("4 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("4 cells")
     page.get_by_role("button", name=re.compile("Take this filter away")).click()
     # Errors are all errors, whatever number stands in them; the toggle is pressed in the address.
     expect(page.get_by_role("button", name="4 errors")).to_have_attribute("aria-pressed", "true")
@@ -81,12 +81,12 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
 def test_the_address_says_what_is_looked_at(stored: Site, open_page: Opener) -> None:
     page = open_page("/runs/nightly?tab=cells&flagged=true")
     expect(page.locator(".grid-body .grid-row.flagged .outcome.flag")).to_be_visible()
-    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    expect(page.locator(".cell-filters .total")).to_have_text("1 cell")
     page = open_page("/runs/nightly?tab=cells&outcome=fail&harness=codex&model=gpt-6-mini")
     expect(page.get_by_label("Agent")).to_have_value('["codex","gpt-6-mini"]')
-    expect(page.locator(".filters .total")).to_have_text("9 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("9 cells")
     page.get_by_label("Find cases by name").fill("UNICODE")
-    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    expect(page.locator(".cell-filters .total")).to_have_text("1 cell")
     assert "search=UNICODE" in page.url
     page.get_by_label("Find cases by name").fill("nothing like it")
     expect(page.get_by_role("heading", name="No cell is like that")).to_be_visible()
@@ -94,7 +94,7 @@ def test_the_address_says_what_is_looked_at(stored: Site, open_page: Opener) -> 
 
 def test_ten_thousand_cells_are_a_few_rows_at_a_time(stored: Site, open_page: Opener) -> None:
     page = open_page("/runs/big?tab=cells")
-    expect(page.locator(".filters .total")).to_have_text("10,000 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("10,000 cells")
     grid = page.get_by_role("grid")
     expect(grid).to_have_attribute("aria-rowcount", "10001")
     most = 0
@@ -144,7 +144,7 @@ def test_a_run_of_another_process_is_followed_while_it_goes_on(
     row.get_by_role("link", name="live").click()
     expect(page.locator(".verdict")).to_have_text("Running: 3 of 6 cells have a result.")
     page.get_by_role("tab", name="Cells").click()
-    expect(page.locator(".filters .total")).to_have_text("3 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("3 cells")
     with Store.open(str(stored.home / ".assay")) as store:
         run = store.run("live").id
         first = next(iter(store.cells(run)))
@@ -155,7 +155,7 @@ def test_a_run_of_another_process_is_followed_while_it_goes_on(
     expect(chip).to_be_visible()
     assert "aaa" not in _rows(page)
     chip.click()
-    expect(page.locator(".filters .total")).to_have_text("4 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("4 cells")
     assert _rows(page)[0] == "aaa"
     process.send_signal(signal.SIGINT)
     process.communicate()
@@ -221,7 +221,7 @@ def test_a_decision_and_hostile_names_count_and_are_text(stored: Site, open_page
     run, cells = mixed_run("20261118-010101-de1d")
     add_run(stored.home, replace(run, label="decided"), cells)
     page = open_page("/runs/decided?tab=cells&flagged=true")
-    expect(page.locator(".filters .total")).to_have_text("1 cell")
+    expect(page.locator(".cell-filters .total")).to_have_text("1 cell")
     with Store.open(str(stored.home / ".assay")) as store:
         flagged = next(cell for cell in store.cells(run.id) if cell.flags)
         Decisions(store.database).add(flagged, Decision(ruling="zero", by=HOSTILE, note=HOSTILE))
@@ -251,5 +251,5 @@ def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> No
     expect(delete).to_be_disabled()
     expect(delete).to_have_attribute("title", "Needs the role editor")
     page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
-    expect(page.locator(".filters .total")).to_have_text("48 cells")
+    expect(page.locator(".cell-filters .total")).to_have_text("48 cells")
     context.close()

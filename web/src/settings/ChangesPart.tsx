@@ -92,7 +92,7 @@ function Changes({ changes, narrow }: { changes: readonly Change[]; narrow: Narr
             <td>
               <button
                 type="button"
-                className="inline-link"
+                className="link"
                 title="Only these"
                 onClick={() => narrow({ what: one.operation })}
               >
@@ -104,7 +104,7 @@ function Changes({ changes, narrow }: { changes: readonly Change[]; narrow: Narr
             <td className="anywhere">
               <button
                 type="button"
-                className="inline-link"
+                className="link"
                 title="Only theirs"
                 onClick={() => narrow({ by: one.by })}
               >

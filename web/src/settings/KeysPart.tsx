@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { type FormEvent, useState } from "react";
 import { api, ask, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
-import { Dialog } from "../parts/Dialog";
+import { Confirm } from "../parts/Confirm";
 import { Empty } from "../parts/Empty";
 import { moment } from "../parts/figures";
 import { Loading } from "../parts/Loading";
@@ -180,7 +180,11 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
             <option value="">ever</option>
           </select>
         </label>
-        <button type="submit" className="primary end" disabled={!name || make.isPending}>
+        <button
+          type="submit"
+          className="primary settings-form-end"
+          disabled={!name || make.isPending}
+        >
           Make a key
         </button>
       </div>
@@ -217,26 +221,19 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
     },
   });
   return (
-    <Dialog title={`Revoke ${one.name}?`} close={close}>
+    <Confirm
+      title={`Revoke ${one.name}?`}
+      action="Revoke"
+      disabled={revoke.isPending}
+      close={close}
+      confirm={() => revoke.mutate()}
+    >
       <p>
         Whatever uses this key is refused from now on. It cannot be undone; a new key can be made.
       </p>
       {isOwn && <p>This is the key that you are logged in with: you will be logged out.</p>}
       {one.last_used_at && <p>It was used last on {moment(one.last_used_at)}.</p>}
       {revoke.error && <ProblemBox problem={revoke.error} />}
-      <div className="row end">
-        <button type="button" onClick={close}>
-          Keep it
-        </button>
-        <button
-          type="button"
-          className="danger"
-          disabled={revoke.isPending}
-          onClick={() => revoke.mutate()}
-        >
-          Revoke
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }

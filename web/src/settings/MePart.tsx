@@ -15,7 +15,7 @@ export const where = (project: string) => (project === "*" ? "all projects" : pr
 /** Who is asking. */
 export function MePart({ me }: Part) {
   return (
-    <dl className="settings-pairs">
+    <dl className="named">
       <dt>You are</dt>
       <dd>
         <b>{me.name}</b>

@@ -107,7 +107,11 @@ function NewProject() {
           <span>Name for people (optional)</span>
           <input maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
         </label>
-        <button type="submit" className="primary end" disabled={!key || make.isPending}>
+        <button
+          type="submit"
+          className="primary settings-form-end"
+          disabled={!key || make.isPending}
+        >
           Make a project
         </button>
       </div>

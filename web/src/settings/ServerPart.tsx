@@ -16,7 +16,7 @@ export function ServerPart() {
   const one = server.data;
   return (
     <div className="stack">
-      <dl className="settings-pairs">
+      <dl className="named">
         <dt>Version</dt>
         <dd>
           assay {one.version}, Python {one.python}, {one.platform}

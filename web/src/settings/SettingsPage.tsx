@@ -1,6 +1,7 @@
 import { useSearchParams } from "react-router";
 import { useMe } from "../api/me";
 import { Loading } from "../parts/Loading";
+import { TabPanel, Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import "./settings.css";
 import { ChangesPart } from "./ChangesPart";
@@ -28,20 +29,15 @@ export default function SettingsPage() {
       <div className="page-head">
         <h1>Settings</h1>
       </div>
-      <div className="tab-row" role="tablist" aria-label="Settings">
-        {TABS.map(([key, name]) => (
-          <button
-            key={key}
-            type="button"
-            role="tab"
-            aria-selected={key === at}
-            onClick={() => setView(key ? { tab: key } : {})}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      <Part me={me} />
+      <Tabs
+        label="Settings"
+        tabs={TABS.map(([key, name]) => [key, name] as const)}
+        chosen={at}
+        choose={(key) => setView(key ? { tab: key } : {})}
+      />
+      <TabPanel chosen={at}>
+        <Part me={me} />
+      </TabPanel>
     </div>
   );
 }

@@ -95,7 +95,7 @@ export function TestPayload(props: TestPayloadProps) {
           )}
         </span>
       </div>
-      <div className="sources" role="group" aria-label="Samples of">
+      <div className="segments" role="group" aria-label="Samples of">
         {SOURCES.map(([source, text]) => (
           <button
             key={source}

@@ -52,7 +52,7 @@ def row_of(page: Page, name: str) -> Locator:
 
 
 def ran(page: Page, summary: str) -> None:
-    expect(page.get_by_text(summary)).to_be_visible(timeout=20_000)
+    expect(page.get_by_text(summary)).to_be_visible(timeout=60_000)
 
 
 def test_a_function_is_written_tried_mended_and_saved(

@@ -8,14 +8,14 @@ import { Folded } from "./Folded";
 /** What became of the cell, as a sentence, with the figures beside it. */
 export function Verdict({ cell }: { cell: CellView }) {
   return (
-    <section className="verdict" aria-label="Verdict">
+    <section className="judged" aria-label="Verdict">
       <div className="spread">
         <p className="sentence">{cell.sentence}</p>
         <RewardBar cell={cell} />
       </div>
       {cell.trouble.text && <Folded text={cell.trouble} tone="error" />}
       {cell.content && cell.state !== "error" && <p className="soft">{cell.content}</p>}
-      <dl className="figures">
+      <dl className="cell-figures">
         <Figure name="cost" value={money(cell.cost_usd)} />
         <Figure name="tokens" value={cell.tokens === null ? "unknown" : whole(cell.tokens)} />
         <Figure name="time" value={duration(cell.seconds)} />

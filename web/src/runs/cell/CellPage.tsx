@@ -2,10 +2,12 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { Problem } from "../../api/problem";
-import { type Keys, useListedKeys } from "../../parts/keys";
+import { IN_FILE } from "../../parts/file";
+import { type Keys, useKeys, useListedKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
 import { ProblemBox } from "../../parts/ProblemBox";
+import { TabPanel, Tabs } from "../../parts/Tabs";
 import { usePageTitle } from "../../parts/title";
 import { type CellName, cellAddress, trialName } from "../names";
 import { type CellView, useCell, useFiles, useOutline, useRaw, wholeText } from "./asking";
@@ -22,7 +24,6 @@ import { Regrade } from "./Regrade";
 import { ScoreTree } from "./ScoreTree";
 import { Texts } from "./Texts";
 import { Trajectory } from "./Trajectory";
-import { useKeys } from "./useKeys";
 import "./cell.css";
 
 const KEYS: Keys = {
@@ -72,7 +73,7 @@ export default function CellPage() {
   if (!found.data) return <Loading what="Opening the cell" />;
   const isGone = found.error instanceof Problem && found.error.status === 404;
   return (
-    <WholeText.Provider value={ask}>
+    <WholeText.Provider value={IN_FILE ? null : ask}>
       <div className="page cell">
         {isGone && <ProblemBox problem={found.error as Problem} />}
         <Opened cell={found.data} isStale={found.isPlaceholderData} />
@@ -99,7 +100,12 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
   return (
     <div aria-busy={isStale}>
       <nav aria-label="Where this is" className="crumbs soft">
-        <Link to="/runs">Runs</Link> / <Link to={run}>{cell.label || cell.run}</Link>
+        {!IN_FILE && (
+          <>
+            <Link to="/runs">Runs</Link> /{" "}
+          </>
+        )}
+        <Link to={run}>{cell.label || cell.run}</Link>
       </nav>
       <div className="page-head">
         <h1>
@@ -124,13 +130,17 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
               ) : null}
             </nav>
           )}
-          <Regrade key={`regrade ${cell.run}`} cell={cell} />
-          <Promote key={`promote ${cell.seen}`} cell={cell} />
+          {!IN_FILE && (
+            <>
+              <Regrade key={`regrade ${cell.run}`} cell={cell} />
+              <Promote key={`promote ${cell.seen}`} cell={cell} />
+            </>
+          )}
           <CopyAs cell={cell} />
         </div>
       </div>
       <Flags cell={cell} />
-      {cell.may_be_decided && <Decide key={cell.seen} cell={cell} />}
+      {cell.may_be_decided && !IN_FILE && <Decide key={cell.seen} cell={cell} />}
       <Verdict cell={cell} />
       <Siblings cell={cell} />
       <div className="columns">
@@ -138,7 +148,7 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
           <h2>Scores</h2>
           <ScoreTree key={cell.seen} scores={cell.scores} />
         </section>
-        <Tabs key={cell.seen} cell={cell} />
+        <Done key={cell.seen} cell={cell} />
       </div>
     </div>
   );
@@ -153,7 +163,7 @@ const TABS = {
 } as const;
 type Tab = keyof typeof TABS;
 
-function Tabs({ cell }: { cell: CellView }) {
+function Done({ cell }: { cell: CellView }) {
   const [query, setQuery] = useSearchParams();
   const first: Tab = cell.steps > 1 ? "trajectory" : "texts";
   const named = query.get("tab");
@@ -170,49 +180,29 @@ function Tabs({ cell }: { cell: CellView }) {
       },
       { replace: true, preventScrollReset: true },
     );
-  const shown = (Object.keys(TABS) as Tab[]).filter((name) => name !== "files" || cell.has_files);
-  const step = (event: React.KeyboardEvent, by: number) => {
-    event.preventDefault();
-    const next = shown[(shown.indexOf(open) + by + shown.length) % shown.length];
-    if (next) {
-      set({ tab: next });
-      document.getElementById(`tab-${next}`)?.focus();
-    }
+  const shown = (Object.keys(TABS) as Tab[]).filter(
+    (name) => (name !== "files" || cell.has_files) && (name !== "raw" || !IN_FILE),
+  );
+  const results = cell.history.length;
+  const numbers: { [name in Tab]?: number } = {
+    trajectory: cell.steps,
+    history: results > 1 ? results : 0,
   };
   return (
     <section className="right" aria-label="What was done">
-      <div role="tablist" className="tabs" aria-label="Parts of the cell">
-        {shown.map((name) => (
-          <button
-            key={name}
-            id={`tab-${name}`}
-            type="button"
-            role="tab"
-            className="quiet"
-            aria-selected={name === open}
-            aria-controls="tab-panel"
-            tabIndex={name === open ? 0 : -1}
-            onClick={() => set({ tab: name })}
-            onKeyDown={(event) => {
-              if (event.key === "ArrowRight") step(event, 1);
-              if (event.key === "ArrowLeft") step(event, -1);
-            }}
-          >
-            {TABS[name]}
-            {name === "trajectory" && cell.steps > 0 && <span className="soft"> {cell.steps}</span>}
-            {name === "history" && cell.history.length > 1 && (
-              <span className="soft"> {cell.history.length}</span>
-            )}
-          </button>
-        ))}
-      </div>
-      <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${open}`}>
+      <Tabs
+        label="Parts of the cell"
+        tabs={shown.map((name) => [name, `${TABS[name]} ${numbers[name] || ""}`] as const)}
+        chosen={open}
+        choose={(tab) => set({ tab })}
+      />
+      <TabPanel chosen={open}>
         {open === "trajectory" && <TrajectoryTab cell={cell} query={query} set={set} />}
         {open === "files" && <FilesTab cell={cell} />}
         {open === "texts" && <Texts cell={cell} />}
-        {open === "raw" && <RawTab cell={cell} />}
+        {!IN_FILE && open === "raw" && <RawTab cell={cell} />}
         {open === "history" && <History cell={cell} />}
-      </div>
+      </TabPanel>
     </section>
   );
 }

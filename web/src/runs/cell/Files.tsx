@@ -1,5 +1,5 @@
 import type { Schemas } from "../../api/client";
-import { Diff } from "./Diff";
+import { DiffView } from "../../parts/DiffView";
 
 const GLYPHS = { added: "+", changed: "~", deleted: "−" } as const;
 
@@ -23,7 +23,7 @@ export function Files({ found }: { found: Schemas["ChangedFiles"] }) {
               </span>{" "}
               <code>{file.path}</code>
             </summary>
-            <Diff lines={lines} label={`Changes of ${file.path}`} />
+            <DiffView lines={lines} label={`Changes of ${file.path}`} />
           </details>
         );
       })}

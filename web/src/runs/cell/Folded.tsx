@@ -45,7 +45,7 @@ export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "er
     </p>
   );
   return (
-    <div className={tone ? `folded ${tone}` : "folded"}>
+    <div className={tone ? `long ${tone}` : "long"}>
       {text.is_end && rest}
       {/* What is high scrolls, and is reached by keyboard for that. */}
       <pre dir="auto" tabIndex={isHigh(shown ?? text.text) ? 0 : undefined}>

@@ -55,7 +55,7 @@ function Score({ node }: { node: Node }) {
 function Facts({ facts }: { facts: readonly Schemas["ScoreFact"][] }) {
   if (facts.length === 0) return null;
   return (
-    <dl className="facts">
+    <dl className="score-facts">
       {facts.map((fact) => (
         <div key={fact.label} className={isShort(fact) ? "short" : ""}>
           <dt>{fact.label}</dt>

@@ -1,5 +1,5 @@
+import { DiffView } from "../../parts/DiffView";
 import type { CellView } from "./asking";
-import { Diff } from "./Diff";
 import { Folded } from "./Folded";
 
 /** Prompt, answer and what was expected, with what differs. */
@@ -25,7 +25,7 @@ export function Texts({ cell }: { cell: CellView }) {
       {cell.difference.length > 0 && (
         <section>
           <h2>From expected to answer</h2>
-          <Diff lines={cell.difference} label="How the answer differs" />
+          <DiffView lines={cell.difference} label="How the answer differs" />
         </section>
       )}
     </div>

@@ -2,11 +2,11 @@ import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState } from "react";
 import { count } from "../../parts/figures";
+import { useKeys } from "../../parts/keys";
 import type { CellName } from "../names";
 import { type OutlinedStep, PART, stepsQuery, useFound } from "./asking";
 import { StepCard } from "./StepCard";
 import { Timeline } from "./Timeline";
-import { useKeys } from "./useKeys";
 
 interface TrajectoryProps {
   run: string;

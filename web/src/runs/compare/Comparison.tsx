@@ -25,7 +25,7 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
   return (
     <div className="stack compare">
       <section className={`panel finding ${isClear ? found.finding : "unclear"}`}>
-        <p className="said">{found.sentence}</p>
+        <p className="found">{found.sentence}</p>
         <DifferenceBar difference={found.difference} finding={found.finding} />
         <div className="row wins-row">
           <WinBar better={found.better} same={found.same} worse={found.worse} />
@@ -70,7 +70,7 @@ export interface CasesShown {
 function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
   const { before, after } = found;
   return (
-    <table className="figures">
+    <table className="sides">
       <thead>
         <tr>
           <td />

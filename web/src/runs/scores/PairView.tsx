@@ -25,7 +25,7 @@ export function PairView({ pair, hasPages = true }: PairViewProps) {
           </button>
         </div>
         <div className="stack pair-facts">
-          {pair.agreeing && <p className="said">{pair.agreeing.sentence}.</p>}
+          {pair.agreeing && <p className="pair-said">{pair.agreeing.sentence}.</p>}
           {pair.agreeing && <Verdicts pair={pair} agreeing={pair.agreeing} />}
           <Measures pair={pair} />
           <p className="soft">

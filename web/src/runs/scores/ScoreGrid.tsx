@@ -1,7 +1,7 @@
 import type { Schemas } from "../../api/client";
 import { between, percent, score, whole } from "../../parts/figures";
+import { Histogram } from "../../parts/Histogram";
 import { Outcome } from "../../parts/Outcome";
-import { Histogram } from "./Histogram";
 import "./scores.css";
 
 type Grader = Schemas["GraderScores"];
@@ -53,11 +53,11 @@ function Card({ grader, mark }: { grader: Grader; mark: string }) {
         {grader.gate && <span className="soft">gate</span>}
       </span>
       {grader.depth > 1 && <span className="score-above clip soft">in {aboveWords(grader)}</span>}
-      {grader.n ? <Histogram grader={grader} /> : <span className="no-scores soft">no scores</span>}
-      <span className="score-ends soft" aria-hidden="true">
-        <span>0</span>
-        <span>1</span>
-      </span>
+      {grader.n ? (
+        <Histogram bars={barsOf(grader.bins)} />
+      ) : (
+        <span className="no-scores soft">no scores</span>
+      )}
       <span className="score-mean">
         <strong>{score(grader.mean.mean)}</strong>
         <span className="soft">{meanWords(grader)}</span>
@@ -81,6 +81,12 @@ function Missing({ grader }: { grader: Grader }) {
       {grader.skipped > 0 && <Outcome state="skipped" text={`${whole(grader.skipped)} skipped`} />}
     </>
   );
+}
+
+/** Bars of equal width between 0 and 1. */
+function barsOf(bins: readonly number[]): Schemas["Bar"][] {
+  const at = (bin: number) => bin / bins.length;
+  return bins.map((number, bin) => ({ low: at(bin), high: at(bin + 1), count: number }));
 }
 
 function meanWords(grader: Grader): string {

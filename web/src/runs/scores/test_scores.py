@@ -43,8 +43,8 @@ def test_two_graders_are_picked_and_their_worst_disagreement_is_read(
     page.get_by_role("button", name=re.compile("^tests")).click()
     judge.click()
     expect(page).to_have_url(re.compile("x=%2Ftests&y=%2Fjudge"))
-    expect(page.locator(".said")).to_contain_text("Same verdict on")
-    expect(page.locator(".said")).to_contain_text("of 117 cells")
+    expect(page.locator(".pair-said")).to_contain_text("Same verdict on")
+    expect(page.locator(".pair-said")).to_contain_text("of 117 cells")
     expect(
         page.get_by_role("row", name=re.compile("Cohen's kappa 0\\.\\d\\d 0\\.\\d\\d to"))
     ).to_be_visible()
@@ -101,5 +101,5 @@ def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
 def test_ten_thousand_cells_are_counted_on_the_server(open_page: Opener) -> None:
     page = open_page(f"/runs/{BIG}?tab=scores&x=/tests&y=/judge")
     expect(page.get_by_text("10,000 cells, 3 graders")).to_be_visible(timeout=30_000)
-    expect(page.locator(".said")).to_contain_text("of 9,750 cells", timeout=30_000)
+    expect(page.locator(".pair-said")).to_contain_text("of 9,750 cells", timeout=30_000)
     assert page.evaluate("() => document.querySelectorAll('*').length") < 1_500

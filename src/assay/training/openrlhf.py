@@ -1,0 +1,67 @@
+"""OpenRLHF: a grader as the ``.py`` of ``--reward.remote_url`` (written for OpenRLHF 0.11).
+
+In that file::
+
+    from assay.training.openrlhf import reward_function
+
+    reward_func = reward_function("graders.yaml")
+
+A grader that is served (`assay endpoint`) is a remote model for the same option. OpenRLHF takes no
+None; see ``on_error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Unpack
+
+from assay.scoring.json_safe import plain
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.types.submission import Submission
+
+__all__ = ["reward_function"]
+
+
+def reward_function(
+    grader: Gradable,
+    *,
+    on_error: OnError = "raise",
+    **options: Unpack[RewardOptions],
+) -> Callable[..., dict[str, object]]:
+    """Make OpenRLHF's ``reward_func`` of a grader.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        on_error: What stands for a reward that there is not then. ``group_mean`` is the mean of
+            the samples that OpenRLHF hands over together, often a single one.
+        **options: Further ones of `assay.training.Reward`.
+
+    Returns:
+        A function that gives ``rewards``, ``scores`` and ``extra_logs`` as tensors of the length
+        of the batch; of the logs, ``graded`` is 0 where there was no reward.
+    """
+    reward = Reward(grader, **options)
+
+    def reward_func(
+        queries: Sequence[str],
+        prompts: Sequence[str] | None = None,
+        labels: Sequence[object] | None = None,
+        **_: object,
+    ) -> dict[str, object]:
+        tensor: Callable[[list[float]], object] = import_module("torch").tensor
+
+        asked = prompts or [""] * len(queries)
+        wanted = labels or [None] * len(queries)
+        given = [
+            Submission(
+                answer=query.removeprefix(prompt), question=prompt or None, expected=plain(label)
+            )
+            for query, prompt, label in zip(queries, asked, wanted, strict=True)
+        ]
+        batch = reward.grade_now(given)
+        rewards = tensor(batch.filled(on_error))
+        graded = tensor([float(one is not None) for one in batch.rewards])
+        return {"rewards": rewards, "scores": rewards, "extra_logs": {"graded": graded}}
+
+    return reward_func

@@ -1,0 +1,89 @@
+"""SkyRL: a grader as a text environment of one turn (written for skyrl-gym 0.4).
+
+In a module ``my_reward``::
+
+    from skyrl_gym.envs.registration import register
+    from assay.training.skyrl import environment
+
+    Graded = environment("graders.yaml")
+    register(id="graded", entry_point="my_reward:Graded")
+
+Rows name it by ``env_class: graded`` and have ``reward_spec: {ground_truth: ...}``. SkyRL takes no
+None; see ``on_error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Unpack, cast
+
+from assay.errors import InputError
+from assay.scoring.json_safe import plain
+from assay.training.chat import turns_of
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+__all__ = ["environment"]
+
+
+def environment(
+    grader: Gradable, *, on_error: OnError = "raise", **options: Unpack[RewardOptions]
+) -> type:
+    """Make a subclass of SkyRL's ``BaseTextEnv`` whose one step is graded.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        on_error: What stands for a reward that there is not: an exception, or a 0 beside
+            ``graded: 0.0`` in the step's metadata.
+        **options: Further ones of `assay.training.Reward`.
+
+    Raises:
+        InputError: For ``group_mean``: an environment sees one answer.
+    """
+    if on_error == "group_mean":
+        raise InputError("an environment sees one answer", hint="on_error='raise' or 'zero'")
+    reward = Reward(grader, **options)
+    if TYPE_CHECKING:
+        base = object
+    else:
+        base = import_module("skyrl_gym.envs.base_text_env").BaseTextEnv
+
+    class GradedText(base):
+        """Asks once, and grades what is said."""
+
+        def __init__(
+            self,
+            env_config: object = None,
+            extras: Mapping[str, object] | None = None,
+        ) -> None:
+            super().__init__()
+            del env_config
+            row = plain(dict(extras or {}))
+            self._row = row if isinstance(row, dict) else {}
+            self._asked: list[tuple[str, str]] = []
+
+        def init(
+            self, prompt: Sequence[Mapping[str, object]]
+        ) -> tuple[Sequence[Mapping[str, object]], dict[str, object]]:
+            """Remember what is asked."""
+            self._asked = turns_of(prompt, "user")
+            return prompt, {}
+
+        def step(self, action: str) -> dict[str, object]:
+            """Grade the answer; the episode is over."""
+            spec = self._row.get("reward_spec")
+            submission = Submission(
+                answer=action,
+                thread=StringThread(self._asked) if self._asked else None,
+                question=next((t for role, t in reversed(self._asked) if role == "user"), None),
+                expected=spec.get("ground_truth") if isinstance(spec, dict) else None,
+                metadata=self._row,
+            )
+            batch = reward.grade_now([submission])
+            metadata = {"graded": float(batch.errors == 0), **batch.metrics()}
+            (score,) = batch.filled(on_error)
+            return {"observations": [], "reward": score, "done": True, "metadata": metadata}
+
+    return cast("type", GradedText)

@@ -1,0 +1,154 @@
+"""TRL: a grader as a reward function of `GRPOTrainer` and `RLOOTrainer` (written for TRL 1.16).
+
+    from trl import GRPOConfig, GRPOTrainer
+    from assay.training.trl import reward_function
+
+    trainer = GRPOTrainer(..., reward_funcs=reward_function("graders.yaml", expected="solution"))
+
+What cannot be graded is None, which TRL leaves out of the group: it shifts no sibling's advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Unpack, cast
+
+from assay.errors import InputError
+from assay.scoring.json_safe import plain
+from assay.training.chat import Text, turns_of
+from assay.training.reward import Batch, Gradable, Reward, RewardOptions
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+__all__ = ["AsyncRewardFunction", "RewardFunction", "reward_function"]
+
+_NEVER = frozenset({"trainer_state", "environments", "prompts", "completions", "completion_ids"})
+
+
+class RewardFunction:
+    """What TRL calls: lists of prompts, completions and columns in, rewards out.
+
+    Picklable, for trainers that score in a spawned process.
+    """
+
+    def __init__(self, reward: Reward, expected: str | None, metadata: str | None) -> None:
+        self.reward = reward
+        self.__name__ = reward.name  # TRL's logs call it so, and merge those of one name
+        self._expected, self._metadata = expected, metadata
+
+    def __call__(
+        self,
+        completions: Sequence[Text],
+        prompts: Sequence[Text] | None = None,
+        log_extra: Callable[[str, list[object]], object] | None = None,
+        log_metric: Callable[[str, float], object] | None = None,
+        **columns: object,
+    ) -> list[float | None]:
+        """Grade a batch, in whatever thread.
+
+        Args:
+            completions: What the model said: texts, or messages.
+            prompts: What it was asked.
+            log_extra: TRL's; is given the scores that the rewards are made of, and the errors.
+            log_metric: TRL's; is given the rates of errors and the times.
+            **columns: The dataset's other columns, each with one value for each completion.
+        """
+        batch = self.reward.grade_now(self._submissions(completions, prompts, columns))
+        return self._told(batch, log_extra, log_metric)
+
+    def _submissions(
+        self,
+        completions: Sequence[Text],
+        prompts: Sequence[Text] | None,
+        columns: Mapping[str, object],
+    ) -> list[Submission]:
+        known: dict[str, list[object]] = {}
+        for name, values in columns.items():
+            if name not in _NEVER and isinstance(values, list):
+                known[name] = cast("list[object]", values)
+        if self._expected is not None and self._expected not in known:
+            raise InputError(
+                f"the dataset has no column {self._expected!r}",
+                hint=f"expected= names one of {', '.join(sorted(known)) or 'none'}",
+            )
+        asked = prompts or [""] * len(completions)
+        rows = (
+            {name: values[n] for name, values in known.items()} for n in range(len(completions))
+        )
+        return [
+            self._submission(prompt, completion, row)
+            for prompt, completion, row in zip(asked, completions, rows, strict=True)
+        ]
+
+    def _submission(self, prompt: Text, completion: Text, row: dict[str, object]) -> Submission:
+        expected = plain(row.pop(self._expected)) if self._expected is not None else None
+        chosen = plain(row if self._metadata is None else row.get(self._metadata))
+        metadata = chosen if isinstance(chosen, dict) else {}
+        if isinstance(prompt, str) and isinstance(completion, str):
+            return Submission(
+                answer=completion, question=prompt, expected=expected, metadata=metadata
+            )
+        said = turns_of(completion, "assistant")
+        answers = [content for role, content in said if role == "assistant"]
+        asked = turns_of(prompt, "user")
+        return Submission(
+            answer=answers[-1] if said and said[-1][0] == "assistant" else "",
+            thread=StringThread([*asked, *said]),
+            question=next((text for role, text in reversed(asked) if role == "user"), None),
+            expected=expected,
+            metadata=metadata,
+        )
+
+    def _told(
+        self,
+        batch: Batch,
+        log_extra: Callable[[str, list[object]], object] | None,
+        log_metric: Callable[[str, float], object] | None,
+    ) -> list[float | None]:
+        name = self.reward.name
+        if log_extra is not None:
+            for part, values in batch.components.items():
+                log_extra(f"{name}/{part}", list(values))
+            log_extra(f"{name}/error", [one.error for one in batch.graded])
+        if log_metric is not None:
+            for metric, value in batch.metrics().items():
+                log_metric(f"{name}/{metric}", value)
+        return batch.rewards
+
+
+class AsyncRewardFunction(RewardFunction):
+    """The same for TRL's loop, on which it awaits all such functions together."""
+
+    async def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        completions: Sequence[Text],
+        prompts: Sequence[Text] | None = None,
+        log_extra: Callable[[str, list[object]], object] | None = None,
+        log_metric: Callable[[str, float], object] | None = None,
+        **columns: object,
+    ) -> list[float | None]:
+        """Grade a batch; as the other."""
+        batch = await self.reward.grade(self._submissions(completions, prompts, columns))
+        return self._told(batch, log_extra, log_metric)
+
+
+def reward_function(
+    grader: Gradable,
+    *,
+    expected: str | None = None,
+    metadata: str | None = None,
+    asynchronous: bool = False,
+    **options: Unpack[RewardOptions],
+) -> RewardFunction:
+    """Make a reward function of a grader.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        expected: Column of the reference answers.
+        metadata: Column of the metadata, as objects; by default all columns are the metadata.
+        asynchronous: Whether TRL awaits it beside its other asynchronous functions, instead of
+            calling one after the other.
+        **options: Further ones of `assay.training.Reward`.
+    """
+    made = AsyncRewardFunction if asynchronous else RewardFunction
+    return made(Reward(grader, **options), expected, metadata)

@@ -1,0 +1,92 @@
+"""verifiers and prime-rl: a grader in a task's rewards (v1, 0.4) or in a rubric (0.2).
+
+In a module ``my_reward``::
+
+    from assay.training.verifiers import reward_function, rubric_function
+
+    reward = reward_function("graders.yaml")  # v1: TaskConfig.rewards names "my_reward:reward"
+    func = rubric_function("graders.yaml")  # 0.2: vf.Rubric(funcs=[func])
+
+What cannot be graded is an exception. Of it v1 and prime-rl drop the trace, as they should; the
+rubric of 0.2 makes a 0 of any exception, and says so in its log alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias, Unpack, cast
+
+from assay.scoring.json_safe import plain
+from assay.training.chat import Text, turns_of
+from assay.training.reward import Gradable, Reward, RewardOptions
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+__all__ = ["reward_function", "rubric_function"]
+
+Scored: TypeAlias = "Callable[..., Awaitable[float]]"
+
+
+def reward_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Scored:
+    """Make a reward of verifiers v1: ``async fn(task, trace) -> float``.
+
+    The expected answer is the task's ``answer`` or ``expected``; all of its data is the metadata.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        **options: Further ones of `assay.training.Reward`.
+    """
+    reward = Reward(grader, **options)
+
+    async def assay_reward(task: object, trace: object) -> float:
+        data = getattr(task, "data", task)
+        dumped = getattr(data, "model_dump", None)
+        fields = plain(dumped(mode="json") if callable(dumped) else data)
+        metadata = fields if isinstance(fields, dict) else {}
+        said = cast("list[object]", getattr(trace, "messages", None) or [])
+        messages: list[dict[str, object]] = [
+            {name: getattr(one, name, None) for name in ("role", "content")} for one in said
+        ]
+        submission = _submission(
+            messages, metadata.get("answer", metadata.get("expected")), metadata
+        )
+        return (await reward.grade([submission])).filled("raise")[0]
+
+    return assay_reward
+
+
+def rubric_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Scored:
+    """Make a reward function of a legacy ``Rubric``: called with what it names.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        **options: Further ones of `assay.training.Reward`.
+    """
+    reward = Reward(grader, **options)
+
+    async def assay_reward(
+        prompt: Text, completion: Text, answer: object = None, info: object = None
+    ) -> float:
+        known = plain(info)
+        said = [*turns_of(prompt, "user"), *turns_of(completion, "assistant")]
+        messages: list[dict[str, object]] = [{"role": role, "content": text} for role, text in said]
+        metadata = known if isinstance(known, dict) else {}
+        submission = _submission(messages, answer, metadata)
+        return (await reward.grade([submission])).filled("raise")[0]
+
+    return assay_reward
+
+
+def _submission(
+    messages: list[dict[str, object]], expected: object, metadata: Mapping[str, object]
+) -> Submission:
+    turns = turns_of(messages, "assistant")
+    last = turns[-1] if turns else ("", "")
+    known = plain(dict(metadata))
+    return Submission(
+        answer=last[1] if last[0] == "assistant" else "",
+        thread=StringThread(turns),
+        question=next((text for role, text in turns if role == "user"), None),
+        expected=plain(expected),
+        metadata=known if isinstance(known, dict) else {},
+    )

@@ -1,0 +1,80 @@
+"""verl: a grader as ``custom_reward_function`` (written for verl 0.9.1).
+
+In the file that ``reward.custom_reward_function.path`` names::
+
+    from assay.training.verl import reward_function
+
+    compute_score = reward_function("graders.yaml")
+
+verl asks sample by sample and takes no None. What cannot be graded, after so many ``attempts``, is
+an exception, which ends the step; with ``on_error="zero"`` it is a 0 beside ``graded: 0.0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias, Unpack, cast
+
+from assay.errors import InputError
+from assay.scoring.json_safe import plain
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.types.submission import Submission
+
+__all__ = ["ComputeScore", "reward_function"]
+
+ComputeScore: TypeAlias = "Callable[..., Awaitable[dict[str, float]]]"
+"""``async compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)``."""
+
+
+def reward_function(
+    grader: Gradable,
+    *,
+    on_error: OnError = "raise",
+    **options: Unpack[RewardOptions],
+) -> ComputeScore:
+    """Make verl's ``compute_score`` of a grader.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        on_error: What stands for a reward that there is not then; verl hands over one sample at a
+            time, so ``group_mean`` is not to be had.
+        **options: Further ones of `assay.training.Reward`.
+
+    Returns:
+        An ``async def`` that gives ``score``, ``graded`` (1 or 0), ``flagged`` and ``seconds``:
+        the same keys for every sample, as verl needs them.
+
+    Raises:
+        InputError: For ``group_mean``, or a grader that is not there.
+    """
+    if on_error == "group_mean":
+        raise InputError("verl hands over no groups", hint="on_error='raise' or 'zero'")
+    reward = Reward(grader, **options)
+
+    async def compute_score(
+        data_source: str = "",
+        solution_str: str = "",
+        ground_truth: object = None,
+        extra_info: Mapping[str, object] | None = None,
+        **_: object,
+    ) -> dict[str, float]:
+        known = plain(dict(extra_info or {}))
+        metadata = known if isinstance(known, dict) else {}
+        question = metadata.get("question")
+        submission = Submission(
+            answer=solution_str,
+            expected=plain(ground_truth),
+            question=question if isinstance(question, str) else None,
+            metadata={**metadata, "data_source": data_source},
+        )
+        batch = await reward.grade([submission])
+        (score,) = batch.filled(on_error)
+        (graded,), (seconds,) = batch.graded, batch.seconds
+        return {
+            "score": score,
+            "graded": float(graded.score is not None),
+            "flagged": float(bool(graded.flags)),
+            "seconds": seconds or 0.0,
+        }
+
+    return cast("ComputeScore", compute_score)

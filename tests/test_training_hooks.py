@@ -1,0 +1,156 @@
+"""The hooks, called as their trainers call them; `test_training_real.py` has the trainers."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from assay.errors import GraderError, InputError
+from assay.graders.spec import GraderSpec
+from assay.training import openrlhf, slime, trl, verifiers, verl
+
+EXACT = GraderSpec(type="exact_match")
+CHAT = [{"role": "user", "content": "2+2?"}]
+
+
+def _said(text: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": text}]
+
+
+class Logged:
+    """What a trainer is told to log."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[object]] = {}
+        self.metrics: dict[str, float] = {}
+
+    def extra(self, name: str, values: list[object]) -> None:
+        self.columns[name] = values
+
+    def metric(self, name: str, value: float) -> None:
+        self.metrics[name] = value
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("form", ["text", "chat"])
+def test_trl_is_given_rewards_none_and_what_to_log(*, asynchronous: bool, form: str) -> None:
+    reward = trl.reward_function(
+        [EXACT, GraderSpec(type="exact_match", name="five", options={"expected": "5"})],
+        expected="solution",
+        asynchronous=asynchronous,
+        name="mine",
+    )
+    logged = Logged()
+    texts = ["4", "5", "4"]
+    called: dict[str, Any] = {
+        "prompts": ["2+2?"] * 3 if form == "text" else [CHAT] * 3,
+        "completions": texts if form == "text" else [_said(text) for text in texts],
+        "completion_ids": [[1]] * 3,
+        "solution": ["4", "4", None],
+        "trainer_state": object(),
+        "log_extra": logged.extra,
+        "log_metric": logged.metric,
+    }
+    reward = pickle.loads(pickle.dumps(reward))  # as a trainer that spawns its scorer does
+    found = reward(**called)
+    rewards = asyncio.run(found) if asynchronous else found
+    assert reward.__name__ == "mine"
+    assert rewards == [0.5, 0.5, None]
+    assert logged.columns["mine/five"] == [0.0, 1.0, 0.0]
+    assert [bool(error) for error in logged.columns["mine/error"]] == [False, False, True]
+    assert logged.metrics["mine/error_rate"] == pytest.approx(1 / 3)
+
+
+def test_attack_a_tools_words_are_not_graded_as_the_models() -> None:
+    """A completion that ends with what a tool said has no answer."""
+    tool = [*_said(""), {"role": "tool", "content": "4"}]
+    later = [*tool, *_said("4")]
+    reward = trl.reward_function(EXACT, expected="right")
+    assert reward(prompts=[CHAT] * 2, completions=[tool, later], right=["4", "4"]) == [0.0, 1.0]
+
+
+def test_a_column_that_is_not_there_is_said() -> None:
+    with pytest.raises(InputError, match=r"no column 'right'.*expected= names one of wrong"):
+        trl.reward_function(EXACT, expected="right")(completions=["4"], wrong=["4"])
+
+
+def _asked(on_error: Any) -> list[dict[str, float]]:
+    score = verl.reward_function(EXACT, on_error=on_error)
+
+    async def ask() -> list[dict[str, float]]:
+        return [
+            await score(
+                data_source="sums", solution_str="4", ground_truth=truth, extra_info={"n": 1}
+            )
+            for truth in ("4", "5", None)
+        ]
+
+    return asyncio.run(ask())
+
+
+def test_verl_is_given_the_same_keys_for_every_sample() -> None:
+    found = _asked("zero")
+    assert {frozenset(one) for one in found} == {
+        frozenset({"score", "graded", "flagged", "seconds"})
+    }
+    assert [(one["score"], one["graded"]) for one in found] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
+    with pytest.raises(GraderError, match="1 of 1 answers have no reward"):
+        _asked("raise")
+    with pytest.raises(InputError, match="no groups"):
+        verl.reward_function(EXACT, on_error="group_mean")
+
+
+def test_openrlhf_is_given_the_answer_without_its_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = ModuleType("torch")
+    vars(torch)["tensor"] = list
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    reward = openrlhf.reward_function(EXACT, on_error="zero")
+    found = reward(["2+2=4", "2+2=5", "2+2=4"], ["2+2="] * 3, ["4", "4", None], extra=1)
+    assert found == {
+        "rewards": [1.0, 0.0, 0.0],
+        "scores": [1.0, 0.0, 0.0],
+        "extra_logs": {"graded": [1.0, 1.0, 0.0]},
+    }
+    with pytest.raises(GraderError):
+        openrlhf.reward_function(EXACT)(["4"], [""], [None])
+
+
+@dataclass
+class Sample:
+    """The fields of slime's that matter."""
+
+    response: str
+    label: object
+    prompt: Any = "2+2="
+    metadata: object = field(default_factory=dict[str, object])
+    remove_sample: bool = False
+
+
+def test_slimes_group_is_not_moved_by_what_cannot_be_graded() -> None:
+    samples = [Sample("4", "4"), Sample("5", "4", CHAT), Sample("4", None)]
+    reward = slime.reward_function(EXACT, group=True)
+    assert asyncio.run(_any(reward(None, samples))) == [1.0, 0.0, 0.5]
+    assert [sample.remove_sample for sample in samples] == [False, False, True]
+    alone = slime.reward_function(EXACT)
+    assert asyncio.run(_any(alone(None, samples[0]))) == 1.0
+    with pytest.raises(GraderError):
+        asyncio.run(_any(alone(None, samples[2])))
+
+
+async def _any(awaited: Any) -> Any:
+    return await awaited
+
+
+def test_a_rubric_of_verifiers_calls_it_by_the_names_it_knows() -> None:
+    score = verifiers.rubric_function(EXACT)
+    rewards = [
+        asyncio.run(_any(score(prompt=CHAT, completion=_said(text), answer="4", info={})))
+        for text in ("4", "5")
+    ]
+    assert rewards == [1.0, 0.0]

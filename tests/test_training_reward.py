@@ -1,0 +1,260 @@
+"""A grader as a reward: asked from anywhere, and never a number for what could not be graded."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from assay import Client
+from assay.errors import GraderError, InputError
+from assay.graders import FunctionGrader, Grader
+from assay.graders.spec import GraderSpec
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.training import Batch, Reward
+from assay.training.reward import OnError
+from assay.types.submission import Submission
+
+EXACT = GraderSpec(type="exact_match")
+ROWS: list[dict[str, Json]] = [
+    {"answer": "4", "expected": "4"},
+    {"answer": "5", "expected": "4"},
+    {"answer": "", "expected": "4"},
+]
+SOURCE = """\
+from adaptive_harmony import StringThread
+
+async def grade(thread: StringThread) -> float:
+    if thread.metadata.get("broken"):
+        raise ValueError("the grader is wrong")
+    return 1.0 if thread.completion() == thread.metadata.get("expected") else 0.25
+"""
+
+
+class Half(Grader):
+    """Gives half of the credit for any answer."""
+
+    name = "half"
+
+    @classmethod
+    async def compute_score(cls, answer: str) -> float:
+        return 0.5
+
+
+def of_answer(answer: str) -> float:
+    return float(len(answer))
+
+
+@pytest.mark.parametrize(
+    ("grader", "name", "expected"),
+    [
+        (EXACT, "exact_match", [1.0, 0.0, 0.0]),
+        ([EXACT, GraderSpec(type="exact_match", name="again", weight=3)], "reward", [1, 0, 0]),
+        (Half, "half", [0.5, 0.5, 0.5]),
+        (of_answer, "of_answer", [1.0, 1.0, 0.0]),
+        pytest.param(
+            FunctionGrader(source=SOURCE), "function", [1, 0.25, 0.25], marks=pytest.mark.sandbox
+        ),
+    ],
+    ids=["declared", "several", "class", "function", "in the sandbox"],
+)
+def test_any_grader_is_a_reward(grader: object, name: str, expected: Sequence[float]) -> None:
+    reward = Reward(grader)  # pyright: ignore[reportArgumentType]
+    assert reward.name == name
+    assert reward.grade_now(ROWS).rewards == list(expected)
+
+
+@pytest.mark.sandbox
+def test_files_and_stored_graders_are_rewards(tmp_path: Path) -> None:
+    file = tmp_path / "graders.yaml"
+    file.write_text("- type: exact_match\n")
+    assert Reward(str(file)).grade_now(ROWS).rewards == [1.0, 0.0, 0.0]
+    store = str(tmp_path / "store")
+    with Client(store=store) as client:
+        client.graders.create.function(key="four", fn=SOURCE)
+        client.graders.update("four", SOURCE.replace("0.25", "0.5"))
+    for key in ("four", "four@1"):
+        batch = Reward(key, store=store).grade_now(ROWS)
+        wrong = 0.5 if key == "four" else 0.25
+        assert batch.rewards == [1.0, wrong, wrong]
+        assert {one.grader for one in batch.graded} == {"four@2" if key == "four" else key}
+
+
+@pytest.mark.sandbox
+def test_a_fault_has_no_reward_and_its_siblings_have_theirs() -> None:
+    rows: list[dict[str, Json]] = [
+        ROWS[0],
+        {**ROWS[1], "metadata": {"broken": True}},
+        {"question": "nobody answered"},
+        {"answer": "5", "unreadable": "\ud800", "messages": 3},
+        ROWS[1],
+    ]
+    batch = Reward(FunctionGrader(source=SOURCE)).grade_now(rows)
+    assert batch.rewards == [1.0, None, None, None, 0.25]
+    assert batch.errors == 3
+    assert "the grader is wrong" in batch.graded[1].error
+    assert batch.metrics()["error_rate"] == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("on_error", "expected"),
+    [("group_mean", [1.0, 0.5, 0.0]), ("zero", [1.0, 0.0, 0.0]), ("raise", None)],
+)
+def test_what_stands_for_a_reward_that_there_is_not_is_chosen(
+    on_error: OnError, expected: list[float] | None
+) -> None:
+    batch = _batch(1.0, None, 0.0)
+    if expected is None:
+        with pytest.raises(GraderError, match="1 of 3 answers have no reward: it broke"):
+            batch.filled(on_error)
+    else:
+        assert batch.filled(on_error) == expected
+
+
+def test_a_group_of_which_nothing_was_graded_teaches_nothing() -> None:
+    assert _batch(None, None).filled("group_mean") == [0.0, 0.0]
+
+
+def _batch(*scores: float | None) -> Batch:
+    graded = [
+        Graded.failed(str(n), "it broke")
+        if score is None
+        else Graded(id=str(n), status="scored", score=score)
+        for n, score in enumerate(scores)
+    ]
+    return Batch(graded=tuple(graded), seconds=(None,) * len(graded))
+
+
+def test_it_is_asked_from_threads_and_inside_running_loops() -> None:
+    reward, found = Reward(EXACT), list[list[float | None]]()
+    threads = [
+        threading.Thread(target=lambda: found.append(reward.grade_now(ROWS).rewards))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def inside() -> list[float | None]:
+        assert reward.grade_now(ROWS).rewards == [1.0, 0.0, 0.0]  # whoever calls it so waits
+        one, other = await asyncio.gather(reward.grade(ROWS), reward.grade(ROWS[:1]))
+        assert other.rewards == [1.0]
+        return one.rewards
+
+    assert [*found, asyncio.run(inside())] == [[1.0, 0.0, 0.0]] * 5
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_it_is_asked_in_processes_that_were_forked_or_spawned() -> None:
+    reward = Reward(EXACT, name="mine")
+    reward.grade_now(ROWS)  # so that there is a loop, which a fork does not have
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(write, repr(reward.grade_now(ROWS).rewards).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 100) == b"[1.0, 0.0, 0.0]"
+    os.close(read)
+    os.close(write)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(_asked, pickle.dumps(reward)).result() == ("mine", [1.0, 0.0, 0.0])
+
+
+def _asked(pickled: bytes) -> tuple[str, list[float | None]]:
+    reward: Reward = pickle.loads(pickled)
+    return reward.name, reward.grade_now(ROWS).rewards
+
+
+def test_a_deadline_begins_when_an_items_turn_has_come() -> None:
+    """Ten items that wait for each other take longer than the deadline of each."""
+    at_work = 0
+
+    async def slow(answer: str) -> float:
+        nonlocal at_work
+        at_work += 1
+        assert at_work == 1
+        await asyncio.sleep(0.2)
+        at_work -= 1
+        return float(answer)
+
+    reward = Reward(slow, at_once=1, deadline=1.5)
+    batch = reward.grade_now([{"answer": "1"}] * 10)
+    assert batch.rewards == [1.0] * 10
+    assert all(seconds is not None and seconds < 1.5 for seconds in batch.seconds)
+
+
+def test_a_straggler_is_cut_and_has_no_reward() -> None:
+    never = asyncio.Event()
+
+    async def stuck(answer: str) -> float:
+        if answer == "stuck":
+            await never.wait()
+        return 1.0
+
+    rows: list[dict[str, Json]] = [{"answer": "stuck"}, {"answer": "done"}]
+    batch = Reward(stuck, deadline=0.05).grade_now(rows)
+    assert batch.rewards == [None, 1.0]
+    assert batch.graded[0].outcome == "late"
+
+
+def test_only_what_failed_is_tried_again() -> None:
+    asked: list[str] = []
+
+    def shaky(answer: str) -> float:
+        asked.append(answer)
+        if asked.count(answer) < int(answer):
+            raise ConnectionError("the service is away")
+        return 1.0
+
+    rows: list[dict[str, Json]] = [{"answer": "1"}, {"answer": "2"}, {"answer": "9"}]
+    batch = Reward(shaky, attempts=3).grade_now(rows)
+    assert batch.rewards == [1.0, 1.0, None]
+    assert sorted(asked) == ["1", "2", "2", "9", "9", "9"]
+
+
+def test_components_have_a_value_for_each_answer() -> None:
+    specs = [EXACT, GraderSpec(type="exact_match", name="other", options={"expected": "5"})]
+    batch = Reward(specs).grade_now(ROWS[:2])
+    assert batch.components == {"exact_match": [1.0, 0.0], "other": [0.0, 1.0]}
+    assert set(batch.metrics()) == set(_batch().metrics())
+
+
+def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    Reward(EXACT, name="mine").grade_now([{"answer": "4"}])
+    assert "mine could grade none of 1 answers: needs 'expected'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("grader", "options", "said"),
+    [
+        ("four@x", {}, "names no version"),
+        ([], {}, "no grader"),
+        (EXACT, {"deadline": 0.0}, "deadline is 0.0"),
+        (EXACT, {"at_once": 0}, "at_once is 0"),
+        (EXACT, {"attempts": 0}, "attempts is 0"),
+    ],
+)
+def test_what_cannot_be_a_reward_is_said(
+    grader: object, options: dict[str, float], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        Reward(grader, **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_grader_that_asks_its_own_reward_is_told_rather_than_hung() -> None:
+    inner = Reward(EXACT)
+
+    async def outer(answer: str) -> float:
+        return inner.grade_now([{"answer": answer, "expected": "4"}]).rewards[0] or 0.0
+
+    batch = Reward(outer).grade_now([Submission(answer="4")])
+    assert "await grade(...)" in batch.graded[0].error
