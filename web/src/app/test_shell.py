@@ -48,7 +48,7 @@ def test_the_overview_says_how_runs_and_graders_stand(
     row = page.get_by_role("row", name="<b>first</b>")
     expect(row).to_contain_text("3 passed")
     expect(row).to_contain_text("100 %")
-    expect(row).to_contain_text("n = 3")
+    expect(row).to_contain_text("3 of 3")
     expect(page.get_by_role("row", name="exact")).to_contain_text("never calibrated")
     no_serious_findings(page)
 
@@ -288,3 +288,21 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     expect(page).to_have_url(re.compile("/p/default/graders$"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
     open_fresh.forgive(*GONE)
+
+
+def test_a_tab_older_than_the_server_says_so_instead_of_loading_for_ever(
+    open_page: Opener,
+) -> None:
+    page = open_page("/")
+    page.get_by_role("heading", name="Overview").wait_for()
+    newer = "import { of_another_version } from './index.js'; export default of_another_version;"
+    page.route(
+        "**/assets/SettingsPage.js",
+        lambda route: route.fulfill(content_type="text/javascript", body=newer),
+    )
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("alert")).to_contain_text("another version")
+    page.unroute("**/assets/SettingsPage.js")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    open_page.forgive("of_another_version", "another version")

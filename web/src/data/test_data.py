@@ -57,6 +57,23 @@ def test_a_file_is_looked_at_mended_and_stored(
     dialog.get_by_role("button", name="Store").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("from-elsewhere")
     expect(page.get_by_role("grid", name="Rows")).to_contain_text("2 + 2?")
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download").click()
+    assert saved.value.suggested_filename == "from-elsewhere.jsonl"
+    read = Path(saved.value.path()).read_text("utf-8").splitlines()
+    assert [json.loads(line)["answer"] for line in read] == ["4"] * 3
+
+    # A table is no dataset yet: how to make one of it is said.
+    table = tmp_path / "answers.csv"
+    table.write_text("question,answer\n2 + 2?,4\n")
+    upload(page, table)
+    expect(dialog.get_by_text("This is a table")).to_be_visible()
+    expect(dialog.get_by_text("csv.DictReader")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Store")).to_be_disabled()
+    for path in ("/p/post/jobs", "/p/post/traces", "/environments"):
+        page.goto(f"{site.server.url}{path}")
+        main = page.get_by_role("navigation", name="Main")
+        expect(main.get_by_role("link", name="Data")).to_have_attribute("aria-current", "page")
 
     # A mistake beyond what is looked at: told with its line, and nothing is stored.
     lines = ['{"answer": "4"}'] * 60 + ['{"answer": 5}', "{]"]

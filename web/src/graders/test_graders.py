@@ -130,6 +130,13 @@ def test_a_grader_is_read_compared_locked_described_and_exported(
     expect(page.get_by_text("This is version 1 of 2.")).to_be_visible()
     page.get_by_role("link", name="Show the newest").click()
 
+    page.get_by_role("link", name="Calibrate", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/calibrations\?new=1&grader=says-four"))
+    page.go_back()
+    page.get_by_role("link", name="Label 20 examples").click()
+    expect(page).to_have_url(re.compile(r"/labels/queue\?goal=20&grader=says-four"))
+    page.go_back()
+
     page.get_by_role("button", name="Lock").click()
     expect(page.get_by_role("button", name="Unlock")).to_be_visible()
     expect(page.get_by_role("button", name="Edit")).to_be_disabled()
@@ -180,6 +187,8 @@ def test_a_judge_is_written_with_its_prompt_beside_it(
     expect(preview.get_by_label("User prompt")).to_contain_text("Look at")
 
     page.get_by_role("button", name="Add a failing example").click()
+    page.keyboard.press("Control+s")  # an example of nothing would teach it something wrong
+    expect(page.get_by_label("Answer", exact=True)).to_be_focused()
     page.get_by_label("Question", exact=True).fill("Capital of France?")
     page.get_by_label("Answer", exact=True).fill("I like trains.")
     page.get_by_label("Why", exact=True).fill("It is about something else.")
@@ -331,6 +340,9 @@ def test_a_viewer_reads_and_is_told_what_they_may_not(site: Site, browser: Brows
     expect(page.get_by_role("button", name="Edit")).to_have_attribute("title", re.compile("editor"))
     page.goto(f"{site.server.url}/p/default/graders/helpful/edit")
     expect(page.get_by_text("needs the role editor", exact=False)).to_be_visible()
+    page.goto(f"{site.server.url}/p/default/graders/new/declared?type=exact_match")
+    expect(page.get_by_text("Storing a grader needs the role editor")).to_be_visible()
+    expect(page.get_by_role("button", name="Create grader")).to_be_disabled()
     assert watch.faults == []
     context.close()
 

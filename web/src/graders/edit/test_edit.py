@@ -91,6 +91,10 @@ def test_a_function_is_written_tried_mended_and_saved(
     expect(checks).to_contain_text("Test run")
     no_serious_findings(page)
 
+    said = page.get_by_role("status").filter(has_text="Unsaved changes")
+    expect(said).to_contain_text("give it a key")
+    page.get_by_label("Key", exact=True).fill("Sums right")
+    expect(said).to_contain_text("small letters")
     page.get_by_label("Key", exact=True).fill("sums-right")
     page.get_by_label("Description").fill(f"Strict equality {HTML}")
     page.keyboard.press("Control+s")
