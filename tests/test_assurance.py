@@ -49,6 +49,7 @@ from assay.tasks.document import DocumentError
 from assay.types.run import Run
 from assay.types.submission import Submission
 from tests.command_line import assay, cells, summary, write_case
+from tests.report_files import ReportFile
 
 RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z")
 
@@ -439,8 +440,9 @@ def test_the_word_stands_with_every_score_in_every_report(tmp_path: Path) -> Non
     assert "✗ 0.50 tests (shared)" in printed
     assert "1 shared · 1 status" in printed
     write_html(str(tmp_path / "r.html"), review(RUN, found))
-    page = (tmp_path / "r.html").read_text("utf-8")
-    assert page.count('<span class="tag">shared</span>') == 2  # of the cell and of its score
+    views = [one["view"] for one in ReportFile(tmp_path / "r.html").data["run"]["opened"]]
+    assert [view["assurance"] for view in views] == ["shared", "status", ""]
+    assert [view["scores"][0]["assurance"] for view in views] == ["shared", "status", ""]
     write_junit(tmp_path / "r.xml", RUN, found)
     properties = [
         {p.get("name"): p.get("value") for p in case.iter("property")}

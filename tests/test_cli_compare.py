@@ -11,6 +11,7 @@ import pytest
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
+from tests.report_files import ReportFile
 
 
 def store_run(root: Path, run: str, rewards: Mapping[str, Sequence[float | None]]) -> None:
@@ -63,14 +64,16 @@ def test_one_model_against_another_across_runs(root: Path) -> None:
     assert (found["pairs"], found["after"]["lost"]) == (7, {"error": 1})
 
 
-def test_html_is_one_file_in_which_nothing_runs(root: Path) -> None:
+def test_html_is_one_file_in_which_nothing_recorded_runs(root: Path) -> None:
     store_run(root, "evil", {"<script>alert(1)</script>": [0.0] * 8})
     words = ("one", "evil", "--model", "a", "--model", "<script>alert(1)</script>")
     done = assay("compare", *words, "--html", "c.html", cwd=root)
-    page = (root / "c.html").read_text("utf-8")
+    page = ReportFile(root / "c.html")
     assert done.returncode == 0
-    assert "WORSE" in page
-    assert "<script" not in page
+    assert "WORSE" in page.text
+    assert page.data["ending"] == "fail"
+    assert page.data["comparison"]["after"]["agents"][0]["model"] == "<script>alert(1)</script>"
+    assert len(page.all("script")) == 2
 
 
 def test_rows_of_grade_compare_too(tmp_path: Path) -> None:

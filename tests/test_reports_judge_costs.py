@@ -21,6 +21,7 @@ from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 from assay.testing import FakeJudge
 from assay.types.thread import StringThread
+from tests.report_files import ReportFile
 from tests.test_graders_openai_judges import gives, graded, label_model, only, score_model
 
 _THREAD = StringThread(
@@ -144,9 +145,10 @@ def test_reports_say_it_everywhere(tmp_path: Path) -> None:
     )
     page = tmp_path / "report.html"
     write_html(page, review(RunRecord(id="r1", created_at=""), [judged, again]))
-    text = page.read_text("utf-8")
-    assert "Known judge cost" in text
-    assert "+ 1 judgement of unknown cost" in text
+    found = ReportFile(page)
+    totals = found.data["run"]["overview"]["totals"]
+    assert (totals["judge_cost_usd"], totals["judge_cost_unknown"]) == (0.5, 1)
+    assert "Judge cost: $0.50 + 1 judgement unknown" in found.text
 
 
 def test_a_run_without_judges_says_nothing_of_them() -> None:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Build the web page into src/assay/server/page: types from the OpenAPI document, then the files.
+# Build the web page into src/assay/server/page, and the one for reports in a file into
+# src/assay/reports/page: types from the OpenAPI document, then the files.
 # Node comes with the virtual environment, its packages from the lock. Quick when nothing changed.
 #   tools/web.sh          build
 #   tools/web.sh check    lint, types, and whether the committed files are what is built
@@ -19,9 +20,11 @@ openapi=node_modules/.openapi.json
 mv "$openapi.new" "$openapi"
 node node_modules/openapi-typescript/bin/cli.js "$openapi" -o src/api/schema.d.ts >/dev/null
 node node_modules/typescript/bin/tsc --noEmit
-node node_modules/vite/bin/vite.js build --logLevel warn
+for mode in production report; do
+  node node_modules/vite/bin/vite.js build --mode "$mode" --logLevel warn
+done
 if [ "${1:-}" = check ]; then
   node node_modules/@biomejs/biome/bin/biome check --error-on-warnings .
-  [ -z "$(git status --porcelain ../src/assay/server/page)" ] ||
-    { echo "the built page is not what web/ says; run make web, and commit src/assay/server/page" >&2; exit 1; }
+  [ -z "$(git status --porcelain ../src/assay/server/page ../src/assay/reports/page)" ] ||
+    { echo "the built page is not what web/ says; run make web, and commit src/assay/*/page" >&2; exit 1; }
 fi

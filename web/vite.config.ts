@@ -1,8 +1,8 @@
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin, type UserConfig } from "vite";
 
 // File names carry no hash: the built files are committed, and the server sends their ETags.
-export default defineConfig({
+const page: UserConfig = {
   base: "/",
   plugins: [react()],
   build: {
@@ -21,4 +21,40 @@ export default defineConfig({
   server: {
     proxy: { "/api": "http://127.0.0.1:8400", "/login": "http://127.0.0.1:8400" },
   },
-});
+};
+
+const here = (path: string) => decodeURIComponent(new URL(path, import.meta.url).pathname);
+
+/** In a report the same components ask the file that they are in. */
+const answers: Plugin = {
+  name: "answers-from-the-file",
+  enforce: "pre",
+  resolveId(source) {
+    const isClient = source.endsWith("/api/client") || source === "./client";
+    return isClient ? here("src/report/client.ts") : null;
+  },
+};
+
+// What `assay report --html` puts into its one file: a script that is no module, a style sheet.
+const report: UserConfig = {
+  plugins: [answers, react()],
+  publicDir: false,
+  build: {
+    outDir: "../src/assay/reports/page",
+    emptyOutDir: true,
+    cssCodeSplit: false,
+    modulePreload: false,
+    rollupOptions: {
+      input: here("src/report/main.tsx"),
+      // Of the helper for scripts that are loaded later nothing is left but this mention.
+      transform: { define: { "import.meta.url": "''", "import.meta.resolve": "''" } },
+      output: {
+        format: "iife",
+        entryFileNames: "report.js",
+        assetFileNames: "report[extname]",
+      },
+    },
+  },
+};
+
+export default defineConfig(({ mode }) => (mode === "report" ? report : page));

@@ -86,7 +86,7 @@ def run(given: Namespace) -> int:
             )
         found = compare(before, after)
     if given.html:
-        from assay.reports.comparing.page import write_comparison_html
+        from assay.reports.comparing.html import write_comparison_html
 
         write_comparison_html(given.html, found, max_drop=given.max_drop)
     if given.json:

@@ -39,6 +39,10 @@ _COMMANDS = {
     "label": ("label", "label answers by hand, one at a time, for `assay calibrate`"),
     "runs": ("runs", "list, export, import and delete stored runs"),
     "promote": ("promote", "keep the work of a cell as a recording of its case"),
+    "trainability": (
+        "trainability",
+        "show whether a run's groups of trials would teach a trainer anything",
+    ),
     "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
     "traces": ("stored:traces", "list, show, collect and delete traces that a server was sent"),
     "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),

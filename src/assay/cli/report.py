@@ -144,7 +144,7 @@ def conclude(
         found = replace(_with_labels(found, store), open=opener)
         summaries.append(found.summary)
         if outputs.html:
-            written.append(_write(outputs.html, lambda: _html(outputs, found)))
+            written.append(_write(outputs.html, lambda: _html(outputs, found, store)))
         if not outputs.json:
             written.append(_write(_OUT, lambda: _table(found, outputs, shown, opened=bool(only))))
     if outputs.json:
@@ -201,11 +201,11 @@ def _shelf(*, as_json: bool) -> Shelf | None:
     return standing.Shelf(cards)
 
 
-def _html(outputs: Outputs, found: Review) -> None:
+def _html(outputs: Outputs, found: Review, store: Store) -> None:
     from assay.reports.html import write_html
 
     file = outputs.html or ""
-    write_html(file, found, fail_under=outputs.fail_under, strict=outputs.strict)
+    write_html(file, found, store=store, fail_under=outputs.fail_under, strict=outputs.strict)
 
 
 def _table(found: Review, outputs: Outputs, shown: int | None, *, opened: bool) -> None:

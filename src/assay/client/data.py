@@ -21,9 +21,9 @@ from assay.service.traces import TraceDetail
 
 if TYPE_CHECKING:
     from assay.reports.comparing.shown import RunComparison
+    from assay.reports.run_records import CellWindow, RunOverview
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
-    from assay.service.run_records import CellWindow, RunOverview
     from assay.store import (
         DatasetRecord,
         DatasetRow,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.errors import AssayError, NotFoundError
@@ -29,7 +29,7 @@ from assay.reports.explain import left_out, nodes, sentence, tree
 from assay.reports.opened import Kept, changes_of, read_kept, scores_of
 from assay.reports.outcome import GLYPHS, ended, outcome, trouble
 from assay.reports.plain import one_line, visible
-from assay.reports.score_view import facts_of, folded, node_at, score_nodes, signs_in
+from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
 from assay.reports.trajectory import Moment
 from assay.store.labels import HELD, Decision, Decisions, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
@@ -42,13 +42,9 @@ __all__ = [
     "outline_of",
     "steps_of",
     "text_of",
+    "view_of",
 ]
 
-_FOLD = 2_000
-"""Characters of a text that are shown before somebody asks for the rest."""
-_EVERY = 1 << 40
-_MOST_NODES = 500
-_MOST_FINDINGS = 500
 _MOST_SIGNS = 100
 _MOST_SIBLINGS = 1_000
 _MOST_FOUND = 1_000
@@ -56,24 +52,70 @@ _MOST_LINES = 2_000
 _EFFORT = 1_000_000
 
 
-def cell_view(store: Store, run: RunRecord, key: CellKey) -> CellView:
+def cell_view(
+    store: Store, run: RunRecord, key: CellKey, *, fold: int = FOLD, with_neighbours: bool = True
+) -> CellView:
     """Open a cell.
 
     What is missing or damaged is said in the notes: the rest is worth having.
+
+    Args:
+        store: Where the run is.
+        run: The run.
+        key: The cell.
+        fold: Characters of a text that are shown.
+        with_neighbours: Whether to look for the cells before and after it that are worth a look.
 
     Raises:
         NotFoundError: If the run has no such cell.
     """
     history = _history(store, run, key)
-    newest, known = history[-1], Decisions(store.database).all()
-    (cell,) = decided([newest], lambda: known)
+    known = Decisions(store.database).all()
+    (cell,) = decided(history[-1:], lambda: known)
     kept, notes = _kept(store, cell)
+    view = replace(
+        view_of(run, cell, history=history, kept=kept, known=known, fold=fold),
+        notes=notes,
+        siblings=_siblings(store, run, key[0], known),
+    )
+    if not with_neighbours:
+        return view
+    number, of = store.worth_a_look(run.id, key)
+    before, after = (store.beside(run.id, key, forward=way) for way in (False, True))
+    return replace(
+        view,
+        before=None if before is None else _place(before),
+        after=None if after is None else _place(after),
+        number=number,
+        of=of,
+    )
+
+
+def view_of(
+    run: RunRecord,
+    cell: CellRecord,
+    *,
+    history: Sequence[CellRecord] = (),
+    kept: Kept | None = None,
+    known: Mapping[str, Decision] | None = None,
+    fold: int = FOLD,
+) -> CellView:
+    """A cell as its own row shows it, and what was kept beside it.
+
+    Args:
+        run: Its run.
+        cell: Its newest result, with what was decided about it.
+        history: Its results as they were stored, the newest last.
+        kept: What was kept beside it.
+        known: What people decided about results.
+        fold: Characters of a text that are shown.
+    """
+    kept, known, history = kept or Kept(answer=cell.answer), known or {}, history or [cell]
+    newest, key = history[-1], cell.key
     scores = scores_of(cell, kept) if kept.row is not None else nodes(cell)
     held = cell.notes.get(HELD)
     waiting = held.get("reward") if isinstance(held, dict) else None
     answer = kept.answer or cell.answer
-    number, of = store.worth_a_look(run.id, key)
-    before, after = (store.beside(run.id, key, forward=way) for way in (False, True))
     return CellView(
         run=run.id,
         label=one_line(run.label, 200),
@@ -83,7 +125,7 @@ def cell_view(store: Store, run: RunRecord, key: CellKey) -> CellView:
         held=waiting if isinstance(waiting, int | float) and cell.status == "skipped" else None,
         threshold=cell.threshold,
         sentence=sentence(cell),
-        trouble=folded(trouble(cell) if ended(cell) == "error" else "", "trouble"),
+        trouble=folded(trouble(cell) if ended(cell) == "error" else "", "trouble", fold=fold),
         content=one_line(cell.content, 500),
         assurance=cell.assurance or "",
         min_assurance=cell.min_assurance or "",
@@ -95,24 +137,24 @@ def cell_view(store: Store, run: RunRecord, key: CellKey) -> CellView:
         file=one_line(cell.file, 500),
         digest=one_line(cell.digest, 100),
         left_out=tuple(left_out(cell)),
-        scores=score_nodes(scores),
-        prompt=folded(kept.prompt, "prompt"),
-        answer=folded(answer, "answer"),
-        expected=folded(kept.expected, "expected"),
+        scores=score_nodes(scores, fold=fold),
+        prompt=folded(kept.prompt, "prompt", fold=fold),
+        answer=folded(answer, "answer", fold=fold),
+        expected=folded(kept.expected, "expected", fold=fold),
         difference=_difference(kept.expected, answer),
         steps=len(kept.moments),
         has_files=bool(kept.source and kept.snapshot),
         trace_id=one_line(kept.trace_id, 200),
-        notes=notes,
+        notes=(),
         seen=cell_digest(newest),
         decision=known.get(cell_digest(newest)),
         may_be_decided=bool(newest.flags) or HELD in newest.notes,
         history=tuple(_past(one, known) for one in reversed(history)),
-        siblings=_siblings(store, run, key[0], known),
-        before=None if before is None else _place(before),
-        after=None if after is None else _place(after),
-        number=number,
-        of=of,
+        siblings=(),
+        before=None,
+        after=None,
+        number=0,
+        of=0,
         commands=_commands(run.id, key, cell, kept),
         markdown=_markdown(run, key, cell),
     )
@@ -137,11 +179,13 @@ def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
     )
 
 
-def steps_of(store: Store, run: RunRecord, key: CellKey, start: int, most: int) -> StepPart:
+def steps_of(
+    store: Store, run: RunRecord, key: CellKey, start: int, most: int, *, fold: int = FOLD
+) -> StepPart:
     """Some steps of a cell's trajectory."""
     every = _moments(store, run, key)
     shown = enumerate(every[start : start + most], start)
-    return StepPart(steps=tuple(_step(index, one) for index, one in shown), total=len(every))
+    return StepPart(steps=tuple(_step(index, one, fold) for index, one in shown), total=len(every))
 
 
 def find_steps(store: Store, run: RunRecord, key: CellKey, words: str) -> FoundSteps:
@@ -218,12 +262,12 @@ def _place(key: CellKey) -> CellPlace:
     return CellPlace(case=case, harness=harness, model=model, trial=trial)
 
 
-def _step(index: int, one: Moment) -> StepShown:
+def _step(index: int, one: Moment, fold: int) -> StepShown:
     return StepShown(
         index=index,
         kind=one.kind,
         label=one.label,
-        text=folded(one.text, f"step/{index}"),
+        text=folded(one.text, f"step/{index}", fold=fold),
         is_error=one.is_error,
         at=one.at,
         seconds=one.seconds,

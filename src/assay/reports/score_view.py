@@ -13,6 +13,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
 __all__ = [
+    "FOLD",
     "FoldedText",
     "ScoreFact",
     "ScoreFinding",
@@ -25,7 +26,7 @@ __all__ = [
     "signs_in",
 ]
 
-_FOLD = 2_000
+FOLD = 2_000
 """Characters of a text that are shown before somebody asks for the rest."""
 _EVERY = 1 << 40
 _MOST_NODES = 500
@@ -124,21 +125,22 @@ class TamperSign:
     why: str
 
 
-def folded(text: str, ref: str, *, is_end: bool = False) -> FoldedText:
+def folded(text: str, ref: str, *, is_end: bool = False, fold: int = FOLD) -> FoldedText:
     """A text, or the first part of a long one; of an output the last."""
-    if len(text) <= _FOLD:
+    if len(text) <= fold:
         return FoldedText(text=visible(text))
-    part = text[-_FOLD:] if is_end else text[:_FOLD]
-    return FoldedText(text=visible(part), more=len(text) - _FOLD, is_end=is_end, ref=ref)
+    part = text[-fold:] if is_end else text[:fold]
+    return FoldedText(text=visible(part), more=len(text) - fold, is_end=is_end, ref=ref)
 
 
-def score_nodes(scores: Sequence[SubScore]) -> tuple[ScoreNode, ...]:
+def score_nodes(scores: Sequence[SubScore], *, fold: int = FOLD) -> tuple[ScoreNode, ...]:
     """The score tree; its first 500 nodes."""
-    budget = [_MOST_NODES]
-    return tuple(_nodes(scores, "", budget))
+    return tuple(_nodes(scores, "", [_MOST_NODES], fold))
 
 
-def _nodes(scores: Sequence[SubScore], above: str, budget: list[int]) -> Iterator[ScoreNode]:
+def _nodes(
+    scores: Sequence[SubScore], above: str, budget: list[int], fold: int
+) -> Iterator[ScoreNode]:
     for place, node in enumerate(scores):
         if budget[0] <= 0:
             return
@@ -166,11 +168,12 @@ def _nodes(scores: Sequence[SubScore], above: str, budget: list[int]) -> Iterato
                         "\n".join(fact.lines),
                         f"fact/{path}/{number}",
                         is_end=fact.label in _OUTPUTS,
+                        fold=fold,
                     ),
                 )
                 for number, fact in enumerate(facts_of(node))
             ),
-            children=tuple(_nodes(node.children or (), f"{path}.", budget)),
+            children=tuple(_nodes(node.children or (), f"{path}.", budget, fold)),
         )
 
 
@@ -246,7 +249,7 @@ def _finding(row: Mapping[str, Json]) -> ScoreFinding:
         what=one_line(" ".join(named), 500),
         state=state,
         verdict=one_line(str(word or ""), 60),
-        why=visible(str(why)[:_FOLD]) if why else "",
+        why=visible(str(why)[:FOLD]) if why else "",
         votes=tuple(_vote(vote) for vote in votes[:20]) if len(votes) > 1 else (),
     )
 

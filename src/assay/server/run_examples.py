@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.service.run_records import (
+from assay.reports.run_records import (
     Agent,
     AgentCount,
     AgentRow,

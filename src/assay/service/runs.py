@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
+from assay.reports.run_records import (
+    Agent,
+    AgentCount,
+    CellWindow,
+    MatrixCase,
+    RunMatrix,
+    RunOverview,
+    RunRow,
+    RunRows,
+)
+from assay.reports.run_view import cell_row, ends_of, matrix_cell, overview_of, run_row
 from assay.service.operation import (
     MAX_LIMIT,
     Desk,
@@ -16,36 +27,13 @@ from assay.service.operation import (
     operation,
     waiting_operation,
 )
-from assay.service.run_records import (
-    Agent,
-    AgentCount,
-    AgentRow,
-    CellRow,
-    CellWindow,
-    Ends,
-    ErrorCause,
-    Estimate,
-    MatrixCase,
-    MatrixCell,
-    RunLine,
-    RunMatrix,
-    RunOverview,
-    RunRow,
-    RunRows,
-    RunTotals,
-)
 from assay.store.cards import Cards
-from assay.store.kept import Freed, RunState, run_state
+from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
-from assay.store.labels import HELD, Decisions
-from assay.store.records import CellRecord, RunRecord
+from assay.store.labels import Decisions
+from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import End, Order, Sums, Tallied, Wanted, Windows, end_of
-
-if TYPE_CHECKING:
-    from assay.reports.summary import Row, Summary
-    from assay.reports.totals import Totals
-    from assay.scoring.intervals import Interval
+from assay.store.windows import End, Order, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
@@ -61,7 +49,6 @@ _Search = Annotated[str, Spec(max_length=200, pattern=r"^[^\x00]*$")]
 _Coordinate = Annotated[str | None, Spec(max_length=500, pattern=r"^[^\x00]*$")]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
-_SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
 
 
 @operation("GET", "/runs", "viewer", tag="runs", where="default")
@@ -112,42 +99,7 @@ def run_rows(desk: Desk, runs: Sequence[RunRecord]) -> list[RunRow]:
     """Runs as a list shows them."""
     store = Store(desk.database)
     sums = Windows(desk.database).sums([run.id for run in runs])
-    return [_run_row(run, run_state(store, run), sums[run.id]) for run in runs]
-
-
-def _run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
-    kind = str(run.config.get("kind", ""))
-    goes_on = kind == "matrix" and state in ("interrupted", "unfinished")
-    return RunRow(
-        id=run.id,
-        label=run.label,
-        created_at=run.created_at,
-        kind=kind,
-        suite=run.suite,
-        assay=run.assay,
-        state=state,
-        resume=f"assay run --resume {run.id}" if goes_on else "",
-        planned=run.planned,
-        total=sums.total,
-        ends=_ends(sums.ends),
-        flagged=sums.flagged,
-        held=sums.held,
-        reward=sums.reward,
-        cases=sums.cases,
-        cost_usd=sums.cost_usd,
-        cost_unknown=sums.cost_unknown,
-        seconds=sums.seconds,
-    )
-
-
-def _ends(counts: Mapping[End, int]) -> Ends:
-    return Ends(
-        passed=counts.get("pass", 0),
-        failed=counts.get("fail", 0),
-        errors=counts.get("error", 0),
-        skipped=counts.get("skipped", 0),
-        scored=counts.get("scored", 0),
-    )
+    return [run_row(run, run_state(store, run), sums[run.id]) for run in runs]
 
 
 @operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
@@ -171,87 +123,8 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     last = Windows(desk.database).last()
     cards, decisions = Cards(desk.database).newest(), Decisions(desk.database).all()
     summary = run_summary(store, found, shelf=Shelf(cards) if cards else None, decisions=decisions)
-    judged = verdict(summary)
-    return RunOverview(
-        run=run_rows(desk, [found])[0],
-        verdict=judged.line,
-        code=judged.code,
-        totals=_totals(summary.totals),
-        missing=summary.missing,
-        malformed=summary.malformed,
-        not_graded="" if summary.not_graded is None else str(summary.not_graded),
-        lines=tuple(_lines(summary)),
-        leaderboard=tuple(
-            AgentRow(
-                harness=row.harness,
-                model=row.model,
-                totals=_totals(row.totals),
-                mixed=row.mixed,
-            )
-            for row in summary.leaderboard
-        ),
-        causes=tuple(_causes(summary)),
-        mixed=summary.mixed[:_MOST_MIXED],
-        last=last,
-    )
-
-
-_MOST_MIXED = 200
-
-
-def _lines(summary: Summary) -> Iterable[RunLine]:
-    from assay.reports.statistics import statistics
-
-    for label, parts in statistics(summary):
-        styled = [part if isinstance(part, tuple) else (part, "") for part in parts]
-        yield RunLine(
-            label=label,
-            text=" ".join("".join(text for text, _ in styled).split()),
-            warns=any(style == "yellow" for _, style in styled),
-        )
-
-
-def _causes(summary: Summary) -> Iterable[ErrorCause]:
-    from assay.reports.summary import OTHER_CAUSES, cause_key
-
-    for cause in summary.causes:
-        key = "" if cause.text == OTHER_CAUSES else cause_key(cause.text)
-        yield ErrorCause(count=cause.count, text=cause.text, key=key)
-
-
-def _totals(totals: Totals) -> RunTotals:
-    has_verdicts = totals.has_verdicts
-    return RunTotals(
-        total=totals.total,
-        graded=totals.graded,
-        ends=Ends(
-            passed=totals.passed - totals.scored,
-            failed=totals.failed,
-            errors=totals.errors,
-            skipped=totals.skipped,
-            scored=totals.scored,
-        ),
-        shown=totals.shown,
-        has_verdicts=has_verdicts,
-        flagged=totals.flagged,
-        held=totals.held,
-        cases=totals.cases,
-        reward=_estimate(totals.reward),
-        pass_rate=_estimate(totals.pass_rate),
-        coverage=totals.coverage,
-        cost_usd=totals.cost_usd,
-        cost_unknown=totals.cost_unknown,
-        tokens=totals.tokens,
-        tokens_unknown=totals.tokens_unknown,
-        judgements=totals.judgements,
-        judge_cost_usd=totals.judge_cost_usd,
-        judge_cost_unknown=totals.judge_cost_unknown,
-        seconds=totals.seconds,
-    )
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(mean=interval.mean, low=interval.low, high=interval.high, n=interval.n)
+    (row,) = run_rows(desk, [found])
+    return overview_of(row, summary, verdict(summary), last=last)
 
 
 @operation("GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,))
@@ -282,19 +155,13 @@ def show_run_matrix(
         agents=tuple(Agent(harness=harness, model=model) for harness, model in agents),
         cases=tuple(
             MatrixCase(
-                case=case, cells=tuple(_matrix_cell(rows.get((case, *agent))) for agent in agents)
+                case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
             )
             for case in cases
         ),
         offset=offset,
         total=total,
     )
-
-
-def _matrix_cell(row: Row | None) -> MatrixCell | None:
-    if row is None:
-        return None
-    return MatrixCell(totals=_totals(row.totals), ended=row.ended, flaky=row.flaky, mixed=row.mixed)
 
 
 @operation("GET", "/runs/{run}/cells/window", "viewer", tag="runs", where="default", faults=(404,))
@@ -351,11 +218,11 @@ def window_cells(
         run_id, wanted, order=sort, descending=descending, offset=offset, limit=limit
     )
     return CellWindow(
-        rows=tuple(_cell_row(cell) for cell in cells),
+        rows=tuple(cell_row(cell) for cell in cells),
         offset=offset,
         total=sum(one.count for one in counts if one.suits(wanted)),
         cells=sum(one.count for one in every),
-        ends=_ends(
+        ends=ends_of(
             {
                 end: sum(
                     one.count for one in counts if one.end == end and one.suits(wanted, but="end")
@@ -384,31 +251,6 @@ def _with_cause(windows: Windows, run: str, key: str) -> tuple[int, ...]:
 
     return tuple(
         number for number, cell in windows.troubles(run) if cause_key(cause_text(cell)) == key
-    )
-
-
-def _cell_row(cell: CellRecord) -> CellRow:
-    from assay.reports.outcome import trouble
-    from assay.reports.plain import one_line
-
-    review = cell.notes.get("review")
-    return CellRow(
-        case=cell.case,
-        harness=cell.harness,
-        model=cell.model,
-        trial=cell.trial,
-        ended=end_of(cell),
-        reward=cell.reward,
-        threshold=cell.threshold,
-        assurance=cell.assurance or "",
-        flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),
-        flag_count=len(cell.flags),
-        held=cell.status == "skipped" and HELD in cell.notes,
-        ruling=str(review.get("ruling", "")) if isinstance(review, dict) else "",
-        why=one_line(trouble(cell), 300),
-        cost_usd=cell.cost_usd,
-        tokens=cell.tokens,
-        seconds=cell.seconds,
     )
 
 

@@ -1,10 +1,20 @@
-import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
+import {
+  createContext,
+  type KeyboardEvent,
+  type ReactNode,
+  useContext,
+  useId,
+  useState,
+} from "react";
 import { useListedKeys } from "./keys";
 import "./parts.css";
 
+/** Whether everything is shown from the start, as on paper. */
+export const Unfolded = createContext(false);
+
 /** A row that opens; what is inside is made when it is opened first. */
 export function Disclosure({ head, children, tone = "", isOpen = false }: DisclosureProps) {
-  const [open, setOpen] = useState(isOpen);
+  const [open, setOpen] = useState(useContext(Unfolded) || isOpen);
   const body = useId();
   return (
     <div className={`disclosure ${tone}`}>
@@ -35,7 +45,7 @@ interface DisclosureProps {
 
 /** The first of many, and a button for the others. */
 export function Cut<T>({ all, first, children }: CutProps<T>) {
-  const [isWhole, setWhole] = useState(false);
+  const [isWhole, setWhole] = useState(useContext(Unfolded));
   const shown = isWhole ? all : all.slice(0, first);
   return (
     <>

@@ -6,6 +6,7 @@ import { useEvents } from "../api/live";
 import { Problem } from "../api/problem";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
+import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -59,7 +60,9 @@ export default function RunPage() {
   const id = told?.run.id ?? "";
   const hasEnded = told?.run.state === "finished";
   useEvents(
-    told && !hasEnded && !isGone ? `/api/v1/runs/${encodeURIComponent(id)}/events` : null,
+    told && !hasEnded && !isGone && !IN_FILE
+      ? `/api/v1/runs/${encodeURIComponent(id)}/events`
+      : null,
     ["progress", "done", "gone"],
     (kind, data) => {
       if (kind === "gone") {
@@ -114,10 +117,14 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
   return (
     <div className="page run">
       <RunHead told={told} now={now}>
-        <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
-          Compare
-        </Link>
-        <DeleteRun run={now} done={() => navigate("/runs")} />
+        {!IN_FILE && (
+          <>
+            <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
+              Compare
+            </Link>
+            <DeleteRun run={now} done={() => navigate("/runs")} />
+          </>
+        )}
       </RunHead>
       <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open} />
       <TabPanel chosen={tab}>

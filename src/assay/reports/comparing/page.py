@@ -1,8 +1,7 @@
-"""A comparison on a terminal, and as one HTML file."""
+"""A comparison on a terminal."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from assay.reports.comparing.found import (
@@ -17,8 +16,6 @@ from assay.reports.comparing.found import (
 )
 from assay.reports.explain import sentence
 from assay.reports.figures import cost, count, duration, percent, score
-from assay.reports.files import replacing
-from assay.reports.markup import Html, element, joined, page_head
 from assay.reports.outcome import GLYPHS, Ended
 from assay.reports.page import STYLES, Page
 from assay.reports.plain import one_line
@@ -115,7 +112,7 @@ def render_comparison(
         label = "" if number else "Changed"
         page.line((f"{label:<{_WIDTH}}", "dim"), (one_line(reason, 300), "yellow"), hanging=_WIDTH)
     page.blank()
-    state = _state(found, decided, max_drop)
+    state = ending_of(found, decided, max_drop)
     page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
     return decided
 
@@ -178,85 +175,10 @@ def _agents(side: Compared) -> str:
     return ", ".join(part for part in (", ".join(names[:3]) + more, cells) if part)
 
 
-def _state(found: Comparison, decided: Verdict, max_drop: float | None) -> Ended:
+def ending_of(found: Comparison, decided: Verdict, max_drop: float | None) -> Ended:
     """How the verdict is coloured: by its gate where there is one, else by what was found."""
     if decided.code:
         return "fail" if decided.code == 1 else "error"
     if max_drop is not None or found.finding == "better":
         return "pass"
     return "fail" if found.finding == "worse" else "scored"
-
-
-def write_comparison_html(
-    path: str | os.PathLike[str], found: Comparison, *, max_drop: float | None = None
-) -> Verdict:
-    """Write a comparison as one HTML file that needs nothing else; it is there whole or not."""
-    decided = comparison_verdict(found, max_drop=max_drop)
-    state = _state(found, decided, max_drop)
-    names = dict.fromkeys(_name(side) for side in (found.before, found.after))
-    title = " → ".join(names)
-    glyph = element("span", GLYPHS[state], aria_hidden="true")
-    header = element(
-        "header",
-        element("h1", title),
-        element("p", " against ".join(_agents(s) for s in (found.before, found.after))),
-        element("p", glyph, f" {decided.line}", class_=f"verdict {state}"),
-    )
-    main = element(
-        "main",
-        _table("Numbers", lines(found)),
-        _table("What else changed", [("", reason) for reason in found.reasons]),
-        _section("Worse", "fail", found.worse, found.worsened),
-        _section("Better", "pass", found.better, found.improved),
-    )
-    footer = element(
-        "footer",
-        "Written by assay. The difference is the mean over cases, paired by case and trial; its "
-        "interval takes cases as independent. This page runs no script and asks nothing of any "
-        "network.",
-    )
-    with replacing(path) as file:
-        file.write('<!doctype html>\n<html lang="en">\n')
-        file.write(f"{page_head(title)}\n{element('body', header, main, footer)}\n</html>\n")
-    return decided
-
-
-def _table(title: str, rows: Sequence[tuple[str, str]]) -> Html | None:
-    if not rows:
-        return None
-    body = [
-        element(
-            "tr",
-            element("th", label, scope="row") if label else None,
-            element("td", text, class_="text"),
-        )
-        for label, text in rows
-    ]
-    table = element("table", element("tbody", *body))
-    return joined(element("h2", title), element("div", table, class_="scroll"))
-
-
-def _section(title: str, state: Ended, number: int, changes: Sequence[CaseChange]) -> Html | None:
-    if not number:
-        return None
-    pieces = [element("h2", title, element("span", f"{number:,}", class_="n"))]
-    for change in changes:
-        values = f"{score(change.before)} → {score(change.after)}"
-        summary = element(
-            "summary",
-            element("span", GLYPHS[state], class_=f"mark {state}"),
-            element("span", one_line(change.case, 120), class_="name"),
-            element("span", values, class_="end"),
-        )
-        body = [
-            joined(
-                element("p", name, class_="why"),
-                *(element("p", reason, class_="soft") for reason in reasons),
-            )
-            for name, reasons in _opened(change)
-        ]
-        inside = element("div", *body, class_="body")
-        pieces.append(element("details", summary, inside, class_=f"cell {state}"))
-    if cut := number - len(changes):
-        pieces.append(element("p", f"… and {cut:,} more", class_="note"))
-    return joined(*pieces)

@@ -2,6 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { Problem } from "../../api/problem";
+import { IN_FILE } from "../../parts/file";
 import { type Keys, useKeys, useListedKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
@@ -72,7 +73,7 @@ export default function CellPage() {
   if (!found.data) return <Loading what="Opening the cell" />;
   const isGone = found.error instanceof Problem && found.error.status === 404;
   return (
-    <WholeText.Provider value={ask}>
+    <WholeText.Provider value={IN_FILE ? null : ask}>
       <div className="page cell">
         {isGone && <ProblemBox problem={found.error as Problem} />}
         <Opened cell={found.data} isStale={found.isPlaceholderData} />
@@ -99,7 +100,12 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
   return (
     <div aria-busy={isStale}>
       <nav aria-label="Where this is" className="crumbs soft">
-        <Link to="/runs">Runs</Link> / <Link to={run}>{cell.label || cell.run}</Link>
+        {!IN_FILE && (
+          <>
+            <Link to="/runs">Runs</Link> /{" "}
+          </>
+        )}
+        <Link to={run}>{cell.label || cell.run}</Link>
       </nav>
       <div className="page-head">
         <h1>
@@ -124,13 +130,17 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
               ) : null}
             </nav>
           )}
-          <Regrade key={`regrade ${cell.run}`} cell={cell} />
-          <Promote key={`promote ${cell.seen}`} cell={cell} />
+          {!IN_FILE && (
+            <>
+              <Regrade key={`regrade ${cell.run}`} cell={cell} />
+              <Promote key={`promote ${cell.seen}`} cell={cell} />
+            </>
+          )}
           <CopyAs cell={cell} />
         </div>
       </div>
       <Flags cell={cell} />
-      {cell.may_be_decided && <Decide key={cell.seen} cell={cell} />}
+      {cell.may_be_decided && !IN_FILE && <Decide key={cell.seen} cell={cell} />}
       <Verdict cell={cell} />
       <Siblings cell={cell} />
       <div className="columns">
@@ -170,7 +180,9 @@ function Done({ cell }: { cell: CellView }) {
       },
       { replace: true, preventScrollReset: true },
     );
-  const shown = (Object.keys(TABS) as Tab[]).filter((name) => name !== "files" || cell.has_files);
+  const shown = (Object.keys(TABS) as Tab[]).filter(
+    (name) => (name !== "files" || cell.has_files) && (name !== "raw" || !IN_FILE),
+  );
   const results = cell.history.length;
   const numbers: { [name in Tab]?: number } = {
     trajectory: cell.steps,
@@ -188,7 +200,7 @@ function Done({ cell }: { cell: CellView }) {
         {open === "trajectory" && <TrajectoryTab cell={cell} query={query} set={set} />}
         {open === "files" && <FilesTab cell={cell} />}
         {open === "texts" && <Texts cell={cell} />}
-        {open === "raw" && <RawTab cell={cell} />}
+        {!IN_FILE && open === "raw" && <RawTab cell={cell} />}
         {open === "history" && <History cell={cell} />}
       </TabPanel>
     </section>

@@ -3,6 +3,7 @@ import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../../api/client";
 import { Empty } from "../../parts/Empty";
 import { count, whole } from "../../parts/figures";
+import { IN_FILE } from "../../parts/file";
 import { Loading } from "../../parts/Loading";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { PairView } from "./PairView";
@@ -76,32 +77,34 @@ export default function ScoresTab({ run, isLive = false }: ScoresTabProps) {
         {isTable ? (
           <ScoreNumbers table={table} />
         ) : (
-          <ScoreGrid table={table} picked={[x, y]} onPick={pick} />
+          <ScoreGrid table={table} picked={[x, y]} {...(!IN_FILE && { onPick: pick })} />
         )}
       </section>
-      <section>
-        <h2>Two side by side</h2>
-        <div className="row pick">
-          <Pick mark="A" name="First" value={x} onPick={(key) => change({ x: key })}>
-            <Graders table={table} />
-          </Pick>
-          <Pick mark="B" name="Second" value={y} onPick={(key) => change({ y: key })}>
-            <Graders table={table} />
-            <optgroup label="What cells took">
-              <option value="=seconds">Seconds</option>
-              {table.priced > 0 && <option value="=cost_usd">Cost in dollars</option>}
-              {table.counted > 0 && <option value="=tokens">Tokens</option>}
-            </optgroup>
-          </Pick>
-        </div>
-        {x !== null && y !== null ? (
-          <Pair run={run} x={x} y={y} isLive={isLive} />
-        ) : (
-          <p className="soft">
-            Pick two graders above to see where they agree, and read where they do not.
-          </p>
-        )}
-      </section>
+      {!IN_FILE && (
+        <section>
+          <h2>Two side by side</h2>
+          <div className="row pick">
+            <Pick mark="A" name="First" value={x} onPick={(key) => change({ x: key })}>
+              <Graders table={table} />
+            </Pick>
+            <Pick mark="B" name="Second" value={y} onPick={(key) => change({ y: key })}>
+              <Graders table={table} />
+              <optgroup label="What cells took">
+                <option value="=seconds">Seconds</option>
+                {table.priced > 0 && <option value="=cost_usd">Cost in dollars</option>}
+                {table.counted > 0 && <option value="=tokens">Tokens</option>}
+              </optgroup>
+            </Pick>
+          </div>
+          {x !== null && y !== null ? (
+            <Pair run={run} x={x} y={y} isLive={isLive} />
+          ) : (
+            <p className="soft">
+              Pick two graders above to see where they agree, and read where they do not.
+            </p>
+          )}
+        </section>
+      )}
     </div>
   );
 }

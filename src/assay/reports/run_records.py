@@ -1,4 +1,4 @@
-"""What the operations on runs answer with."""
+"""What the page shows of a run: records, as the operations on runs give them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,25 @@ from dataclasses import dataclass
 
 from assay.store.kept import RunState
 from assay.store.windows import End
+
+__all__ = [
+    "Agent",
+    "AgentCount",
+    "AgentRow",
+    "CellRow",
+    "CellWindow",
+    "Ends",
+    "ErrorCause",
+    "Estimate",
+    "MatrixCase",
+    "MatrixCell",
+    "RunLine",
+    "RunMatrix",
+    "RunOverview",
+    "RunRow",
+    "RunRows",
+    "RunTotals",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
