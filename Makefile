@@ -48,7 +48,9 @@ format: setup ## Format the code and mend what the linter can
 bench: setup ## Print speed as ratios against peers, measured in one run
 	@$(BIN)/python -m bench
 
-docs: setup ## Build the documentation into site/
+# Pictures of the page are committed; one that is missing is taken, where there is a chromium.
+docs: setup ## Build the documentation into site/, with the pictures of the page that are missing
+	@$(BIN)/pytest -q --no-header -p no:randomly web/pictures.py
 	@$(BIN)/zensical build --clean --strict
 
 lock: ## Pin every dependency by hash after pyproject.toml changed

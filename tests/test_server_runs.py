@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
+import httpx
 import pytest
 
 from assay.scoring.json_safe import Json
@@ -115,6 +116,39 @@ async def test_the_list_ends_with_the_server(site: tuple[Site, Store]) -> None:
         assert [event async for event in events] == []
 
 
+async def test_attack_a_revoked_key_hears_no_more(site: tuple[Site, Store]) -> None:
+    server, store = site
+    _begin(store)
+    async with (
+        server.client(await server.key("viewer")) as viewer,
+        _events(server, "/api/v1/run-events", viewer) as events,
+    ):
+        await anext(events)
+        every = (await server.get("/api/v1/keys")).json()["items"]
+        (key,) = (one["id"] for one in every if one["role"] == "viewer")
+        assert (await server.admin.delete(f"/api/v1/keys/{key}")).status_code < 300
+        _add(store, 1)
+        assert [event async for event in events] == []
+
+
+async def test_attack_streams_of_one_key_leave_connections_for_others(
+    site: tuple[Site, Store],
+) -> None:
+    server, store = site
+    _begin(store)
+    streams, most = context_of(server.app).streams, 100
+    async with server.client(await server.key("viewer")) as viewer, AsyncExitStack() as stack:
+        for _ in range(most):
+            events = await stack.enter_async_context(_events(server, "/api/v1/run-events", viewer))
+            await anext(events)
+        for path in ("run-events", f"runs/{RUN}/events"):
+            answer = await viewer.get(f"/api/v1/{path}")
+            assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
+        async with _events(server, "/api/v1/run-events") as events:
+            await anext(events)
+    assert streams.total() == 0
+
+
 async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> None:
     server, store = site
     _begin(store)
@@ -134,7 +168,9 @@ async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> Non
 
 
 @asynccontextmanager
-async def _events(site: Site, path: str) -> AsyncGenerator[AsyncIterator[Event]]:
+async def _events(
+    site: Site, path: str, client: httpx.AsyncClient | None = None
+) -> AsyncGenerator[AsyncIterator[Event]]:
     """The events of a stream as they come: ASGI's client would wait for its end."""
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     gone = asyncio.Event()
@@ -149,7 +185,7 @@ async def _events(site: Site, path: str) -> AsyncGenerator[AsyncIterator[Event]]
             if not message.get("more_body"):
                 lines.put_nowait(None)
 
-    request = site.admin.build_request("GET", path)
+    request = (client or site.admin).build_request("GET", path)
     headers = [(name.lower(), value) for name, value in request.headers.raw]
     scope: dict[str, object] = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",

@@ -180,7 +180,7 @@ async def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
         await ask(compare.show_scores, desk, "none")
     with pytest.raises(InputError, match="both sides are the same"):
         await ask(compare.compare_runs, desk, before="one")
-    with pytest.raises(InputError, match="no cell in common"):
+    with pytest.raises(InputError, match="no case is in both"):
         await ask(compare.compare_runs, desk, before="one", after="two")
     with pytest.raises(InputError, match="no model 'x'"):
         await ask(compare.compare_runs, desk, before="one", after="two", after_model="x")

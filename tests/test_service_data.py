@@ -11,7 +11,7 @@ from assay.errors import ConflictError, NotFoundError
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.service import data, environments, graders, results, rows, site
+from assay.service import data, environments, graders, results, rows, runs, site
 from assay.service.operation import LOCAL, Desk, ask
 from assay.store.database import Database
 from assay.store.datasets import Datasets
@@ -253,6 +253,37 @@ async def test_what_runs_came_from_is_told_without_running_or_asking_it(desk: De
     assert office.serve_command == "assay env serve '/x/o ffice.py'"
     assert "secret" not in str(found)
     assert found[2].run_command == "assay run tcp://10.0.0.7:8765"
+
+
+async def test_attack_a_path_is_one_word_of_a_command_and_an_import_is_no_environment(
+    desk: Desk,
+) -> None:
+    evil = "evals/a b; touch gone\n\x03"
+    run_of(desk, "20261121-1", {"kind": "matrix", "request": {"paths": [evil]}}, [0.0])
+    run_of(desk, "20261121-2", {"kind": "matrix", "request": {"paths": [evil, "b"]}}, [0.0])
+    theirs: list[Json] = [{"env": "e", "id": "t", "slug": "t0", "file": "/x/theirs.py", "url": ""}]
+    job: dict[str, Json] = {"kind": "job", "request": {}, "tasks": theirs, "imported": True}
+    run_of(desk, "20261121-3", job, [0.0])
+    paths: dict[str, Json] = {"paths": ["theirs.py"]}
+    run_of(desk, "20261121-4", {"kind": "matrix", "request": paths, "imported": True}, [0.0])
+    found = (await ask(environments.list_environments, desk)).environments
+    assert [one.run_command for one in found] == [
+        r"assay run $'evals/a b; touch gone\x0a\x03' b",
+        r"assay run $'evals/a b; touch gone\x0a\x03'",
+    ]
+
+
+async def test_an_environment_has_the_reward_that_its_newest_run_has(desk: Desk) -> None:
+    config: dict[str, Json] = {"kind": "matrix", "request": {"paths": ["evals"]}}
+    run_of(desk, "20261121-1", config, [0.0, 1.0])
+    for trial in (2, 3):
+        cell = CellRecord(
+            run_id="20261121-1", case="t1", trial=trial, status="graded", reward=1.0, passed=True
+        )
+        Store(desk.database).add_cell(cell, {})
+    (found,) = (await ask(environments.list_environments, desk)).environments
+    reward = (await ask(runs.show_run_overview, desk, "latest")).totals.reward
+    assert (found.mean.mean, found.mean.low, found.mean.n) == (0.5, reward.low, 2)
 
 
 async def test_a_key_expires_when_it_was_said_and_changes_are_found(desk: Desk) -> None:

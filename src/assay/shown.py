@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from html import escape
 from math import floor
+from shlex import quote
 from typing import Literal, TypeAlias
 
 DASH = "\N{EN DASH}"
@@ -74,6 +75,27 @@ def one_line(text: str, limit: int = 120) -> str:
     """The text on one line of at most ``limit`` characters, white space collapsed."""
     line = " ".join(plain(text).split())
     return line if len(line) <= limit else line[: max(0, limit - 1)] + "…"
+
+
+def command(*words: str) -> str:
+    """A command that can be copied: each word stays one, and what it is made of can be seen.
+
+    A terminal obeys control characters of what is pasted, also inside quotes: there they are
+    written as Bash and Zsh read them.
+    """
+    return " ".join(quote(word) if word.isprintable() else _dollar_quoted(word) for word in words)
+
+
+def _dollar_quoted(word: str) -> str:
+    def escaped(letter: str) -> str:
+        if letter in "\\'":
+            return f"\\{letter}"
+        if letter.isprintable():
+            return letter
+        code = ord(letter)
+        return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
+
+    return f"$'{''.join(map(escaped, word))}'"
 
 
 def shorten(text: str, limit: int) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from assay.agents.replay import answer_of, recordings_of
 from assay.errors import InputError
 from assay.eval.matrix import kept_of
 from assay.scoring.json_safe import Json
+from assay.shown import command
 from assay.store.kept import source_of
 from assay.store.records import CellRecord
 from assay.store.restore import read_snapshot, restore_entries
@@ -124,7 +124,7 @@ def play_command(cell: CellRecord, name: str) -> str:
     """The command that plays a recording of a cell's case."""
     file = Path(cell.file)
     case = str(file.parent if file.name == "case.yaml" else cell.file)
-    return shlex.join(["assay", "run", case, "--harness", "replay", "--model", name])
+    return command("assay", "run", case, "--harness", "replay", "--model", name)
 
 
 def _target(root: Path, name: str, *, force: bool) -> Path:

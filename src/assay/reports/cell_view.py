@@ -7,7 +7,6 @@ for apart (`outline_of`, `steps_of`, `changed_files`), and `text_of` is the whol
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -31,6 +30,7 @@ from assay.reports.outcome import GLYPHS, ended, outcome, trouble
 from assay.reports.plain import one_line, visible
 from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
 from assay.reports.trajectory import Moment
+from assay.shown import command
 from assay.store.labels import HELD, Decision, Decisions, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
@@ -322,9 +322,7 @@ def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[Cel
     if cell.flags or HELD in cell.notes:
         said.append(("decide about the run's flagged cells", ["review", run]))
     said.append(("grade the run again", ["regrade", run]))
-    return tuple(
-        CellCommand(does=does, command=shlex.join(["assay", *words])) for does, words in said
-    )
+    return tuple(CellCommand(does=does, command=command("assay", *words)) for does, words in said)
 
 
 def _markdown(run: RunRecord, key: CellKey, cell: CellRecord) -> str:

@@ -16,7 +16,18 @@ from starlette.responses import Response
 from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import about, health, jobs, login, otlp, page, served, uploads, watching
+from assay.server import (
+    about,
+    downloads,
+    health,
+    jobs,
+    login,
+    otlp,
+    page,
+    served,
+    uploads,
+    watching,
+)
 from assay.server.access import Access, Allowances
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
@@ -79,6 +90,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         login.router,
         page.router,
         uploads.router,
+        downloads.router,
         jobs.router,
         watching.router,
         otlp.router,

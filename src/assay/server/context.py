@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -147,6 +147,7 @@ class Context:
         regrades: Runs that are graded again.
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
+        streams: Streams of events that are open, by the key that opened them.
         turns: Requests with an idempotency key that are being carried out.
     """
 
@@ -159,6 +160,7 @@ class Context:
     regrades: Regrades
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    streams: Counter[str] = field(default_factory=Counter[str])
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
 
     def desk(self, database: Database, project: str, who: Identity = LOCAL) -> Desk:

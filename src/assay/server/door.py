@@ -25,7 +25,7 @@ from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.server.access import cookie_name, unauthorized
 from assay.server.bodies import check_size, parse
-from assay.server.context import address_of, context
+from assay.server.context import address_of, caller, context
 from assay.server.problems import problem_of, problem_reply
 from assay.service.operation import KEY_PATTERN, Entrance, Identity
 from assay.store.checks import valid_key
@@ -161,6 +161,18 @@ async def spend(request: Request, project: str) -> None:
     if found is not None:
         request.state.project = found.key
         request.state.allowance = allowances.spend(found)
+
+
+async def is_still_known(request: Request) -> bool:
+    """Whether who was let in would be let in now: keys are revoked, sessions end.
+
+    Raises:
+        StoreError: If the keys cannot be read.
+    """
+    try:
+        return await _identify(request) == caller(request)
+    except ProblemError:
+        return False
 
 
 async def _identify(request: Request) -> Identity:

@@ -306,7 +306,7 @@ async def follow_job(
     async def look() -> Told:
         return _told(await server.storage.run(lambda database: Jobs(database).get(job.id)))
 
-    return streamed(server, _told(job), look, last_event_id)
+    return streamed(request, _told(job), look, last_event_id)
 
 
 def _told(job: JobRecord) -> Told:

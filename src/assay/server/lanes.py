@@ -1,7 +1,7 @@
 """Lanes: who may compute or wait now, so that nobody's slow graders hold up everybody.
 
-Comparisons, sandboxed functions, and graders that wait for somebody else each have a lane of their
-own. In each, projects take turns, and none takes all.
+Comparisons, sandboxed functions, graders that wait for somebody else, and whoever reads a whole run
+each have a lane of their own. In each, projects take turns, and none takes all.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from assay.store.catalog import GraderVersion
 
 T = TypeVar("T")
 
-Lane: TypeAlias = Literal["comparisons", "functions", "waiting"]
+Lane: TypeAlias = Literal["comparisons", "functions", "waiting", "reading"]
 
 Limit: TypeAlias = Callable[[str], int | None]
 """How many slots a project may have; None for as many as its share is."""
 
-SLOTS: Final[Mapping[Lane, int]] = {"comparisons": 16, "functions": 32, "waiting": 64}
+SLOTS: Final[Mapping[Lane, int]] = {
+    "comparisons": 16,
+    "functions": 32,
+    "waiting": 64,
+    "reading": 4,  # it computes, and each has a connection of its own
+}
 """How many requests and batches of jobs are under way at once."""
 
 
@@ -64,6 +69,10 @@ def waits(version: GraderVersion) -> bool:
     """Whether a version mostly waits for somebody else, such as a model."""
     specs = definition_of(version).specs
     return any(spec.kind.grader.waits for spec in specs)
+
+
+def _no_limit(_: str) -> None:
+    """Reading is no grading."""
 
 
 class Turns:
@@ -161,7 +170,10 @@ class Lanes:
     """
 
     def __init__(self, most_waiting: int, limit: Limit = lambda _: None) -> None:
-        self._turns = {lane: Turns(slots, most_waiting, limit) for lane, slots in SLOTS.items()}
+        self._turns = {
+            lane: Turns(slots, most_waiting, _no_limit if lane == "reading" else limit)
+            for lane, slots in SLOTS.items()
+        }
         self._threads: dict[Lane, ThreadPoolExecutor] = {}
 
     def start(self) -> None:

@@ -9,15 +9,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from assay.endpoint.problems import ProblemError
 from assay.errors import NotFoundError, StoreError
 from assay.scoring.json_safe import Json
-from assay.server.context import Context
+from assay.server.context import Context, caller, context
+from assay.server.door import is_still_known
 
 _STREAM = "text/event-stream"
 _REST = 8
 """How many times as long as a look took it rests: the database has others to serve."""
+_MOST_OF_KEY = 100
+"""Streams of one key: tabs of many people who share it."""
 _TEXT = {"type": "string"}
 _EVENT = {
     "type": "object",
@@ -50,25 +56,50 @@ def described(description: str, example: str) -> dict[int | str, dict[str, Any]]
 
 
 def streamed(
-    server: Context,
+    request: Request,
     first: Told,
     look: Callable[[], Awaitable[Told]],
     last: str | None,
 ) -> StreamingResponse:
-    """Tell a state now, and whenever it changes, until its end or the server's.
+    """Tell a state now, and whenever it changes, until its end, the server's or the key's.
 
     Args:
-        server: The server.
+        request: What was asked.
         first: The state as it was found.
         look: Finds it again, a few times a second.
         last: The id that the client was told last: that state is not told again.
+
+    Raises:
+        ProblemError: 429 if too many are listening: they must not take every connection there is.
     """
-    return StreamingResponse(_stream(server, first, look, last), media_type=_STREAM)
+    streams, key = context(request).streams, caller(request).id
+    most = context(request).settings.limits.connections // 2
+    if streams[key] >= min(_MOST_OF_KEY, most) or streams.total() >= most:
+        raise ProblemError(
+            429, "too many streams of events are open", headers={"Retry-After": "10"}
+        )
+    streams[key] += 1
+    return _Stream(request, _stream(request, first, look, last))
+
+
+class _Stream(StreamingResponse):
+    """A stream that is counted for as long as it is open."""
+
+    def __init__(self, request: Request, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, media_type=_STREAM)
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            context(self._request).streams[caller(self._request).id] -= 1
 
 
 async def _stream(
-    server: Context, state: Told, look: Callable[[], Awaitable[Told]], last: str | None
+    request: Request, state: Told, look: Callable[[], Awaitable[Told]], last: str | None
 ) -> AsyncIterator[bytes]:
+    server = context(request)
     told, spoken, took = last, time.monotonic(), 0.0
     yield b"retry: 1000\n\n"
     while True:
@@ -82,6 +113,8 @@ async def _stream(
             yield b": alive\n\n"
         await _moment(server, max(server.settings.poll_seconds, _REST * took))
         try:
+            if not await is_still_known(request):
+                return
             began = time.monotonic()
             state = await look()
             took = time.monotonic() - began

@@ -274,6 +274,10 @@ class _ServerHost:
     async def answered(self, given: Mapping[str, Any]) -> Answer:
         """Carry the operation out."""
         self._given = given
+        if self._operation.apart:
+            await self._read(await self._server.storage.run(self._sit), self._begin_at)
+            assert self._answer is not None
+            return self._answer
         go_on: Callable[[], _Aside[Any] | None] = partial(self._begin, given)
         while (aside := await self._server.storage.run(partial(self._step, go_on))) is not None:
             assert self._running is not None
@@ -283,6 +287,13 @@ class _ServerHost:
                 go_on = partial(self._running.throw, error)
         assert self._answer is not None
         return self._answer
+
+    def _sit(self, database: Database) -> Desk:
+        return desk_of(self._request, database, self._project)
+
+    def _begin_at(self, desk: Desk) -> None:
+        self._at = desk
+        self._begin(self._given)
 
     def _begin(self, given: Mapping[str, Any]) -> _Aside[Any] | None:
         function = self._operation.function
@@ -296,7 +307,7 @@ class _ServerHost:
         self, go_on: Callable[[], _Aside[Any] | None], database: Database
     ) -> _Aside[Any] | None:
         """Go on until the operation waits for something, or has ended."""
-        self._at = desk_of(self._request, database, self._project)
+        self._at = self._sit(database)
         try:
             return go_on()
         except StopIteration as ended:
@@ -328,6 +339,17 @@ class _ServerHost:
         if change is not None:
             self._tell(change)
         return output
+
+    async def read(self, work: Callable[[Desk], T]) -> T:
+        desk = self._desk
+        return await _Aside(lambda: self._read(desk, work))
+
+    async def _read(self, desk: Desk, work: Callable[[Desk], T]) -> T:
+        async def read() -> T:
+            with desk.database.another() as own:
+                return work(replace(desk, database=own))
+
+        return await self._server.lanes.run("reading", self._project, read)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.

@@ -59,7 +59,7 @@ async def follow_run(
     first = await server.storage.run(lambda database: watch.begin(database, run))
     if first.is_last and first.id == last_event_id:
         return Response(status_code=204)  # tells a browser to stop asking
-    return streamed(server, first, watch.look, last_event_id)
+    return streamed(request, first, watch.look, last_event_id)
 
 
 @router.get(
@@ -73,7 +73,7 @@ async def follow_runs(request: Request, *, last_event_id: _Last = None) -> Respo
     server = context(request)
     watch = _OfAll(server, caller(request))
     first = await server.storage.run(watch.find)
-    return streamed(server, first, watch.look, last_event_id)
+    return streamed(request, first, watch.look, last_event_id)
 
 
 class _OfRun:

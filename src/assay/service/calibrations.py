@@ -323,7 +323,7 @@ class CalibrationWork:
     card: str = ""
 
 
-@operation("GET", _PATH, "viewer", tag="calibrations", faults=(404,))
+@operation("GET", _PATH, "viewer", tag="calibrations", faults=(404,), apart=True)
 def list_calibrations(
     desk: Desk,
     *,
@@ -337,7 +337,7 @@ def list_calibrations(
     return Page([_summary(desk, record, card) for record, card in wanted[:limit]])
 
 
-@operation("GET", f"{_PATH}/plan", "viewer", tag="calibrations", faults=(404, 409))
+@operation("GET", f"{_PATH}/plan", "viewer", tag="calibrations", faults=(404, 409), apart=True)
 def plan_calibration(
     desk: Desk,
     *,
@@ -384,12 +384,10 @@ async def calibrate_grader(
     Judgements are kept as they come. Ask again until the reply names a card: whoever asks may
     stop at any time, and later goes on where it ended.
     """
-
-    def begin(desk: Desk) -> tuple[_Planned, dict[str, Graded]]:
-        work = _planned(desk, grader, field, repeats, levels, attacks=attacks)
-        return work, work.judged(desk, anew=anew)
-
-    work, judged = await host.run(begin)
+    work = await host.read(
+        lambda desk: _planned(desk, grader, field, repeats, levels, attacks=attacks)
+    )
+    judged = await host.run(lambda desk: work.judged(desk, anew=anew))
     ends = time.monotonic() + _SECONDS
     while todo := [unit for unit in work.units if unit.key not in judged][:_STRETCH]:
         judged |= await host.apart(lambda: _judged(work.target, todo))
@@ -416,7 +414,7 @@ async def calibrate_grader(
     return await host.finish(store)
 
 
-@operation("GET", f"{_PATH}/{{id}}", "viewer", tag="calibrations", faults=(404,))
+@operation("GET", f"{_PATH}/{{id}}", "viewer", tag="calibrations", faults=(404,), apart=True)
 def show_calibration(desk: Desk, id: _Id) -> CardDetail:  # noqa: A002 - its name in the path
     """One calibration card: the measures, the confusion, the disagreements to read."""
     record = Cards(desk.database).get(desk.project, id)

@@ -86,7 +86,9 @@ class Promotion:
     play: str
 
 
-@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def list_cells(
     desk: Desk,
     run: Run,
@@ -131,7 +133,15 @@ def show_cell(
     return CellDetail(history[-1], store.detail(run_id, key))
 
 
-@operation("GET", "/runs/{run}/cells/opened", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/opened",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def open_cell(
     desk: Desk,
     run: Run,
@@ -147,7 +157,15 @@ def open_cell(
     )
 
 
-@operation("GET", "/runs/{run}/cells/outline", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/outline",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def outline_steps(
     desk: Desk,
     run: Run,
@@ -163,7 +181,15 @@ def outline_steps(
     )
 
 
-@operation("GET", "/runs/{run}/cells/steps", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/steps",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def list_steps(
     desk: Desk,
     run: Run,
@@ -181,7 +207,13 @@ def list_steps(
 
 
 @operation(
-    "GET", "/runs/{run}/cells/steps/search", "viewer", tag="runs", where="default", faults=(404,)
+    "GET",
+    "/runs/{run}/cells/steps/search",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
 )
 def search_steps(
     desk: Desk,
@@ -198,7 +230,15 @@ def search_steps(
     return find_steps(Store(desk.database), show_run.function(desk, run), key, q)
 
 
-@operation("GET", "/runs/{run}/cells/files", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/files",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def list_changed_files(
     desk: Desk,
     run: Run,
@@ -214,7 +254,15 @@ def list_changed_files(
     )
 
 
-@operation("GET", "/runs/{run}/cells/text", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/text",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def show_text(
     desk: Desk,
     run: Run,
@@ -297,9 +345,11 @@ async def regrade_run(
         found = show_run.function(desk, run)
         if case is not None:
             _newest(Store(desk.database), found, (case, harness, model, trial))
-        if runs_python(found) and not desk.who.may("admin", None):
+        is_imported = found.config.get("imported") is True  # its author said where its cases are
+        if (is_imported or runs_python(found)) and not desk.who.may("admin", None):
+            what = "it was imported" if is_imported else "its tasks are Python files"
             raise ForbiddenError(
-                "its tasks are Python files, which this server runs for admins of all projects only"
+                f"{what}: this server grades such runs again for admins of all projects only"
             )
         return found.id
 

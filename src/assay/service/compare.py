@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from assay.errors import AssayError, InputError, Location
 from assay.reports.comparing.shown import AgentName, RunComparison, shown
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
-from assay.service.operation import Desk, Host, Spec, operation, waiting_operation
+from assay.service.operation import Desk, Spec, operation
 from assay.service.runs import show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellRecord
 from assay.store.runs import Store
-
-T = TypeVar("T")
 
 _RUN = Spec(
     min_length=1,
@@ -58,20 +56,26 @@ def list_agents(desk: Desk, run: _Run) -> AgentList:
     return AgentList(found.id, tuple(AgentName(*agent) for agent in agents))
 
 
-@waiting_operation(
-    "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,)
+@operation(
+    "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,), apart=True
 )
-async def show_scores(host: Host, run: _Run) -> ScoreTable:
+def show_scores(desk: Desk, run: _Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
-    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
-    return await _apart(host, database, lambda own: score_table(found.id, _cells(own, found.id)))
+    found = show_run.function(desk, run)
+    return score_table(found.id, _cells(desk.database, found.id))
 
 
-@waiting_operation(
-    "GET", "/runs/{run}/scores/pair", "viewer", tag="runs", where="default", faults=(404,)
+@operation(
+    "GET",
+    "/runs/{run}/scores/pair",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
 )
-async def show_score_pair(
-    host: Host,
+def show_score_pair(
+    desk: Desk,
     run: _Run,
     *,
     x: _Score,
@@ -88,21 +92,16 @@ async def show_score_pair(
 
     Instead of the second one, what cells cost.
     """
-    found, database = await host.run(lambda desk: (_known(desk, run), desk.database))
+    found, store = show_run.function(desk, run), Store(desk.database)
     if x == y:
         raise InputError("a score agrees with itself", location=Location(field="y"))
-
-    def work(own: Database) -> ScorePair:
-        store = Store(own)
-        cells = _cells(own, found.id)
-        return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
-
-    return await _apart(host, database, work)
+    cells = _cells(desk.database, found.id)
+    return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
 
 
-@waiting_operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,))
-async def compare_runs(
-    host: Host,
+@operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,), apart=True)
+def compare_runs(
+    desk: Desk,
     *,
     before: _Run,
     after: Annotated[
@@ -121,36 +120,16 @@ async def compare_runs(
     from assay.reports.comparing.pairing import compare
     from assay.reports.comparing.sides import are_same, side_of
 
-    runs, database = await host.run(
-        lambda desk: ((_known(desk, before), _known(desk, after or before)), desk.database)
-    )
-
-    def work(own: Database) -> RunComparison:
-        one = side_of(own, runs[0], harness=before_harness, model=before_model)
-        other = side_of(own, runs[1], harness=after_harness, model=after_model)
-        if are_same(one, other):
-            raise InputError(
-                f"both sides are the same: run {runs[0].id}",
-                location=Location(field="after"),
-                hint="choose another run, or another agent for one of the sides",
-            )
-        return shown(compare(one, other), most=limit)
-
-    return await _apart(host, database, work)
-
-
-def _known(desk: Desk, run: str) -> RunRecord:
-    return show_run.function(desk, run)
-
-
-async def _apart(host: Host, database: Database, work: Callable[[Database], T]) -> T:
-    """Read many cells on a connection of its own, where that holds up nobody."""
-
-    async def read() -> T:
-        with database.another() as own:
-            return work(own)
-
-    return await host.apart(read)
+    runs = [show_run.function(desk, run) for run in (before, after or before)]
+    one = side_of(desk.database, runs[0], harness=before_harness, model=before_model)
+    other = side_of(desk.database, runs[1], harness=after_harness, model=after_model)
+    if are_same(one, other):
+        raise InputError(
+            f"both sides are the same: run {runs[0].id}",
+            location=Location(field="after"),
+            hint="choose another run, or another agent for one of the sides",
+        )
+    return shown(compare(one, other), most=limit)
 
 
 def _cells(database: Database, run: str) -> Iterator[CellRecord]:

@@ -6,7 +6,6 @@ asked here, and what is told of it is what its runs were begun with.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -18,6 +17,7 @@ from assay.reports.plain import one_line
 from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.json_safe import Json
 from assay.service.operation import Desk, operation
+from assay.shown import command
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
@@ -83,7 +83,7 @@ class EnvironmentSeen:
         task_count: How many it had there.
         runs: Its newest runs.
         run_count: How many runs it has, of the newest 500 of the store.
-        mean: Mean reward of the newest run, with its 95 % interval.
+        mean: Mean reward of the newest run, as its overview says it.
         graded: Cells of the newest run that were graded.
         errors: Cells of it that could not be.
         is_partial: Whether only the first cells of a very large run were looked at.
@@ -115,22 +115,26 @@ class EnvironmentList:
     environments: tuple[EnvironmentSeen, ...]
 
 
+_Source: TypeAlias = tuple[EnvironmentKind, tuple[str, ...], str, dict[str, str]]
+"""What a run came from: kind, files or address, name, and its tasks with their templates."""
+
+
 @dataclass(slots=True)
 class _Found:
     """What the runs of one environment say of it."""
 
     name: str
     kind: EnvironmentKind
-    source: str
+    source: tuple[str, ...]
     newest: RunRecord
     templates: dict[str, str] = field(default_factory=dict[str, str])
     runs: list[RunRecord] = field(default_factory=list[RunRecord])
 
 
-@operation("GET", "/environments", "viewer", tag="environments", where="default")
+@operation("GET", "/environments", "viewer", tag="environments", where="default", apart=True)
 def list_environments(desk: Desk) -> EnvironmentList:
     """What runs came from: Python files, addresses, case files; with what came of them last."""
-    store, found = Store(desk.database), dict[tuple[str, str], _Found]()
+    store, found = Store(desk.database), dict[tuple[tuple[str, ...], str], _Found]()
     for run in store.runs(_MOST_RUNS):
         for kind, source, name, templates in _sources(run):
             key = (source, name)
@@ -142,11 +146,11 @@ def list_environments(desk: Desk) -> EnvironmentList:
     return EnvironmentList(tuple(_shown(desk, store, one, cells) for one in found.values()))
 
 
-def _sources(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[str, str]]]:
-    """What a run came from: kind, file or address, name, and its tasks with their templates."""
+def _sources(run: RunRecord) -> Iterator[_Source]:
+    if run.config.get("imported") is True:  # its files and addresses are its author's
+        return
     if run.config.get("kind") == "matrix":
-        if run.config.get("imported") is not True:
-            yield from _of_paths(run)
+        yield from _of_paths(run)
         return
     rows = run.config.get("tasks") if run.config.get("kind") == "job" else None
     grouped: dict[tuple[EnvironmentKind, str, str], dict[str, str]] = {}
@@ -159,10 +163,10 @@ def _sources(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[s
             key = (kind, _without_secret(url) if url else file, env)
             grouped.setdefault(key, {})[_text(row.get("slug"))] = _text(row.get("id"))
     for (kind, source, env), templates in grouped.items():
-        yield kind, source, env, templates
+        yield kind, (source,), env, templates
 
 
-def _of_paths(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[str, str]]]:
+def _of_paths(run: RunRecord) -> Iterator[_Source]:
     request = run.config.get("request")
     paths = request.get("paths") if isinstance(request, dict) else None
     named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
@@ -174,14 +178,16 @@ def _of_paths(run: RunRecord) -> Iterator[tuple[EnvironmentKind, str, str, dict[
         elif path.endswith(".py"):
             kind = "python"
         name = path if kind == "served" else PurePath(path).name
-        yield kind, path, name, dict.fromkeys(run.digests, "")
+        yield kind, (path,), name, dict.fromkeys(run.digests, "")
     elif named:
-        yield "cases", shlex.join(named), f"{len(named)} paths", dict.fromkeys(run.digests, "")
+        yield "cases", tuple(named), f"{len(named)} paths", dict.fromkeys(run.digests, "")
 
 
 def _shown(
     desk: Desk, store: Store, found: _Found, known: dict[str, list[CellRecord]]
 ) -> EnvironmentSeen:
+    from assay.reports.summary import Tally
+
     if found.newest.id not in known:
         read = decided(store.cells(found.newest.id), Decisions(desk.database).all)
         known[found.newest.id] = [cell for cell, _ in zip(read, range(_MOST_CELLS), strict=False)]
@@ -200,8 +206,12 @@ def _shown(
         )
         for slug, template in list(found.templates.items())[:_MOST_TASKS]
     ]
-    mean, source = _mean(own), one_line(found.source, 500)
-    path = found.source if found.kind == "cases" and " " in found.name else shlex.quote(source)
+    words = found.source
+    source = one_line(words[0] if len(words) == 1 else command(*words), 500)
+    tally = Tally()
+    for cell in own:
+        tally.add(cell)
+    totals = tally.summary().totals
     return EnvironmentSeen(
         name=one_line(found.name, 100) or source,
         kind=found.kind,
@@ -210,13 +220,13 @@ def _shown(
         task_count=len(found.templates),
         runs=tuple(_run(run) for run in found.runs[:_MOST_SHOWN]),
         run_count=len(found.runs),
-        mean=mean,
-        graded=sum(reward_of(cell) is not None for cell in own),
-        errors=sum(outcome(cell) == "error" for cell in own),
+        mean=totals.reward,
+        graded=totals.graded,
+        errors=totals.errors,
         is_partial=len(every) == _MOST_CELLS,
-        list_command=f"assay {'list' if found.kind == 'cases' else 'tasks'} {path}",
-        run_command=f"assay run {path}",
-        serve_command=f"assay env serve {path}" if found.kind == "python" else "",
+        list_command=command("assay", "list" if found.kind == "cases" else "tasks", *words),
+        run_command=command("assay", "run", *words),
+        serve_command=command("assay", "env", "serve", *words) if found.kind == "python" else "",
     )
 
 

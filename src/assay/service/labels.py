@@ -223,7 +223,7 @@ class ExportedRow:
     row: dict[str, Json]
 
 
-@operation("GET", _PATH, "viewer", tag="labels", faults=(404,))
+@operation("GET", _PATH, "viewer", tag="labels", faults=(404,), apart=True)
 def list_labels(desk: Desk) -> Page[LabelSet]:
     """What people labelled: the fields, by whom, and how far they agree."""
     labels = Labels(desk.database)
@@ -238,7 +238,7 @@ def list_labels(desk: Desk) -> Page[LabelSet]:
     )
 
 
-@operation("GET", f"{_PATH}/queue", "viewer", tag="labels", faults=(404,))
+@operation("GET", f"{_PATH}/queue", "viewer", tag="labels", faults=(404,), apart=True)
 def next_to_label(
     desk: Desk,
     *,
@@ -333,7 +333,7 @@ def add_label(
     return labels_of(desk, field).add(desk.project, record, kept_row(found))
 
 
-@operation("GET", f"{_PATH}/items", "viewer", tag="labels", faults=(404,))
+@operation("GET", f"{_PATH}/items", "viewer", tag="labels", faults=(404,), apart=True)
 def list_labelled(
     desk: Desk,
     *,
@@ -370,7 +370,7 @@ def list_labelled(
     )
 
 
-@operation("GET", f"{_PATH}/export", "viewer", tag="labels", faults=(404,))
+@operation("GET", f"{_PATH}/export", "viewer", tag="labels", faults=(404,), apart=True)
 def export_labels(
     desk: Desk, *, field: Field = "label", limit: Limit = 50, cursor: Cursor = None
 ) -> Page[ExportedRow]:

@@ -228,6 +228,10 @@ class Host(Protocol):
         """Do the last thing at a desk: the reply is stored in the same transaction."""
         ...
 
+    async def read(self, work: Callable[[Desk], T]) -> T:
+        """Read for seconds at a desk with a connection of its own, where it holds up nobody."""
+        ...
+
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for something that may compute for seconds, where it holds up nobody."""
         ...
@@ -261,6 +265,9 @@ class _Here:
     async def finish(self, work: Callable[[Desk], T]) -> T:
         with self.desk.database.writing():
             return work(self.desk)
+
+    async def read(self, work: Callable[[Desk], T]) -> T:
+        return work(self.desk)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await work()
@@ -317,6 +324,8 @@ class Operation(Generic[P, T]):
         where: Project in which the role is needed, for a path that names none.
         lasts: Whether one that is not a ``GET`` changes what is stored.
         headers: What stands beside an output: ``Location``, ``ETag``.
+        apart: Whether a ``GET`` may read for seconds, so that a server has it read on a connection
+            of its own, where that holds up nobody.
     """
 
     name: str
@@ -331,6 +340,7 @@ class Operation(Generic[P, T]):
     where: str = ""
     lasts: bool = True
     headers: Callable[[Desk, Any], Mapping[str, str]] | None = None
+    apart: bool = False
 
     @property
     def is_change(self) -> bool:
@@ -386,6 +396,7 @@ class Options(TypedDict, total=False):
     where: str
     lasts: bool
     headers: Callable[[Desk, Any], Mapping[str, str]]
+    apart: bool
 
 
 OPERATIONS: list[Operation[..., Any]] = []

@@ -57,7 +57,7 @@ def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
     return Page(Store(desk.database).runs(limit))
 
 
-@operation("GET", "/run-rows", "viewer", tag="runs", where="default")
+@operation("GET", "/run-rows", "viewer", tag="runs", where="default", apart=True)
 def list_run_rows(
     desk: Desk,
     *,
@@ -112,7 +112,9 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
         raise NotFoundError(message, hint=error.hint) from error
 
 
-@operation("GET", "/runs/{run}/overview", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/overview", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.review import run_summary
@@ -127,7 +129,9 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     return overview_of(row, summary, verdict(summary), last=last)
 
 
-@operation("GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,), apart=True
+)
 def show_run_matrix(
     desk: Desk,
     run: Run,
@@ -164,7 +168,15 @@ def show_run_matrix(
     )
 
 
-@operation("GET", "/runs/{run}/cells/window", "viewer", tag="runs", where="default", faults=(404,))
+@operation(
+    "GET",
+    "/runs/{run}/cells/window",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
 def window_cells(
     desk: Desk,
     run: Run,

@@ -49,7 +49,7 @@ async function isThere(url: string, last: string): Promise<boolean> {
     stop.abort();
     if (status === 401) noteLoggedOut();
     if (status === 502 || status === 504) noteSilence();
-    return status === 200 || status === 503;
+    return status === 200 || status === 429 || status === 503;
   } catch {
     noteSilence();
     return false;

@@ -40,7 +40,7 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
 
 function Place({ place }: { place: Section }) {
   const { pathname } = useLocation();
-  const isHere = place.also !== undefined && pathname.startsWith(place.also);
+  const isHere = place.also?.some((part) => pathname.startsWith(part)) ?? false;
   const Kind = isHere ? Link : NavLink;
   return (
     <Kind to={place.to} aria-current={isHere ? "page" : undefined}>

@@ -12,6 +12,7 @@ import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
+import { suiteName } from "../runs/names";
 import "./overview.css";
 
 const SHOWN = 8;
@@ -148,17 +149,12 @@ function RunTable({ runs }: { runs: readonly Schemas["RunRow"][] }) {
   );
 }
 
-/** The end of a path, by which people tell it from others. */
-function ending(suite: string): string {
-  return suite.startsWith("/") ? suite.split("/").slice(-2).join("/") : suite;
-}
-
 function RunLine({ run }: { run: Schemas["RunRow"] }) {
   return (
     <tr>
       <td className="name">
         <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.label || run.suite}>
-          {run.label || ending(run.suite) || run.id}
+          {run.label || suiteName(run.suite) || run.id}
         </Link>
         <span className="below">{run.label || run.suite ? run.id : run.kind}</span>
       </td>
@@ -215,7 +211,8 @@ function PassRate({ run }: { run: Schemas["RunRow"] }) {
     <>
       {percent(rate.mean)}
       <span className="below">
-        {range ? `95 %: ${range}; ` : ""}n = {whole(rate.n)}
+        {range ? `95 %: ${range}; ` : ""}
+        {whole(passed)} of {whole(passed + failed)}
       </span>
     </>
   );

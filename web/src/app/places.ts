@@ -7,8 +7,8 @@ export interface Place {
   to: string;
   /** After `g`, the key that leads there. */
   key: string;
-  /** Another part of the same section. */
-  also?: string;
+  /** Other parts of the same section. */
+  also?: readonly string[];
 }
 
 /** Where the caller can go. Runs of cases are the default project's. */
@@ -18,14 +18,19 @@ export function usePlaces(): readonly Place[] {
   return useMemo(
     () => [
       { name: "Graders", to: `/p/${project}/graders`, key: "g" },
-      ...(seesRuns ? [{ name: "Runs", to: "/runs", key: "r" }] : []),
+      ...(seesRuns ? [{ name: "Runs", to: "/runs", key: "r", also: ["/compare"] }] : []),
       {
         name: "Labels",
         to: `/p/${project}/labels`,
         key: "l",
-        also: `/p/${project}/calibrations`,
+        also: [`/p/${project}/calibrations`],
       },
-      { name: "Data", to: `/p/${project}/datasets`, key: "d" },
+      {
+        name: "Data",
+        to: `/p/${project}/datasets`,
+        key: "d",
+        also: [`/p/${project}/jobs`, `/p/${project}/traces`, "/environments"],
+      },
       { name: "Settings", to: "/settings", key: "s" },
     ],
     [project, seesRuns],

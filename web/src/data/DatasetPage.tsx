@@ -47,6 +47,9 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
       <div className="page-head">
         <h1 className="anywhere">{dataset.key}</h1>
         <div className="row">
+          <a className="button" href={fileOf(project, dataset.key)} download>
+            Download
+          </a>
           <button
             type="button"
             className="danger"
@@ -106,6 +109,11 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
       )}
     </>
   );
+}
+
+function fileOf(project: string, key: string): string {
+  const names = [project, key].map(encodeURIComponent);
+  return `/api/v1/projects/${names[0]}/datasets/${names[1]}/file`;
 }
 
 function exportCommand(project: string, key: string): string {

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { Command } from "../parts/Command";
 import { Dialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
 import { count, percent, whole } from "../parts/figures";
@@ -11,6 +12,8 @@ import { ProblemBox } from "../parts/ProblemBox";
 import { size } from "./queries";
 import { headOf, keyOf, type Sending, sendFile } from "./upload";
 
+const AS_LINES =
+  "python3 -c 'import csv, json, sys; [print(json.dumps(row)) for row in csv.DictReader(sys.stdin)]' < answers.csv > answers.jsonl";
 const FIELDS = ["answer", "question", "expected", "messages", "metadata", "id"] as const;
 
 /** A file on its way into a dataset: chosen, looked at, named, sent. */
@@ -47,6 +50,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
       setSent(null);
     }
   };
+  const isTable = file !== null && /\.[ct]sv$/i.test(file.name);
   const leave = () => {
     sending.current?.cancel();
     close();
@@ -82,7 +86,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
                 />
               </label>
             </div>
-            <Preview file={file} renames={renames} rename={setRenames} />
+            {isTable ? <Table /> : <Preview file={file} renames={renames} rename={setRenames} />}
           </>
         )}
         {problem && <ProblemBox problem={problem} />}
@@ -98,12 +102,29 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
           <button type="button" onClick={leave}>
             Cancel
           </button>
-          <button type="submit" className="primary" disabled={!file || !key || sent !== null}>
+          <button
+            type="submit"
+            className="primary"
+            disabled={!file || isTable || !key || sent !== null}
+          >
             Store
           </button>
         </div>
       </form>
     </Dialog>
+  );
+}
+
+/** What to do with a table. */
+function Table() {
+  return (
+    <div role="status" className="stack tight">
+      <p>
+        <Outcome state="error" text="This is a table; a dataset is lines of JSON." /> To make them
+        of a file with a line of headings:
+      </p>
+      <Command text={AS_LINES} />
+    </div>
   );
 }
 

@@ -53,7 +53,7 @@ export async function headOf(file: File): Promise<string> {
 
 /** A key as the server takes them, made of a file's name. */
 export function keyOf(name: string): string {
-  const stem = name.replace(/\.(jsonl|ndjson|json)$/i, "").toLowerCase();
+  const stem = name.replace(/\.(jsonl|ndjson|json|csv|tsv)$/i, "").toLowerCase();
   return stem
     .replace(/[^a-z0-9._-]+/g, "-")
     .replace(/^[^a-z0-9]+/, "")

@@ -6,8 +6,9 @@ import type { Grader } from "./queries";
 /** How far it agrees with people, in short. */
 export function CalibrationCard({ project, grader }: { project: string; grader: Grader }) {
   const card = grader.calibration;
+  const name = encodeURIComponent(grader.key);
   return (
-    <section className="panel" aria-label="Calibration">
+    <section className="panel stack" aria-label="Calibration">
       <h2>Agreement with people</h2>
       {card ? (
         <>
@@ -24,12 +25,17 @@ export function CalibrationCard({ project, grader }: { project: string; grader: 
           <p className="soft">
             Not measured. Label some answers, then see whether it decides as people do.
           </p>
-          <div className="stack tight">
-            <Link to={`/p/${project}/labels`}>Label examples</Link>
-            <Command text={`assay calibrate ${grader.key} labelled.jsonl`} />
-          </div>
+          <Command text={`assay calibrate ${grader.key} labelled.jsonl`} />
         </>
       )}
+      <div className="row">
+        <Link className="button" to={`/p/${project}/labels/queue?goal=20&grader=${name}`}>
+          Label 20 examples
+        </Link>
+        <Link className="button" to={`/p/${project}/calibrations?new=1&grader=${name}`}>
+          {card ? "Calibrate again" : "Calibrate"}
+        </Link>
+      </div>
     </section>
   );
 }

@@ -1,5 +1,6 @@
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { Link, useNavigate } from "react-router";
+import { useMay } from "../api/me";
 import { Problem } from "../api/problem";
 import { Faults, Field, useTied } from "../parts/Field";
 import type { JsonObject } from "../parts/json";
@@ -23,6 +24,7 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
   const { definition, said, note, seen } = written;
   const set = (changed: Partial<Written>) => setWritten((before) => ({ ...before, ...changed }));
   const save = useSave(project, seen);
+  const may = useMay("editor", project);
   const navigate = useNavigate();
   const top = useRef<HTMLDivElement>(null);
   const payload = useRef<PayloadHandle>(null);
@@ -36,7 +38,7 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
   const isOvertaken = save.error instanceof Problem && save.error.status === 412;
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
-    if (save.isPending) return;
+    if (!may || save.isPending) return;
     save.mutate(draft, {
       onSuccess: (stored) => {
         keep(slot, null);
@@ -52,7 +54,7 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
         onSubmit={submit}
         onKeyDown={(event) => {
           if (!event.ctrlKey && !event.metaKey) return;
-          if (event.key === "s") submit();
+          if (event.key === "s") event.currentTarget.requestSubmit();
           else if (event.key === "Enter") payload.current?.run();
           else return;
           event.preventDefault();
@@ -102,7 +104,13 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
             value={note}
             onChange={(event) => set({ note: event.target.value })}
           />
-          <span className="soft">{isChanged ? "Not saved; kept in this tab" : ""}</span>
+          <span className="soft">
+            {!may
+              ? "Storing a grader needs the role editor"
+              : isChanged
+                ? "Not saved; kept in this tab"
+                : ""}
+          </span>
           <Link
             className="button"
             to={grader ? `/p/${project}/graders/${key}` : ".."}
@@ -110,7 +118,7 @@ export function GraderForm({ project, kinds, kind, start, grader, refetch }: For
           >
             Cancel
           </Link>
-          <button type="submit" className="primary" disabled={save.isPending}>
+          <button type="submit" className="primary" disabled={!may || save.isPending}>
             {save.isPending
               ? "Checking …"
               : grader

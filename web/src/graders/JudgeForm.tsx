@@ -154,6 +154,7 @@ function Example({ place, value, onChange, remove }: ExampleProps) {
           label={PARTS[name]}
           path={`${path}.${name}`}
           value={value[name]}
+          required={name === "output" && !value.input && !value.output}
           onChange={(text) => onChange({ ...value, [name]: text })}
         />
       ))}
@@ -164,7 +165,7 @@ function Example({ place, value, onChange, remove }: ExampleProps) {
 const PARTS = { input: "Question", output: "Answer", reasoning: "Why" };
 
 /** A text of an example; a conversation of several messages is kept as it is. */
-function Part({ label, path, value, onChange }: PartProps) {
+function Part({ label, path, value, required, onChange }: PartProps) {
   const id = useId();
   const tied = useTied(id, path);
   const only = Array.isArray(value) && value.length === 1 && isObject(value[0]) && value[0];
@@ -178,6 +179,7 @@ function Part({ label, path, value, onChange }: PartProps) {
         className="grows"
         rows={1}
         readOnly={!isPlain && !asked}
+        required={required}
         value={text}
         onChange={(event) => onChange(event.target.value)}
       />
@@ -212,6 +214,8 @@ interface ExampleProps {
 interface PartProps {
   label: string;
   path: string;
+  /** Whether it must be there: an example of nothing teaches a judge something wrong. */
+  required: boolean;
   value: Json | undefined;
   onChange: (value: string) => void;
 }

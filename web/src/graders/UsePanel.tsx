@@ -1,3 +1,4 @@
+import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { count, moment, score, whole } from "../parts/figures";
 import { Histogram } from "../parts/Histogram";
@@ -14,14 +15,20 @@ export function UsePanel({ project, grader }: { project: string; grader: string 
       <h2>Use</h2>
       {usage.error && <ProblemBox problem={usage.error} retry={() => usage.refetch()} />}
       {usage.isPending && <Loading what="Loading" />}
-      {usage.data && <Use usage={usage.data} />}
+      {usage.data && <Use project={project} usage={usage.data} />}
     </section>
   );
 }
 
-function Use({ usage }: { usage: Schemas["GraderUsage"] }) {
+function Use({ project, usage }: { project: string; usage: Schemas["GraderUsage"] }) {
   const { use, given, jobs } = usage;
-  if (!use.jobs && !use.scores) return <p className="soft">It has graded nothing yet.</p>;
+  if (!use.jobs && !use.scores)
+    return (
+      <p className="soft">
+        It has graded nothing yet: open a <Link to={`/p/${project}/datasets`}>dataset</Link> and
+        choose “Grade with …”.
+      </p>
+    );
   const more = use.scores >= usage.most_counted;
   return (
     <>
@@ -37,7 +44,9 @@ function Use({ usage }: { usage: Schemas["GraderUsage"] }) {
           {use.datasets.map((key, place) => (
             <span key={key}>
               {place > 0 && ", "}
-              <code>{key}</code>
+              <Link className="mono" to={`/p/${project}/datasets/${encodeURIComponent(key)}`}>
+                {key}
+              </Link>
             </span>
           ))}
         </p>
@@ -58,7 +67,9 @@ function Use({ usage }: { usage: Schemas["GraderUsage"] }) {
             {jobs.map((job) => (
               <tr key={job.id}>
                 <td>
-                  <code>{job.dataset}</code>
+                  <Link className="mono" to={`/p/${project}/jobs/${encodeURIComponent(job.id)}`}>
+                    {job.dataset}
+                  </Link>
                   <div className="soft">
                     version {job.version}, {moment(job.created_at)}
                   </div>

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask } from "../api/client";
-import { useMe } from "../api/me";
+import { useMay, useMe } from "../api/me";
 import { Empty } from "../parts/Empty";
 import { count } from "../parts/figures";
 import { Loading } from "../parts/Loading";
@@ -15,6 +15,7 @@ const CLASSES = ["PASS,FAIL,NA", "MET,UNMET,NA", "1,2,3,4,5", "A,B,TIE"];
 export function QueueStart({ project, address }: { project: string; address: QueueAddress }) {
   const navigate = useNavigate();
   const me = useMe().data;
+  const mayLabel = useMay("editor", project);
   const [given, setGiven] = useState(address);
   const datasets = useQuery({
     queryKey: ["datasets", project],
@@ -68,7 +69,10 @@ export function QueueStart({ project, address }: { project: string; address: Que
         <h1>Label answers</h1>
       </div>
       {chosen === "" ? (
-        <Empty title="There is nothing to label yet" command="assay grade answers.jsonl">
+        <Empty
+          title="There is nothing to label yet"
+          command="assay grade answers.jsonl --graders graders.yaml"
+        >
           <p>
             Store a dataset of answers on the Data page, or grade a file: the answers of a run can
             be labelled, too.
@@ -169,7 +173,9 @@ export function QueueStart({ project, address }: { project: string; address: Que
               Begin
             </button>
             <span className="soft">
-              One key labels. What graders said is not shown, and not sent to this page.
+              {mayLabel
+                ? "One key labels. What graders said is not shown, and not sent to this page."
+                : "Labelling needs a key of the role editor: you may look."}
             </span>
           </div>
         </form>

@@ -4,7 +4,7 @@ import { EndBar, EndCounts } from "../parts/Ends";
 import { count, duration, moment, money, priced, score, whole } from "../parts/figures";
 import { Flag } from "../parts/Outcome";
 import { DeleteRun } from "./DeleteRun";
-import { KINDS, runName } from "./names";
+import { KINDS, runName, suiteName } from "./names";
 import { RunState } from "./RunState";
 
 type RunRow = Schemas["RunRow"];
@@ -51,7 +51,7 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                 <Link to={`/runs/${encodeURIComponent(run.id)}`}>{runName(run)}</Link>
                 <span className="soft clip" title={run.suite}>
                   <RunState state={run.state} />{" "}
-                  {[KINDS[run.kind] ?? run.kind, run.suite].filter(Boolean).join(": ")}
+                  {[KINDS[run.kind] ?? run.kind, suiteName(run.suite)].filter(Boolean).join(": ")}
                 </span>
               </td>
               <td className="when">

@@ -7,6 +7,11 @@ export function runName(run: { id: string; label: string }): string {
   return run.label || run.id;
 }
 
+/** The end of a path, by which people tell it from others. */
+export function suiteName(suite: string): string {
+  return suite.startsWith("/") ? suite.split("/").slice(-2).join("/") : suite;
+}
+
 /** What makes a cell unique in its run. */
 export interface CellName {
   case: string;

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from threading import Lock
 from typing import Protocol
 
-from assay.errors import InputError
+from assay.errors import InputError, Location
 from assay.eval.calibration.labelled import Item, item_of
 from assay.scoring.json_safe import Json
+from assay.store.checks import plain
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.records import CellKey, RunRecord
@@ -22,16 +26,16 @@ MOST_ITEMS = 5_000
 """Items of one queue: of a larger dataset a random sample is labelled."""
 
 _MOST_ANSWERS = 1_000
+_MOST_TRIALS = 1_000_000
 
 
 class Source(Protocol):
-    """Items to label.
+    """Items to label."""
 
-    Attributes:
-        size: How many there are before a sample is taken.
-    """
-
-    size: int
+    @property
+    def size(self) -> int:
+        """How many there are before a sample is taken."""
+        ...
 
     def places(self) -> Mapping[str, str]:
         """The place of every item of the queue, by its digest; what is seen twice has one."""
@@ -104,8 +108,15 @@ class RunSource:
 
     def __init__(self, store: Store, run: RunRecord, field: str, seed: int) -> None:
         self._store, self._run, self._field, self._seed = store, run, field, seed
-        self._cells = {_place(cell.key): cell.key for cell in store.cells(run.id)}
-        self.size = len(self._cells)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self._cells)
+
+    @cached_property
+    def _cells(self) -> Mapping[str, CellKey]:
+        return {_place(cell.key): cell.key for cell in self._store.cells(self._run.id)}
 
     def places(self) -> Mapping[str, str]:
         """The coordinates of every cell's answer."""
@@ -126,19 +137,32 @@ class RunSource:
         """The answers of cells; one without an answer has nothing to label."""
         found: dict[str, Item] = {}
         for place in places:
-            if (key := self._cells.get(place)) is None:
-                continue
-            row = _row_of(self._store.detail(self._run.id, key), key)
             try:
+                key = _key(place)
+                row = _row_of(self._store.detail(self._run.id, key), key)
                 if row is not None:
                     found[place] = item_of(row, label=self._field)
-            except InputError:
+            except InputError:  # there is no such cell, or nothing in it that could be labelled
                 continue
         return found
 
 
 def _place(key: CellKey) -> str:
     return json.dumps(key, separators=(",", ":"), ensure_ascii=True)
+
+
+def _key(place: str) -> CellKey:
+    """The cell of a place, which comes from whoever labels."""
+    with suppress(ValueError, RecursionError):
+        match json.loads(place):
+            case [str(case), str(harness), str(model), int(given)] if 0 < given <= _MOST_TRIALS:
+                key = (case, harness, model, int(given))
+                is_text = all(part == plain(part) and "\0" not in part for part in key[:3])
+                if is_text and _place(key) == place:  # else a cell would have several places
+                    return key
+            case _:
+                pass
+    raise InputError(f"{place!r:.100} is no cell", location=Location(field="place"))
 
 
 def _row_of(detail: Mapping[str, Json], key: CellKey) -> dict[str, Json] | None:
@@ -157,10 +181,12 @@ def _row_of(detail: Mapping[str, Json], key: CellKey) -> dict[str, Json] | None:
 
 _KNOWN: dict[tuple[object, ...], dict[str, str]] = {}
 _MOST_KNOWN = 16
+_LOCK = Lock()
 
 
 def _remember(known: tuple[object, ...], found: dict[str, str]) -> None:
     """Rows never change: who labels asks for the same places again and again."""
-    while len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.pop(next(iter(_KNOWN)))
-    _KNOWN[known] = found
+    with _LOCK:
+        while len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)))
+        _KNOWN[known] = found

@@ -129,6 +129,7 @@ class _Work:
         self._same_harness = any(len({h for h, _ in side.agents}) > 1 for side in sides)
         self._same_model = any(len({m for _, m in side.agents}) > 1 for side in sides)
         self._partners = self._pairs = self._better = self._worse = self._same = 0
+        self._shares_a_case = False
         self._passed = [0, 0]
         self._worsened, self._improved = _Most(), _Most()
         self._unchanged: list[CaseChange] = []
@@ -138,6 +139,7 @@ class _Work:
 
     def case(self, case: str, before: list[CellRecord], after: list[CellRecord]) -> None:
         """Compare the cells of a case."""
+        self._shares_a_case |= bool(before and after)
         one, other = self._keyed(before, self._before), self._keyed(after, self._after)
         pairs: list[tuple[CellRecord, CellRecord]] = []
         for key in one.keys() | other.keys():
@@ -209,6 +211,11 @@ class _Work:
     def comparison(self) -> Comparison:
         """What came of it."""
         before, after = self._before, self._after
+        if not self._shares_a_case:
+            raise InputError(
+                "the two have no cell in common: no case is in both",
+                hint="compare runs of the same cases",
+            )
         if not self._partners:
             raise InputError(
                 "the two have no cell in common: none of the same case"

@@ -11,6 +11,7 @@ export function About({ draft, change, isNew, isReadOnly }: AboutProps) {
         maxLength={more.most ?? 200}
         pattern={more.pattern}
         required={more.required}
+        autoFocus={more.required}
         inputMode={more.isNumber ? "decimal" : undefined}
         disabled={isReadOnly}
         spellCheck={false}

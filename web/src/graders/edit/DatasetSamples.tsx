@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../../api/client";
 import { Empty } from "../../parts/Empty";
@@ -56,7 +56,10 @@ export function DatasetSamples({ project }: { project: string }) {
     setAddress(changed, { replace: true });
   };
   const items = datasets.data?.items ?? [];
-  const only = items.length > 0 && choice.dataset === null ? items[0]?.key : null;
+  const only = items.length === 1 && choice.dataset === null ? items[0]?.key : undefined;
+  useEffect(() => {
+    if (only) set({ dataset: only });
+  });
 
   if (datasets.error) return <ProblemBox problem={datasets.error} retry={datasets.refetch} />;
   if (datasets.data && items.length === 0) {
@@ -78,7 +81,7 @@ export function DatasetSamples({ project }: { project: string }) {
           onChange={(event) => set({ dataset: event.target.value, rows: "" })}
         >
           <option value="" disabled>
-            {only ? "choose" : "…"}
+            {datasets.data ? "choose" : "…"}
           </option>
           {items.map((one) => (
             <option key={one.key} value={one.key}>

@@ -139,7 +139,12 @@ export function FunctionEditor({ project, grader }: EditorProps) {
     },
   });
   const isKeyed = base !== null || /^[a-z0-9][a-z0-9._-]{0,63}$/.test(draft.key);
-  const canSave = isDirty && isKeyed && definition !== null && !save.isPending;
+  const lacks = isKeyed
+    ? definition === null && "give both ends of its range"
+    : draft.key === ""
+      ? "give it a key to save it"
+      : "a key has small letters, digits, . _ and -";
+  const canSave = isDirty && !lacks && !save.isPending;
   const submit = () => canSave && save.mutate(number);
 
   const act = useRef({ submit, run: () => {} });
@@ -183,7 +188,11 @@ export function FunctionEditor({ project, grader }: EditorProps) {
         </h1>
         <div className="row">
           <span className="soft" role="status">
-            {save.isPending ? "Saving …" : isDirty ? "Unsaved changes" : saved}
+            {save.isPending
+              ? "Saving …"
+              : isDirty
+                ? `Unsaved changes${lacks ? `: ${lacks}` : ""}`
+                : saved}
           </span>
           {base && (
             <button type="button" aria-pressed={isComparing} onClick={compare}>
@@ -204,7 +213,9 @@ export function FunctionEditor({ project, grader }: EditorProps) {
         <p className="panel notice">
           {isLocked
             ? "This grader is locked: it is shown as it is stored. Whoever may edit it can unlock it on its page."
-            : "You may read this grader; changing it needs the role of an editor."}
+            : base
+              ? "You may read this grader; changing it needs the role of an editor."
+              : "Storing a grader needs the role of an editor."}
         </p>
       )}
       {isRestored && isDirty && (

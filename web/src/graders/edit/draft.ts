@@ -17,9 +17,9 @@ export interface Draft {
 }
 
 const EXAMPLE = `async def grade(thread: StringThread) -> float:
-    completion = thread.completion() or ""
-    expected = str(thread.metadata.get("expected", ""))
-    return 1.0 if completion.strip() == expected.strip() else 0.0
+    answer = (thread.completion() or "").strip()
+    expected = str(thread.metadata.get("expected", "")).strip()
+    return 1.0 if expected and answer == expected else 0.0
 `;
 
 /** What is stored, as a person sees it; an example to begin with where nothing is. */

@@ -22,6 +22,9 @@ export function Decide({ cell }: { cell: CellView }) {
     onSuccess: () => setNote(""),
     onSettled: () => forgetCells(client),
   });
+  const rule = (ruling: "ok" | "zero") => {
+    if (!decide.isPending) decide.mutate(ruling); // a button that is disabled loses the focus
+  };
   const said = cell.decision;
   return (
     <section className="decide" aria-label="Decision">
@@ -46,19 +49,10 @@ export function Decide({ cell }: { cell: CellView }) {
           disabled={!may}
           onChange={(event) => setNote(event.target.value)}
         />
-        <button
-          type="button"
-          disabled={!may || decide.isPending}
-          onClick={() => decide.mutate("ok")}
-        >
+        <button type="button" disabled={!may} onClick={() => rule("ok")}>
           Let the reward stand
         </button>
-        <button
-          type="button"
-          className="danger"
-          disabled={!may || decide.isPending}
-          onClick={() => decide.mutate("zero")}
-        >
+        <button type="button" className="danger" disabled={!may} onClick={() => rule("zero")}>
           Make it 0
         </button>
         {!may && <span className="soft">This needs the role editor.</span>}

@@ -10,6 +10,7 @@ import { Loading } from "../../parts/Loading";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { Search } from "../../parts/Search";
 import { usePageTitle } from "../../parts/title";
+import { suiteName } from "../names";
 import { Comparison } from "./Comparison";
 import { type Asked, commandOf, markdownOf } from "./copies";
 import "./compare.css";
@@ -119,7 +120,9 @@ function SideForm({ name, side, asked, runs, onChange }: SideFormProps) {
       <datalist id={list}>
         {runs.map((one) => (
           <option key={one.id} value={one.id}>
-            {[one.label, moment(one.created_at)].filter(Boolean).join(" · ")}
+            {[one.label || suiteName(one.suite), moment(one.created_at)]
+              .filter(Boolean)
+              .join(" · ")}
           </option>
         ))}
       </datalist>
