@@ -83,7 +83,7 @@ def test_what_chance_explains_is_called_no_clear_difference(open_page: Opener) -
     expect(page).to_have_url(re.compile("a=20261122-b&b=20261123-c"))
     page.get_by_role("group", name="Before").get_by_label("Run").fill("main")
     page.keyboard.press("Enter")
-    expect(page.locator(".finding.unclear .said")).to_contain_text("No clear difference")
+    expect(page.locator(".finding.unclear .found")).to_contain_text("No clear difference")
     page.get_by_role("button", name="Swap").click()
     expect(page).to_have_url(re.compile("a=20261123-c&b=main"))
     expect(page.get_by_text("assay compare 20261123-c main")).to_be_visible()
