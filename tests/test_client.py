@@ -501,23 +501,18 @@ async def test_the_asynchronous_client_has_the_same_calls(tmp_path: Path) -> Non
 
 
 def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
-    from assay.client import clients, data, graders
-
-    pairs = [
-        (data.AsyncDatasets, clients.Datasets),
-        (data.AsyncJobs, clients.Jobs),
-        (data.AsyncScores, clients.Scores),
-        (data.AsyncRuns, clients.Runs),
-        (data.AsyncProjects, clients.Projects),
-        (graders.AsyncGraders, clients.Graders),
-        (grader_types.AsyncGraderTypes, clients.GraderTypes),
+    made, blocking = assay.AsyncClient(store="unused"), Client(store="unused")
+    homes: list[tuple[object, object]] = [(made, blocking), (made.graders, blocking.graders)]
+    pairs: list[tuple[object, object]] = [
+        (part, getattr(twin, name))
+        for home, twin in homes
+        for name, part in vars(home).items()
+        if not name.startswith("_")
     ]
-    for asynchronous, blocking in pairs:
-        client = Client(store="unused")
-        homes: list[object] = [client, client.graders]
-        (found,) = [p for home in homes for p in vars(home).values() if isinstance(p, blocking)]
-        wanted = {name for name in vars(asynchronous) if not name.startswith("_")}
-        assert wanted <= set(dir(found)), blocking.__name__
+    assert len(pairs) == len({type(part) for part, _ in pairs}) == 13
+    for part, twin in pairs:
+        wanted = {name for name in vars(type(part)) if not name.startswith("_")}
+        assert wanted <= set(dir(twin)), type(twin).__name__
 
 
 def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:

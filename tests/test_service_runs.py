@@ -16,10 +16,10 @@ from assay.reports.review import run_summary
 from assay.reports.summary import verdict
 from assay.service import runs
 from assay.service.operation import LOCAL, Desk
-from assay.store.database import Database
+from assay.store.database import Database, Row, Scalar
 from assay.store.kept import at_work
 from assay.store.labels import Decision, Decisions, decided
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
 from tests.postgres import KINDS, new_location
 
@@ -243,6 +243,39 @@ def test_a_run_says_whether_somebody_is_at_work_on_it(desk: Desk) -> None:
     store.finish_run(RUN)
     (row, _) = runs.list_run_rows.function(desk).items
     assert (row.state, row.resume) == ("finished", "")
+
+
+def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, many = Store(desk.database), 600
+    for run in ("much", "more"):
+        store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00"))
+    cells = [
+        CellRecord(
+            run_id="much", case=f"c{n}", status="graded", reward=1.0, passed=True, flags=("f",)
+        )
+        for n in range(many)
+    ]
+    pack = Packer().pack
+    store.add_rows("much", [(cell_row(cell), "", pack({}, "a cell")) for cell in cells])
+    decisions = Decisions(desk.database)
+    with desk.database.writing():
+        for cell in cells:
+            decisions.add(cell, Decision(ruling="zero", by="ann"))
+    asked: list[str] = []
+    rows = Database.rows
+
+    def noted(database: Database, sql: str, *values: Scalar) -> list[Row]:
+        asked.append(sql)
+        return rows(database, sql, *values)
+
+    monkeypatch.setattr(Database, "rows", noted)
+    found = {row.id: row for row in runs.list_run_rows.function(desk).items}
+    assert (found["much"].ends.failed, found["much"].reward) == (many, 0.0)
+    assert sum("SELECT data FROM label_item" in sql for sql in asked) == 1  # not for every run
+    window = runs.window_cells.function(desk, "much", outcome="fail", limit=5)
+    assert (window.total, window.ends.failed, window.ends.passed) == (many, many, 0)
 
 
 def test_runs_are_found_by_label_id_and_path(desk: Desk) -> None:

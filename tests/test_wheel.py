@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = "assay/server/page/"
+REPORT = "assay/reports/page/"
 MOST_BYTES = 4_000_000
 
 
@@ -26,6 +27,8 @@ def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(tmp_path: Path
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         document = archive.read(f"{PAGE}index.html").decode()
+    if (ROOT / "src" / REPORT).exists():
+        assert {f"{REPORT}report.js", f"{REPORT}report.css"} <= names
     built = ROOT / "src" / PAGE
     files = {f"{PAGE}{one.relative_to(built)}" for one in built.rglob("*") if one.is_file()}
     assert files == {name for name in names if name.startswith(PAGE)}

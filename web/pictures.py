@@ -1,7 +1,8 @@
 """Takes the pictures of the page for the README and the documentation: `make docs` runs it.
 
 A picture is taken where there is none: `rm -r docs/images && make docs` takes all of them anew. On
-them is what was really run, graded and labelled here; only times and ids are always the same.
+them is what was really run, graded and labelled here; times are made up and
+ids replaced, so that pictures taken again are the same.
 """
 
 from __future__ import annotations

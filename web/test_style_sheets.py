@@ -28,8 +28,8 @@ def _selectors(sheet: Path) -> Iterator[str]:
 
 
 def _first(selector: str) -> frozenset[str]:
-    """The classes of a selector's outermost element."""
-    return frozenset(re.findall(r"\.([\w-]+)", re.split(r"[\s>+~]+", selector)[0]))
+    """The classes and ids of a selector's outermost element."""
+    return frozenset(re.findall(r"[.#][\w-]+", re.split(r"[\s>+~]+", selector)[0]))
 
 
 def test_a_class_is_styled_by_the_folder_it_belongs_to() -> None:

@@ -6,23 +6,21 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
-from assay.client.data import (
-    AsyncDatasets,
-    AsyncJobs,
-    AsyncProjects,
-    AsyncRuns,
-    AsyncScores,
-    AsyncTraces,
-)
+from assay.client.cells import AsyncCells
+from assay.client.data import AsyncDatasets, AsyncJobs, AsyncScores, AsyncTraces
 from assay.client.grader_types import AsyncGraderTypes, refuse_call
 from assay.client.graders import AsyncGraders
+from assay.client.labels import AsyncCalibrations, AsyncLabels
+from assay.client.runs import AsyncEnvironments, AsyncRuns
 from assay.client.scope import Backend, Scope, checked
+from assay.client.site import AsyncKeys, AsyncProjects
 from assay.errors import InputError
+from assay.service.calibrations import CalibrationWork
 from assay.store import JobRecord
 
 P = ParamSpec("P")
@@ -51,7 +49,12 @@ class AsyncClient:
         jobs: Gradings of whole datasets.
         scores: What graders gave, and what is written in.
         runs: Runs of cases.
+        cells: Single results of runs.
+        environments: What runs came from.
+        labels: What people say of answers.
+        calibrations: How far graders agree with that.
         projects: The projects.
+        keys: Who may do what.
 
     Raises:
         InputError: For both a server and a store, or an invalid address.
@@ -74,7 +77,12 @@ class AsyncClient:
         self.jobs = AsyncJobs(self._scope)
         self.scores = AsyncScores(self._scope)
         self.runs = AsyncRuns(self._scope)
+        self.cells = AsyncCells(self._scope)
+        self.environments = AsyncEnvironments(self._scope)
+        self.labels = AsyncLabels(self._scope)
+        self.calibrations = AsyncCalibrations(self._scope)
         self.projects = AsyncProjects(self._scope)
+        self.keys = AsyncKeys(self._scope)
 
     def set_default_project(self, project: str) -> None:
         """Choose the project of calls that name none."""
@@ -131,7 +139,12 @@ class Client:
         self.jobs = Jobs(portal, self._client.jobs)
         self.scores = Scores(portal, self._client.scores)
         self.runs = Runs(portal, self._client.runs)
+        self.cells = Cells(portal, self._client.cells)
+        self.environments = Environments(portal, self._client.environments)
+        self.labels = Labels(portal, self._client.labels)
+        self.calibrations = Calibrations(portal, self._client.calibrations)
         self.projects = Projects(portal, self._client.projects)
+        self.keys = Keys(portal, self._client.keys)
 
     def set_default_project(self, project: str) -> None:
         """Choose the project of calls that name none."""
@@ -188,8 +201,15 @@ class Graders:
         self.delete = portal.plain(graders.delete)
         self.diff = portal.plain(graders.diff)
         self.validate = portal.plain(graders.validate)
+        self.try_draft = portal.plain(graders.try_draft)
         self.grade = portal.plain(graders.grade)
         self.calibration = portal.plain(graders.calibration)
+        self.overview = portal.plain(graders.overview)
+        self.use = portal.plain(graders.use)
+        self.kinds = portal.plain(graders.kinds)
+        self.models = portal.plain(graders.models)
+        self.preview_judge = portal.plain(graders.preview_judge)
+        self.probe_endpoint = portal.plain(graders.probe_endpoint)
         self.export = portal.plain(graders.export)
         self.import_ = portal.plain(graders.import_)
 
@@ -202,6 +222,10 @@ class Datasets:
         self.get = portal.plain(datasets.get)
         self.list = portal.plain(datasets.list)
         self.rows = portal.plain(datasets.rows)
+        self.window = portal.plain(datasets.window)
+        self.row = portal.plain(datasets.row)
+        self.use = portal.plain(datasets.use)
+        self.preview = portal.plain(datasets.preview)
         self.delete = portal.plain(datasets.delete)
 
 
@@ -225,6 +249,10 @@ class Jobs:
         self.get = portal.plain(jobs.get)
         self.list = portal.plain(jobs.list)
         self.results = portal.plain(jobs.results)
+        self.summary = portal.plain(jobs.summary)
+        self.window = portal.plain(jobs.window)
+        self.result = portal.plain(jobs.result)
+        self.compare = portal.plain(jobs.compare)
         self.wait = portal.plain(jobs.wait)
         self.cancel = portal.plain(jobs.cancel)
         self.delete = portal.plain(jobs.delete)
@@ -232,13 +260,7 @@ class Jobs:
     @checked("jobs.follow")
     def follow(self, job: str, *, project: str | None = None) -> Iterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
-        steps = self._jobs.follow(job, project=project)
-
-        async def following() -> JobRecord | None:
-            return await anext(steps, None)
-
-        while (step := self._portal.run(following())) is not None:
-            yield step
+        return self._portal.each(self._jobs.follow(job, project=project))
 
 
 class Scores:
@@ -254,12 +276,90 @@ class Runs:
 
     def __init__(self, portal: Portal, runs: AsyncRuns) -> None:
         self.list = portal.plain(runs.list)
+        self.find = portal.plain(runs.find)
+        self.get = portal.plain(runs.get)
         self.overview = portal.plain(runs.overview)
         self.cells = portal.plain(runs.cells)
+        self.matrix = portal.plain(runs.matrix)
+        self.agents = portal.plain(runs.agents)
         self.delete = portal.plain(runs.delete)
         self.compare = portal.plain(runs.compare)
         self.scores = portal.plain(runs.scores)
         self.score_pair = portal.plain(runs.score_pair)
+        self.regrade = portal.plain(runs.regrade)
+        self.regrading = portal.plain(runs.regrading)
+
+
+class Cells:
+    """``client.cells``; see `AsyncCells`."""
+
+    def __init__(self, portal: Portal, cells: AsyncCells) -> None:
+        self.list = portal.plain(cells.list)
+        self.open = portal.plain(cells.open)
+        self.detail = portal.plain(cells.detail)
+        self.outline = portal.plain(cells.outline)
+        self.steps = portal.plain(cells.steps)
+        self.find_steps = portal.plain(cells.find_steps)
+        self.files = portal.plain(cells.files)
+        self.text = portal.plain(cells.text)
+        self.decide = portal.plain(cells.decide)
+        self.regrade = portal.plain(cells.regrade)
+        self.promote = portal.plain(cells.promote)
+
+
+class Environments:
+    """``client.environments``; see `AsyncEnvironments`."""
+
+    def __init__(self, portal: Portal, environments: AsyncEnvironments) -> None:
+        self.list = portal.plain(environments.list)
+
+
+class Labels:
+    """``client.labels``; see `AsyncLabels`."""
+
+    def __init__(self, portal: Portal, labels: AsyncLabels) -> None:
+        self.list = portal.plain(labels.list)
+        self.queue = portal.plain(labels.queue)
+        self.add = portal.plain(labels.add)
+        self.take_back = portal.plain(labels.take_back)
+        self.items = portal.plain(labels.items)
+        self.export = portal.plain(labels.export)
+
+
+class Calibrations:
+    """``client.calibrations``; see `AsyncCalibrations`."""
+
+    def __init__(self, portal: Portal, calibrations: AsyncCalibrations) -> None:
+        self._portal, self._calibrations = portal, calibrations
+        self.list = portal.plain(calibrations.list)
+        self.get = portal.plain(calibrations.get)
+        self.plan = portal.plain(calibrations.plan)
+        self.create = portal.plain(calibrations.create)
+
+    @checked("calibrations.follow")
+    def follow(
+        self,
+        grader: str,
+        *,
+        field: str = "label",
+        repeats: int = 1,
+        attacks: bool = False,
+        levels: str = "",
+        anew: bool = False,
+        project: str | None = None,
+    ) -> Iterator[CalibrationWork]:
+        """`create`, told step by step: how far it is every few seconds, and at last its card."""
+        return self._portal.each(
+            self._calibrations.follow(
+                grader,
+                field=field,
+                repeats=repeats,
+                attacks=attacks,
+                levels=levels,
+                anew=anew,
+                project=project,
+            )
+        )
 
 
 class Projects:
@@ -269,6 +369,18 @@ class Projects:
         self.list = portal.plain(projects.list)
         self.create = portal.plain(projects.create)
         self.limit = portal.plain(projects.limit)
+        self.get = portal.plain(projects.get)
+        self.changes = portal.plain(projects.changes)
+
+
+class Keys:
+    """``client.keys``; see `AsyncKeys`."""
+
+    def __init__(self, portal: Portal, keys: AsyncKeys) -> None:
+        self.mine = portal.plain(keys.mine)
+        self.list = portal.plain(keys.list)
+        self.create = portal.plain(keys.create)
+        self.revoke = portal.plain(keys.revoke)
 
 
 def _backend(
@@ -332,6 +444,15 @@ class Portal:
             return self.run(cast("Coroutine[Any, Any, T]", work))
 
         return call
+
+    def each(self, steps: AsyncIterator[T]) -> Iterator[T]:
+        """What an asynchronous iterator gives, one by one."""
+
+        async def following() -> T | None:
+            return await anext(steps, None)
+
+        while (step := self.run(following())) is not None:
+            yield step
 
     def close(self) -> None:
         """Stop the loop and its thread."""

@@ -1,38 +1,30 @@
-"""``client.datasets``, ``traces``, ``jobs``, ``scores``, ``runs`` and ``projects``."""
+"""``client.datasets``, ``traces``, ``jobs`` and ``scores``."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from assay.client.scope import Item, Rows, Scope, checked_calls, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.service import compare as comparing
 from assay.service import data as operations
-from assay.service import runs as run_operations
-from assay.service import site
+from assay.service import results as result_operations
+from assay.service import rows as row_operations
 from assay.service import traces as trace_operations
 from assay.service.data import Results
 from assay.service.operation import Page
 from assay.service.traces import TraceDetail
 
 if TYPE_CHECKING:
-    from assay.reports.comparing.shown import RunComparison
-    from assay.reports.run_records import CellWindow, RunOverview
-    from assay.reports.score_pairs import ScorePair
-    from assay.reports.scores import ScoreTable
-    from assay.store import (
-        DatasetRecord,
-        DatasetRow,
-        JobRecord,
-        ProjectRecord,
-        RunRecord,
-        ScoreRecord,
-    )
-    from assay.store.kept import Freed
+    from assay.scoring.results import Status
+    from assay.service.results import JobsCompared, JobSummary, ResultDetail, ResultWindow
+    from assay.service.rows import RowDetail, RowsRead, RowWindow
+    from assay.store import DatasetRecord, DatasetRow, JobRecord, ScoreRecord
+    from assay.store.datasets import DatasetUse
+    from assay.store.jobs import JobStatus
     from assay.store.traces import TraceRecord
 
 
@@ -90,6 +82,47 @@ class AsyncDatasets:
         return await self._scope.call(
             operations.list_rows, project, key, limit=limit, cursor=cursor or None
         )
+
+    async def window(
+        self, key: str, *, offset: int = 0, limit: int = 50, project: str | None = None
+    ) -> RowWindow:
+        """Rows from any place on, each on a line as graders are given it, and how many there are.
+
+        Args:
+            key: The dataset.
+            offset: How many are left out before them.
+            limit: Most of them, up to 100.
+            project: The project; the client's by default.
+        """
+        return await self._scope.call(
+            row_operations.show_rows, project, key, offset=offset, limit=limit
+        )
+
+    async def row(self, key: str, number: int, *, project: str | None = None) -> RowDetail:
+        """One row, by its number from 1: as graders are given it, and as it came.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(row_operations.show_row, project, key, number)
+
+    async def use(self, key: str, *, project: str | None = None) -> DatasetUse:
+        """What depends on a dataset: what would be cancelled with it, and what stays.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(row_operations.show_dataset_use, project, key)
+
+    async def preview(self, lines: str, *, mapping: Mapping[str, str] | None = None) -> RowsRead:
+        """How the first lines of a file would be read as rows; nothing is stored.
+
+        Args:
+            lines: Lines of JSON, the first 50 of which are read.
+            mapping: Our names of fields, each with the one that the rows have.
+        """
+        names = None if mapping is None else dict(mapping)
+        return await self._scope.backend.call(row_operations.read_lines, "", lines, names)
 
     async def delete(self, key: str, *, force: bool = False, project: str | None = None) -> None:
         """Delete a dataset.
@@ -203,11 +236,88 @@ class AsyncJobs:
         """
         return await self._scope.call(operations.show_job, project, job)
 
-    async def list(self, *, project: str | None = None) -> list[JobRecord]:
-        """All jobs of a project, newest first."""
+    async def list(
+        self,
+        *,
+        status: JobStatus | None = None,
+        dataset: str | None = None,
+        grader: str | None = None,
+        project: str | None = None,
+    ) -> list[JobRecord]:
+        """All jobs of a project, newest first.
+
+        Args:
+            status: Only those of this status.
+            dataset: Only those over this dataset.
+            grader: Only those with this grader.
+            project: The project; the client's by default.
+        """
         return await every(
-            lambda cursor: self._scope.call(operations.list_jobs, project, limit=200, cursor=cursor)
+            lambda cursor: self._scope.call(
+                operations.list_jobs,
+                project,
+                status=status,
+                dataset=dataset,
+                grader=grader,
+                limit=200,
+                cursor=cursor,
+            )
         )
+
+    async def summary(self, job: str, *, project: str | None = None) -> JobSummary:
+        """What came of a job so far: its mean with an interval, a histogram, causes of errors.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(result_operations.show_job_summary, project, job)
+
+    async def window(
+        self,
+        job: str,
+        *,
+        status: Status | None = None,
+        order: Literal["row", "score", "newest"] = "row",
+        offset: int = 0,
+        limit: int = 50,
+        project: str | None = None,
+    ) -> ResultWindow:
+        """Results of a job from any place on, each on a line, and how many there are.
+
+        Args:
+            job: The job.
+            status: Only those of this status.
+            order: By row; the lowest score first; or the newest first.
+            offset: How many are left out before them.
+            limit: Most of them, up to 100.
+            project: The project; the client's by default.
+        """
+        return await self._scope.call(
+            result_operations.show_results,
+            project,
+            job,
+            status=status,
+            order=order,
+            offset=offset,
+            limit=limit,
+        )
+
+    async def result(self, job: str, number: int, *, project: str | None = None) -> ResultDetail:
+        """What came of one row of a job, by its number from 1, with the evidence and the row.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(result_operations.show_result, project, job, number)
+
+    async def compare(self, job: str, other: str, *, project: str | None = None) -> JobsCompared:
+        """A job and another one of the same dataset, paired row by row.
+
+        Raises:
+            NotFoundError: One of them does not exist.
+            ConflictError: They graded other rows.
+        """
+        return await self._scope.call(result_operations.compare_jobs, project, job, other=other)
 
     async def results(
         self, job: str, *, limit: int = 100, cursor: str = "", project: str | None = None
@@ -217,9 +327,10 @@ class AsyncJobs:
             operations.list_results, project, job, limit=limit, cursor=cursor or None
         )
 
-    def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
+    async def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
-        return self._scope.backend.follow(self._scope.project(project), job)
+        async for step in self._scope.backend.follow(self._scope.project(project), job):
+            yield step
 
     async def wait(self, job: str, *, project: str | None = None) -> JobRecord:
         """Wait until a job has ended, and return it."""
@@ -269,176 +380,6 @@ class AsyncScores:
             cursor=cursor or None,
         )
         return Page(found.items, found.next_cursor)
-
-
-@checked_calls("runs")
-class AsyncRuns:
-    """Runs of cases, as `assay run` stored them."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
-        """The newest runs, newest first."""
-        return (await self._scope.backend.call(run_operations.list_runs, "", limit=limit)).items
-
-    async def overview(self, run: str) -> RunOverview:
-        """All that a run comes down to: verdict, totals with intervals, agents, causes of errors.
-
-        Args:
-            run: Its id, the beginning of it, its label, or ``latest``.
-
-        Raises:
-            NotFoundError: There is none, or more than one.
-        """
-        return await self._scope.backend.call(run_operations.show_run_overview, "", run)
-
-    async def cells(
-        self,
-        run: str,
-        *,
-        outcome: str = "",
-        search: str = "",
-        flagged: bool = False,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> CellWindow:
-        """Some of the cells of a run, with how many there are.
-
-        Args:
-            run: Its id, the beginning of it, its label, or ``latest``.
-            outcome: How they ended: ``pass``, ``fail``, ``error``, ``skipped``, ``scored``; several
-                with commas between.
-            search: Stands somewhere in the name of their case.
-            flagged: Only those with signs of tampering.
-            limit: Most of them.
-            offset: How many are left out before them.
-
-        Raises:
-            NotFoundError: There is no such run, or more than one.
-        """
-        return await self._scope.backend.call(
-            run_operations.window_cells,
-            "",
-            run,
-            outcome=outcome,
-            search=search,
-            flagged=flagged,
-            limit=limit,
-            offset=offset,
-        )
-
-    async def delete(self, run: str, *, keep_files: bool = False) -> Freed:
-        """Delete a run with its results, and the files of workspaces that no other run needs.
-
-        Args:
-            run: Its whole id.
-            keep_files: Leave the files of workspaces.
-
-        Raises:
-            NotFoundError: There is none.
-            ConflictError: A process is at work on it, or on runs that may need its files.
-        """
-        return await self._scope.backend.call(
-            run_operations.delete_run, "", run, keep_files=keep_files
-        )
-
-    async def compare(
-        self,
-        before: str,
-        after: str = "",
-        *,
-        harnesses: tuple[str | None, str | None] = (None, None),
-        models: tuple[str | None, str | None] = (None, None),
-    ) -> RunComparison:
-        """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
-
-        Args:
-            before: A run: its id, its label, or `latest`.
-            after: The other one; without it, agents of the first.
-            harnesses: Only this harness, of the first side and of the second.
-            models: Only this model, likewise.
-
-        Raises:
-            NotFoundError: There is no such run.
-            InputError: They have no cell in common, or are the same.
-        """
-        return await self._scope.backend.call(
-            comparing.compare_runs,
-            "",
-            before=before,
-            after=after,
-            before_harness=harnesses[0],
-            after_harness=harnesses[1],
-            before_model=models[0],
-            after_model=models[1],
-        )
-
-    async def scores(self, run: str) -> ScoreTable:
-        """How the scores of a run lie: a histogram for its rewards and for each of its graders.
-
-        Raises:
-            NotFoundError: There is no such run.
-        """
-        return await self._scope.backend.call(comparing.show_scores, "", run)
-
-    async def score_pair(self, run: str, x: str, y: str) -> ScorePair:
-        """Two graders of a run, cell by cell, or one beside what cells cost.
-
-        Args:
-            run: Its id, its label, or `latest`.
-            x: A grader, by its key in `scores`; empty for the reward.
-            y: Another one; or `seconds`, `cost_usd` or `tokens`.
-
-        Raises:
-            NotFoundError: There is no such run.
-            InputError: No cell has such a score.
-        """
-        return await self._scope.backend.call(comparing.show_score_pair, "", run, x=x, y=y)
-
-
-@checked_calls("projects")
-class AsyncProjects:
-    """Names under which graders, datasets and scores stand."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def list(self) -> Sequence[ProjectRecord]:
-        """All projects, by key."""
-        backend = self._scope.backend
-        return await every(
-            lambda cursor: backend.call(site.list_projects, "", limit=200, cursor=cursor)
-        )
-
-    async def limit(
-        self,
-        key: str,
-        *,
-        requests_per_minute: int | None = None,
-        gradings_at_once: int | None = None,
-    ) -> ProjectRecord:
-        """Say how much of each server a project may have: both limits are set.
-
-        Args:
-            key: The project.
-            requests_per_minute: None for as many as come.
-            gradings_at_once: Of one sort, and jobs; None for its fair share.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        return await self._scope.backend.call(
-            site.limit_project, key, requests_per_minute, gradings_at_once
-        )
-
-    async def create(self, key: str, *, name: str = "") -> ProjectRecord:
-        """Make a project.
-
-        Raises:
-            ConflictError: There is one of that key.
-        """
-        return await self._scope.backend.call(site.create_project, "", key, name)
 
 
 def _file_rows(file: str) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,18 @@ from assay.client.scope import Item, Scope, checked_calls, every, items_of, warn
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
+from assay.service import kinds, trials, uses
 from assay.service.graders import Calibration
 from assay.service.operation import Page
 
 if TYPE_CHECKING:
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
+    from assay.registry.previews import JudgePreview
+    from assay.scoring.json_safe import Json
+    from assay.service.kinds import EndpointReport, GraderKinds, KnownModel
+    from assay.service.trials import Trial
+    from assay.service.uses import GraderOverview, GraderUsage
     from assay.store import GraderRecord, GraderVersion
 
 _AT_ONCE = 1_000
@@ -253,6 +259,56 @@ class AsyncGraders:
             items_of(samples, "samples"),
         )
 
+    async def try_draft(
+        self,
+        fn: Definition | Function,
+        samples: Sequence[Item] = (),
+        *,
+        dataset: str | None = None,
+        rows: Sequence[int] = (),
+        take: int = 0,
+        seed: int | None = None,
+        saved: str | None = None,
+        version: int | None = None,
+        wanted: Mapping[str, float] | None = None,
+        runs: bool = True,
+        project: str | None = None,
+    ) -> Trial:
+        """Try a grader on up to 200 samples, beside a version that is stored; nothing is stored.
+
+        Args:
+            fn: A function, its source, or a definition.
+            samples: Rows to grade.
+            dataset: A stored dataset to take more of.
+            rows: Numbers of its rows,
+            take: and so many more, from the first.
+            seed: Take those at random, by this seed.
+            saved: A stored grader to compare with.
+            version: Its newest version by default.
+            wanted: Scores that samples should get, by their ids.
+            runs: Run it; else a function is only read, which is quick.
+            project: The project; the client's by default.
+
+        Returns:
+            The checks; for each sample both outcomes, and in words what changed or was missed.
+        """
+        definition = _definition(fn)
+        return await self._scope.call(
+            trials.try_grader,
+            project,
+            definition.kind,
+            definition.to_dict(),
+            items_of(samples, "samples"),
+            dataset=dataset,
+            rows=rows,
+            take=take,
+            seed=seed,
+            saved=saved,
+            version=version,
+            wanted=wanted,
+            runs=runs,
+        )
+
     async def grade(
         self,
         grader_key: str,
@@ -304,6 +360,66 @@ class AsyncGraders:
         """
         found = await self._scope.call(operations.show_grader, project, grader_key, version)
         return found.calibration
+
+    async def overview(
+        self, *, kind: str | None = None, query: str = "", project: str | None = None
+    ) -> Sequence[GraderOverview]:
+        """All graders by key, without definitions: what depends on each, and its calibration.
+
+        Args:
+            kind: Only this kind.
+            query: Only those whose key, name or description holds this text.
+            project: The project; the client's by default.
+        """
+        return await every(
+            lambda cursor: self._scope.call(
+                uses.overview_graders, project, limit=200, cursor=cursor, kind=kind, query=query
+            )
+        )
+
+    async def use(self, grader_key: str, *, project: str | None = None) -> GraderUsage:
+        """What depends on a grader, what it gave lately, and what deleting it would mean.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.call(uses.show_use, project, grader_key)
+
+    async def kinds(self, *, project: str | None = None) -> GraderKinds:
+        """The kinds of graders, each with the JSON Schema of its fields."""
+        return await self._scope.call(kinds.list_kinds, project)
+
+    async def models(self, *, project: str | None = None) -> Sequence[KnownModel]:
+        """The models that judges can be given here; others may be named, too."""
+        return (await self._scope.call(kinds.list_models, project)).models
+
+    async def preview_judge(
+        self,
+        definition: Mapping[str, Json],
+        sample: Item | None = None,
+        *,
+        project: str | None = None,
+    ) -> JudgePreview:
+        """The prompts that a judge would send, and what is wrong with them; no model is asked.
+
+        Args:
+            definition: The fields of a judge of the kind ``binary_judge``, also half written.
+            sample: What is judged; a sample of ours by default.
+            project: The project; the client's by default.
+        """
+        samples = () if sample is None else items_of([sample], "sample")
+        return await self._scope.call(kinds.preview_judge, project, definition, samples)
+
+    async def probe_endpoint(
+        self, definition: Mapping[str, Json], *, project: str | None = None
+    ) -> EndpointReport:
+        """Ask an endpoint what it is; nothing is graded, nothing is stored.
+
+        Args:
+            definition: The fields of an endpoint, such as its ``url``.
+            project: The project; the client's by default.
+        """
+        return await self._scope.call(kinds.probe_endpoint, project, definition)
 
     async def export(
         self, directory: str, *, keys: Sequence[str] = (), project: str | None = None

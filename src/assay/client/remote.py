@@ -11,6 +11,7 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
@@ -151,34 +152,41 @@ def _read(kind: Any, data: Json) -> object:  # noqa: ANN401 - any type
 
 
 def _read_part(kind: object, arguments: tuple[Any, ...], data: Json) -> object:
-    """A list of records, a record or none, or what holds no record."""
-    inner = next((one for one in arguments if is_dataclass(one)), None)
-    if inner is not None and type(None) in arguments:
+    """What holds records: a list, a mapping, one or none; or what holds no record."""
+    inner = next((one for one in arguments if _has_record(one)), None)
+    if inner is None:
+        problems: list[Problem] = []
+        value = codec.read(kind, data, (), problems)
+        if problems:
+            raise ServerError(f"the answer is not that of an assay server: {ShapeError(problems)}")
+        return value
+    if type(None) in arguments:
         return None if data is None else _read(inner, data)
-    if inner is not None:
-        if not isinstance(data, list):
-            raise ServerError("the answer is not that of an assay server: a list is missing")
-        return tuple(_read(inner, item) for item in data)
-    problems: list[Problem] = []
-    value = codec.read(kind, data, (), problems)
-    if problems:
-        raise ServerError(f"the answer is not that of an assay server: {ShapeError(problems)}")
-    return value
+    if typing.get_origin(kind) in (Mapping, dict):
+        return {name: _read(inner, item) for name, item in _mapping(data).items()}
+    if not isinstance(data, list):
+        raise ServerError("the answer is not that of an assay server: a list is missing")
+    return tuple(_read(inner, item) for item in data)
+
+
+def _has_record(kind: object) -> bool:
+    return is_dataclass(kind) or any(_has_record(one) for one in typing.get_args(kind))
 
 
 def _read_record(kind: Any, data: Mapping[str, Json]) -> object:  # noqa: ANN401 - any dataclass
-    hints = typing.get_type_hints(kind, localns={"Json": object})
     if data.get("next_cursor", "") is None:
         data = {**data, "next_cursor": ""}
-    given = {
-        field.name: _read(hints[field.name], data[field.name])
-        for field in fields(kind)
-        if field.name in data
-    }
+    given = {name: _read(hint, data[name]) for name, hint in _hints(kind).items() if name in data}
     try:
         return kind(**given)
     except TypeError as error:
         raise ServerError(f"the server's answer is not a valid {kind.__name__}: {error}") from error
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any dataclass
+    hints = typing.get_type_hints(kind, localns={"Json": object})
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _mapping(answer: Json) -> Mapping[str, Json]:

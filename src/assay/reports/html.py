@@ -18,7 +18,7 @@ from assay.reports.outcome import GLYPHS, Ended, ended
 from assay.reports.plain import natural, one_line
 from assay.reports.review import Review
 from assay.reports.run_records import (
-    Agent,
+    AgentName,
     CellRow,
     MatrixCase,
     RunMatrix,
@@ -199,7 +199,7 @@ def _matrix(summary: Summary) -> tuple[RunMatrix, tuple[int, ...]]:
         for case in names[:_MOST_CASES]
     ]
     matrix = RunMatrix(
-        agents=tuple(Agent(harness=harness, model=model) for harness, model in agents),
+        agents=tuple(AgentName(*agent) for agent in agents),
         cases=tuple(cases),
         offset=0,
         total=len(cases),

@@ -78,7 +78,11 @@ def write_document(file: TextIO, *, title: str, told: str, data: Json) -> None:
     )
     # No `noscript`: where a policy forbids the script that would stay hidden.
     note = element("p", _NO_SCRIPTS if script else _UNBUILT)
-    root = element("div", element("div", note, element("pre", told), id="told"), id="root")
+    root = element(
+        "div",
+        element("div", note, element("pre", told), id="told", class_="told-plainly"),
+        id="root",
+    )
     file.write(f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{root}\n')
     form, text = _embedded(data)
     block = element("script", Html(text), type="application/json", id="data", data_form=form)

@@ -1,7 +1,8 @@
 """A cell, opened: what was asked, answered and done, what it left, and why it has its score.
 
-The one model of a cell that the table, the HTML page, JSON and JUnit show. A cell's narrow row is
-enough to make one; with the store at hand comes what is kept beside it.
+The one model of a cell that the table, JSON and JUnit show; the page and a report in one file have
+`assay.reports.cell_view`. A cell's narrow row is enough to make one; with the store at hand comes
+what is kept beside it.
 """
 
 from __future__ import annotations

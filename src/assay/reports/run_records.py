@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.scoring.intervals import Interval
 from assay.store.kept import RunState
 from assay.store.windows import End
 
 __all__ = [
-    "Agent",
     "AgentCount",
+    "AgentName",
     "AgentRow",
     "CellRow",
     "CellWindow",
     "Ends",
     "ErrorCause",
-    "Estimate",
     "MatrixCase",
     "MatrixCell",
     "RunLine",
@@ -27,21 +27,17 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A mean or a rate, with the range that the true value plausibly lies in.
+@dataclass(frozen=True, slots=True)
+class AgentName:
+    """An agent of a run.
 
     Attributes:
-        mean: The estimate; null where nothing was measured.
-        low: Lower end of the 95 % interval; null where there is too little for one.
-        high: Its upper end.
-        n: How many independent observations it rests on.
+        harness: What did the work.
+        model: The model it was asked to use; empty where there is none.
     """
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
+    harness: str
+    model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +153,8 @@ class RunTotals:
     flagged: int
     held: int
     cases: int
-    reward: Estimate
-    pass_rate: Estimate
+    reward: Interval
+    pass_rate: Interval
     coverage: float | None
     cost_usd: float | None
     cost_unknown: int
@@ -251,19 +247,6 @@ class RunOverview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """What did the work.
-
-    Attributes:
-        harness: The harness.
-        model: The model it was asked to use; empty where there is none.
-    """
-
-    harness: str
-    model: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixCell:
     """The trials of one case by one agent.
 
@@ -304,7 +287,7 @@ class RunMatrix:
         total: How many cases there are.
     """
 
-    agents: tuple[Agent, ...]
+    agents: tuple[AgentName, ...]
     cases: tuple[MatrixCase, ...]
     offset: int
     total: int

@@ -11,7 +11,6 @@ from assay.reports.run_records import (
     CellRow,
     Ends,
     ErrorCause,
-    Estimate,
     MatrixCell,
     RunLine,
     RunOverview,
@@ -21,7 +20,6 @@ from assay.reports.run_records import (
 from assay.reports.statistics import statistics
 from assay.reports.summary import OTHER_CAUSES, Row, Summary, Verdict, cause_key
 from assay.reports.totals import Totals
-from assay.scoring.intervals import Interval
 from assay.store.kept import RunState
 from assay.store.labels import HELD
 from assay.store.records import CellRecord, RunRecord
@@ -31,6 +29,7 @@ __all__ = ["cell_row", "ends_of", "matrix_cell", "overview_of", "run_row"]
 
 _MOST_MIXED = 200
 _SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
+_NAME = 500
 
 
 def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
@@ -39,10 +38,10 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
     goes_on = kind == "matrix" and state in ("interrupted", "unfinished")
     return RunRow(
         id=run.id,
-        label=run.label,
+        label=one_line(run.label, _NAME),
         created_at=run.created_at,
-        kind=kind,
-        suite=run.suite,
+        kind=one_line(kind, _NAME),
+        suite=one_line(run.suite, _NAME),
         assay=run.assay,
         state=state,
         resume=f"assay run --resume {run.id}" if goes_on else "",
@@ -129,8 +128,8 @@ def _totals(totals: Totals) -> RunTotals:
         flagged=totals.flagged,
         held=totals.held,
         cases=totals.cases,
-        reward=_estimate(totals.reward),
-        pass_rate=_estimate(totals.pass_rate),
+        reward=totals.reward,
+        pass_rate=totals.pass_rate,
         coverage=totals.coverage,
         cost_usd=totals.cost_usd,
         cost_unknown=totals.cost_unknown,
@@ -141,10 +140,6 @@ def _totals(totals: Totals) -> RunTotals:
         judge_cost_unknown=totals.judge_cost_unknown,
         seconds=totals.seconds,
     )
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(mean=interval.mean, low=interval.low, high=interval.high, n=interval.n)
 
 
 def matrix_cell(row: Row | None) -> MatrixCell | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.reports.histogram import Bar
 from assay.reports.summary import Cause
 from assay.scoring.graded import Graded
 from assay.scoring.intervals import Interval
@@ -18,7 +19,6 @@ from assay.service.results import (
     ResultDetail,
     ResultGlimpse,
     ResultWindow,
-    ScoreBar,
 )
 from assay.service.rows import RowDetail, RowGlimpse, RowsRead, RowTurn, RowWindow
 from assay.store.datasets import DatasetUse
@@ -45,7 +45,7 @@ _JOB = JobRecord(
     updated_at=_TIME,
 )
 _RESULT = ResultGlimpse(number=1, item="a", status="scored", score=1.0, outcome="ok", why="equal")
-_BAR, _CAUSE = ScoreBar(low=0.9, high=1.0, count=46), Cause(2, "no answer")
+_BAR, _CAUSE = Bar(low=0.9, high=1.0, count=46), Cause(2, "no answer")
 _CHANGED = ChangedRow(number=7, item="g", before=0.0, after=1.0)
 _TASK = EnvironmentTask(slug="symbol", template="symbol", mean=_MEAN)
 _RUN = EnvironmentRun(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.reports.comparing.pairing import Side, compare
-from assay.reports.comparing.shown import AgentName, shown
+from assay.reports.comparing.shown import shown
+from assay.reports.run_records import AgentName
 from assay.reports.score_pairs import score_pair
 from assay.reports.scores import score_table
 from assay.scoring.results import SubScore

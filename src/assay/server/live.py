@@ -113,11 +113,11 @@ async def _stream(
             yield b": alive\n\n"
         await _moment(server, max(server.settings.poll_seconds, _REST * took))
         try:
-            if not await is_still_known(request):
-                return
             began = time.monotonic()
             state = await look()
             took = time.monotonic() - began
+            if not await is_still_known(request):
+                return
         except (StoreError, NotFoundError):
             return  # the client asks again, and is told then
 

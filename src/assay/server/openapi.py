@@ -16,6 +16,7 @@ from assay.endpoint.problems import MEDIA_TYPE
 from assay.graders.functions.checks import Check, ValidationReport
 from assay.registry.forms import DeclaredKind
 from assay.registry.previews import JudgePreview, Mistake, TemplateVariable
+from assay.reports.histogram import Bar
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.cell_examples import CELL_EXAMPLES
@@ -45,7 +46,7 @@ from assay.service.operation import KEY_PATTERN, OPERATIONS, Identity, Operation
 from assay.service.site import MadeKey
 from assay.service.traces import DeletedTraces, TraceDetail
 from assay.service.trials import Mark, Trial, Tried, TriedSample
-from assay.service.uses import Bar, GivenScores, GraderOverview, GraderUsage
+from assay.service.uses import GivenScores, GraderOverview, GraderUsage
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.datasets import DatasetRecord, DatasetRow
@@ -459,7 +460,7 @@ _JOB = JobRecord(
     created_by="local",
 )
 _USE = GraderUse(jobs=1, active_jobs=1, scores=1, datasets=("arithmetic",), last_used_at=_TIME)
-_GIVEN = GivenScores(n=1, scored=1, mean=1.0, bars=(Bar(0.0, 1.0, 1),))
+_GIVEN = GivenScores(n=1, scored=1, mean=1.0, bars=(Bar(low=0.0, high=1.0, count=1),))
 _STORED_KIND = StoredKind(
     name="custom", title="Custom", description="scores that are written in", form={"type": "object"}
 )
@@ -481,7 +482,6 @@ _ALL: tuple[object, ...] = (
     _JOB,
     _USE,
     _GIVEN,
-    _GIVEN.bars[0],
     GraderUsage(
         use=_USE,
         most_counted=10_000,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from assay.reports.run_records import (
-    Agent,
     AgentCount,
+    AgentName,
     AgentRow,
     CellRow,
     CellWindow,
     Ends,
     ErrorCause,
-    Estimate,
     MatrixCase,
     MatrixCell,
     RunLine,
@@ -20,12 +19,13 @@ from assay.reports.run_records import (
     RunRows,
     RunTotals,
 )
+from assay.scoring.intervals import Interval
 from assay.version import __version__
 
 __all__ = ["RUN_EXAMPLES"]
 
 _ENDS = Ends(passed=1, failed=0, errors=0, skipped=0, scored=0)
-_ESTIMATE = Estimate(mean=1.0, low=0.21, high=1.0, n=1)
+_ESTIMATE = Interval(mean=1.0, low=0.21, high=1.0, n=1)
 _RUN_ROW = RunRow(
     id="20261121-090830-ab12",
     label="nightly",
@@ -67,7 +67,7 @@ _TOTALS = RunTotals(
     judge_cost_unknown=0,
     seconds=1.5,
 )
-_AGENT = Agent(harness="replay", model="fix")
+_AGENT = AgentName(harness="replay", model="fix")
 _AGENT_ROW = AgentRow(harness="replay", model="fix", totals=_TOTALS, mixed=False)
 _LINE = RunLine(label="Time", text="1.5 s, all cells added up", warns=False)
 _CAUSE = ErrorCause(count=2, text="no key for openai", key="no key for openai")
@@ -95,10 +95,8 @@ _MATRIX_CASE = MatrixCase(case="kit", cells=(_MATRIX_CELL,))
 
 RUN_EXAMPLES: tuple[object, ...] = (
     _ENDS,
-    _ESTIMATE,
     _RUN_ROW,
     _TOTALS,
-    _AGENT,
     _AGENT_ROW,
     _LINE,
     _CAUSE,

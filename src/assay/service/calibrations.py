@@ -45,6 +45,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import record_parameters
 from assay.service.labels import Field, SaidLabel, labels_of, said_of
 from assay.service.operation import (
+    NO_NULL,
     Desk,
     GraderKey,
     Host,
@@ -72,7 +73,7 @@ _Id = Annotated[
     Spec(
         min_length=1,
         max_length=200,
-        pattern=r"^[^\x00]*$",
+        pattern=NO_NULL,
         description="Id of a card.",
         example="20261121-1a2b3c4d",
     ),
@@ -83,7 +84,7 @@ _Levels = Annotated[
     str,
     Spec(
         max_length=400,
-        pattern=r"^[^\x00]*$",
+        pattern=NO_NULL,
         description="All levels, lowest first, with commas between, where labels are levels.",
         example="",
     ),
@@ -328,7 +329,7 @@ def list_calibrations(
     desk: Desk,
     *,
     grader: Annotated[
-        str | None, Spec(max_length=200, pattern=r"^[^\x00]*$", description="Only of this grader.")
+        str | None, Spec(max_length=200, pattern=NO_NULL, description="Only of this grader.")
     ] = None,
     limit: Limit = 50,
 ) -> Page[CardSummary]:

@@ -26,6 +26,7 @@ from assay.reports.cell_view import (
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
+    NO_NULL,
     Cursor,
     Desk,
     Host,
@@ -125,12 +126,9 @@ def show_cell(
     trial: _Trial = 1,
 ) -> CellDetail:
     """A cell with all of its detail: the answer, the trace, the score tree."""
-    store, run_id = Store(desk.database), show_run.function(desk, run).id
+    store, found = Store(desk.database), show_run.function(desk, run)
     key = (case, harness, model, trial)
-    history = store.history(run_id, key)
-    if not history:
-        raise NotFoundError(f"run {run_id} has no cell {key}", hint="list its cells")
-    return CellDetail(history[-1], store.detail(run_id, key))
+    return CellDetail(_newest(store, found, key), store.detail(found.id, key))
 
 
 @operation(
@@ -292,7 +290,7 @@ def decide_cell(
     ruling: Annotated[
         Ruling, Spec(description="`ok`: its reward stands; `zero`: it is 0.", example="zero")
     ],
-    note: Annotated[str, Spec(max_length=4_000, pattern=r"^[^\x00]*$")] = "",
+    note: Annotated[str, Spec(max_length=4_000, pattern=NO_NULL)] = "",
     seen: Annotated[
         str,
         Spec(
@@ -376,9 +374,7 @@ def promote_cell(
     harness: _Coordinate = "",
     model: _Coordinate = "",
     trial: _Trial = 1,
-    name: Annotated[
-        str, Spec(min_length=1, max_length=200, pattern=r"^[^\x00]*$", example="small-1")
-    ],
+    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="small-1")],
     force: Annotated[bool, Spec(description="Replace a recording of that name.")] = False,
 ) -> Promotion:
     """Write the work of a cell beside its case, on the disk here. For admins of all projects."""

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.errors import AssayError, InputError, Location
-from assay.reports.comparing.shown import AgentName, RunComparison, shown
+from assay.reports.comparing.shown import RunComparison, shown
+from assay.reports.run_records import AgentName
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.service.operation import Desk, Spec, operation
-from assay.service.runs import show_run
+from assay.service.runs import Run, show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-_RUN = Spec(
-    min_length=1,
-    max_length=200,
-    description="Its id, the beginning of it, its label, or `latest`.",
-    example="latest",
-)
-_Run = Annotated[str, _RUN]
 _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
 _Score = Annotated[
     str,
@@ -49,7 +43,7 @@ class AgentList:
 
 
 @operation("GET", "/runs/{run}/agents", "viewer", tag="runs", where="default", faults=(404,))
-def list_agents(desk: Desk, run: _Run) -> AgentList:
+def list_agents(desk: Desk, run: Run) -> AgentList:
     """Harness and model of each agent of a run that has a result."""
     found = show_run.function(desk, run)
     agents = Store(desk.database).agents(found.id)
@@ -59,7 +53,7 @@ def list_agents(desk: Desk, run: _Run) -> AgentList:
 @operation(
     "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,), apart=True
 )
-def show_scores(desk: Desk, run: _Run) -> ScoreTable:
+def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
     return score_table(found.id, _cells(desk.database, found.id))
@@ -76,7 +70,7 @@ def show_scores(desk: Desk, run: _Run) -> ScoreTable:
 )
 def show_score_pair(
     desk: Desk,
-    run: _Run,
+    run: Run,
     *,
     x: _Score,
     y: Annotated[
@@ -103,7 +97,7 @@ def show_score_pair(
 def compare_runs(
     desk: Desk,
     *,
-    before: _Run,
+    before: Run,
     after: Annotated[
         str, Spec(max_length=200, description="The other run; without one, agents of the first.")
     ] = "",

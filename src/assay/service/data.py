@@ -38,18 +38,16 @@ WrittenScore: TypeAlias = "Mapping[str, Json]"
 """A score from elsewhere: ``grader``, ``item`` and ``score``, with ``reason`` and ``details``."""
 
 _SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
-_DATASETS = "/projects/{project}/datasets"
+DATASETS = "/projects/{project}/datasets"
 _SCORES = "/projects/{project}/scores"
-_JOBS = "/projects/{project}/jobs"
+JOBS = "/projects/{project}/jobs"
 
-_Id = Annotated[
-    str,
-    Spec(
-        pattern=r"^[A-Za-z0-9-]{1,64}$",
-        description="Id of the job.",
-        example="20261121-090830-ab12cd34",
-    ),
-]
+JOB_ID = Spec(
+    pattern=r"^[A-Za-z0-9-]{1,64}$",
+    description="Id of the job.",
+    example="20261121-090830-ab12cd34",
+)
+JobId = Annotated[str, JOB_ID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class StoredScores:
     stored: int
 
 
-@operation("GET", _DATASETS, "viewer", tag="datasets")
+@operation("GET", DATASETS, "viewer", tag="datasets")
 def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[DatasetRecord]:
     """The datasets of a project, by key."""
     after, datasets = cursor_text(cursor), Datasets(desk.database)
@@ -96,13 +94,13 @@ def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Pa
     )
 
 
-@operation("GET", f"{_DATASETS}/{{key}}", "viewer", tag="datasets", faults=(404,))
+@operation("GET", f"{DATASETS}/{{key}}", "viewer", tag="datasets", faults=(404,))
 def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
     """One dataset."""
     return Datasets(desk.database).get(desk.project, key)
 
 
-@operation("GET", f"{_DATASETS}/{{key}}/rows", "viewer", tag="datasets", faults=(404,))
+@operation("GET", f"{DATASETS}/{{key}}/rows", "viewer", tag="datasets", faults=(404,))
 def list_rows(
     desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[DatasetRow]:
@@ -117,7 +115,7 @@ def list_rows(
 
 @operation(
     "DELETE",
-    f"{_DATASETS}/{{key}}",
+    f"{DATASETS}/{{key}}",
     "editor",
     tag="datasets",
     status=204,
@@ -182,7 +180,7 @@ def add_scores(
     return StoredScores(len(records))
 
 
-@operation("GET", _JOBS, "viewer", tag="jobs")
+@operation("GET", JOBS, "viewer", tag="jobs")
 def list_jobs(
     desk: Desk,
     *,
@@ -213,7 +211,7 @@ def _made(desk: Desk, job: JobRecord) -> dict[str, str]:
 
 @operation(
     "POST",
-    _JOBS,
+    JOBS,
     "editor",
     tag="jobs",
     status=202,
@@ -237,8 +235,8 @@ def create_job(
         )
 
 
-@operation("GET", f"{_JOBS}/{{id}}", "viewer", tag="jobs", faults=(404,))
-def show_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the path
+@operation("GET", f"{JOBS}/{{id}}", "viewer", tag="jobs", faults=(404,))
+def show_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
     """One job."""
     found = Jobs(desk.database).get(id)
     if found.project != desk.project:
@@ -246,10 +244,10 @@ def show_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the 
     return found
 
 
-@operation("GET", f"{_JOBS}/{{id}}/results", "viewer", tag="jobs", faults=(404,))
+@operation("GET", f"{JOBS}/{{id}}/results", "viewer", tag="jobs", faults=(404,))
 def list_results(
     desk: Desk,
-    id: _Id,  # noqa: A002 - its name in the path
+    id: JobId,  # noqa: A002 - its name in the path
     *,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -265,9 +263,9 @@ def list_results(
 
 
 @operation(
-    "POST", f"{_JOBS}/{{id}}/cancel", "editor", tag="jobs", repeatable=True, faults=(404, 409)
+    "POST", f"{JOBS}/{{id}}/cancel", "editor", tag="jobs", repeatable=True, faults=(404, 409)
 )
-def cancel_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the path
+def cancel_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
     """End a job before its time; what was graded stays."""
     show_job.function(desk, id)
     return Jobs(desk.database).cancel(id)
@@ -275,14 +273,14 @@ def cancel_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in th
 
 @operation(
     "DELETE",
-    f"{_JOBS}/{{id}}",
+    f"{JOBS}/{{id}}",
     "editor",
     tag="jobs",
     status=204,
     repeatable=True,
     faults=(404, 409),
 )
-def delete_job(desk: Desk, id: _Id) -> None:  # noqa: A002 - its name in the path
+def delete_job(desk: Desk, id: JobId) -> None:  # noqa: A002 - its name in the path
     """Delete a job that has ended, with its scores."""
     show_job.function(desk, id)
     Jobs(desk.database).delete(id)

@@ -14,6 +14,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
+    NO_NULL,
     Cursor,
     Desk,
     Force,
@@ -407,12 +408,12 @@ def describe_grader(
     desk: Desk,
     key: GraderKey,
     *,
-    name: Annotated[str | None, Spec(max_length=200, pattern=r"^[^\x00]*$")] = None,
+    name: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
     description: Annotated[
         str | None,
-        Spec(max_length=10_000, pattern=r"^[^\x00]*$", example="Only the number counts"),
+        Spec(max_length=10_000, pattern=NO_NULL, example="Only the number counts"),
     ] = None,
-    feedback_key: Annotated[str | None, Spec(max_length=200, pattern=r"^[^\x00]*$")] = None,
+    feedback_key: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
 ) -> GraderRecord:
     """Change what people read of a grader; its scores stay what they are."""
     return desk.graders.describe(key, name=name, description=description, feedback_key=feedback_key)

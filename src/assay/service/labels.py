@@ -28,6 +28,7 @@ from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
     LOCAL,
+    NO_NULL,
     Cursor,
     Desk,
     Limit,
@@ -38,34 +39,33 @@ from assay.service.operation import (
     page,
 )
 from assay.service.runs import show_run
-from assay.store.labels import REVIEW, LabelCount, LabelRecord, Labels
+from assay.store.labels import REVIEW, LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store
 
 _PATH = "/projects/{project}/labels"
-_TEXT = r"^[^\x00]*$"
 
 Field = Annotated[
     str,
     Spec(
         min_length=1,
         max_length=200,
-        pattern=_TEXT,
+        pattern=NO_NULL,
         description="What the labels are called.",
         example="label",
     ),
 ]
 _Dataset = Annotated[
     str,
-    Spec(max_length=64, pattern=_TEXT, description="Key of a dataset.", example="arithmetic"),
+    Spec(max_length=64, pattern=NO_NULL, description="Key of a dataset.", example="arithmetic"),
 ]
 _Run = Annotated[
-    str, Spec(max_length=200, pattern=_TEXT, description="A run, where answers are its cells'.")
+    str, Spec(max_length=200, pattern=NO_NULL, description="A run, where answers are its cells'.")
 ]
 _Rater = Annotated[
     str,
     Spec(
         max_length=200,
-        pattern=_TEXT,
+        pattern=NO_NULL,
         description="Who labels: the caller; on a server of one's own any name.",
     ),
 ]
@@ -74,7 +74,7 @@ _Classes = Annotated[
     str,
     Spec(
         max_length=400,
-        pattern=_TEXT,
+        pattern=NO_NULL,
         description="What an answer can be, with commas between.",
         example="PASS,FAIL,NA",
     ),
@@ -295,7 +295,7 @@ def add_label(
         str,
         Spec(
             max_length=200,
-            pattern=_TEXT,
+            pattern=NO_NULL,
             description="The label; empty to take back what was said.",
             example="PASS",
         ),
@@ -304,12 +304,13 @@ def add_label(
     dataset: _Dataset = "",
     run: _Run = "",
     place: Annotated[
-        str, Spec(max_length=4_000, pattern=_TEXT, description="As the queue gave it.", example="1")
+        str,
+        Spec(max_length=4_000, pattern=NO_NULL, description="As the queue gave it.", example="1"),
     ] = "",
     field: Field = "label",
-    note: Annotated[str, Spec(max_length=2_000, pattern=_TEXT)] = "",
+    note: Annotated[str, Spec(max_length=2_000, pattern=NO_NULL)] = "",
     criterion: Annotated[
-        str, Spec(max_length=2_000, pattern=_TEXT, description="What the rater was asked.")
+        str, Spec(max_length=2_000, pattern=NO_NULL, description="What the rater was asked.")
     ] = "",
     rater: _Rater = "",
 ) -> LabelRecord:
@@ -345,16 +346,9 @@ def list_labelled(
     cursor: Cursor = None,
 ) -> Page[LabelledRow]:
     """Items with what every rater said of them, in the order in which they were labelled."""
-    labels = labels_of(desk, field)
-    current = labels.current(desk.project, field)
+    current = labels_of(desk, field).current(desk.project, field)
     wanted = [(digest, said) for digest, said in current.items() if _is_wanted(said, which)]
-    after = cursor_number(cursor)
-    some = page(
-        lambda most: list(enumerate(wanted[after : after + most], after + 1)),
-        limit,
-        lambda one: one[0],
-    )
-    rows = labels.with_rows(desk.project, dict(one for _, one in some.items))
+    rows, next_cursor = _rows(desk, wanted, limit, cursor)
     return Page(
         [
             LabelledRow(
@@ -366,7 +360,7 @@ def list_labelled(
             )
             for row in rows
         ],
-        some.next_cursor,
+        next_cursor,
     )
 
 
@@ -375,16 +369,9 @@ def export_labels(
     desk: Desk, *, field: Field = "label", limit: Limit = 50, cursor: Cursor = None
 ) -> Page[ExportedRow]:
     """Labelled rows, as `assay calibrate` reads them: of several people's labels, each by rater."""
-    labels = labels_of(desk, field)
-    current = labels.current(desk.project, field)
+    current = labels_of(desk, field).current(desk.project, field)
     several = len({rater for said in current.values() for rater in said}) > 1
-    every, after = list(current.items()), cursor_number(cursor)
-    some = page(
-        lambda most: list(enumerate(every[after : after + most], after + 1)),
-        limit,
-        lambda one: one[0],
-    )
-    rows = labels.with_rows(desk.project, dict(one for _, one in some.items))
+    rows, next_cursor = _rows(desk, list(current.items()), limit, cursor)
     return Page(
         [
             ExportedRow(
@@ -397,8 +384,25 @@ def export_labels(
             )
             for row in rows
         ],
-        some.next_cursor,
+        next_cursor,
     )
+
+
+def _rows(
+    desk: Desk,
+    said: Sequence[tuple[str, Mapping[str, LabelRecord]]],
+    limit: int,
+    cursor: str | None,
+) -> tuple[Sequence[LabelledItem], str]:
+    """Some labelled items with their rows, and where the list goes on."""
+    after = cursor_number(cursor)
+    some = page(
+        lambda most: list(enumerate(said[after : after + most], after + 1)),
+        limit,
+        lambda one: one[0],
+    )
+    rows = Labels(desk.database).with_rows(desk.project, dict(one for _, one in some.items))
+    return rows, some.next_cursor
 
 
 def _names(classes: str) -> tuple[str, ...]:

@@ -82,7 +82,8 @@ MAX_LIMIT = 200
 
 _MOST_READ = 1_000  # rows that the store reads at once
 KEY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-_NO_NULL = r"^[^\x00]*$"
+NO_NULL = r"^[^\x00]*$"
+"""Pattern of a text that every database can keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +119,16 @@ DatasetKey: TypeAlias = Annotated[
 Limit: TypeAlias = Annotated[
     int, Spec(ge=1, le=MAX_LIMIT, description="Most items of the page.", example=50)
 ]
+Offset: TypeAlias = Annotated[
+    int, Spec(ge=0, le=2**31 - 1, description="How many are left out before it.", example=0)
+]
 Cursor: TypeAlias = Annotated[
     str | None,
     Spec(max_length=400, description="Where the list goes on: `next_cursor` of the page before."),
 ]
 Force: TypeAlias = Annotated[bool, Spec(description="Even if it is in use.")]
-Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=_NO_NULL)]
-Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=_NO_NULL)]
+Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
+Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=NO_NULL)]
 
 
 @dataclass(frozen=True, slots=True)

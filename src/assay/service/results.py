@@ -5,53 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from assay.errors import ConflictError, NotFoundError
 from assay.reports.figures import score, score_interval
+from assay.reports.histogram import Bar, histogram
 from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
 from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.paired import paired_difference
 from assay.scoring.results import Assurance, Status
-from assay.service.data import show_job
+from assay.service.data import JOB_ID, JOBS, JobId, show_job
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Desk, Spec, operation
-from assay.service.rows import Offset, RowDetail, RowNumber, Window, row_detail
+from assay.service.operation import Desk, Offset, Spec, operation
+from assay.service.rows import RowDetail, RowNumber, Window, row_detail
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-_JOB = "/projects/{project}/jobs/{id}"
+_JOB = f"{JOBS}/{{id}}"
 _BARS = 10
 _ALIKE = 1e-9
 _MOST_CHANGED = 200
 _LINE = 300
-
-_Id = Annotated[
-    str,
-    Spec(
-        pattern=r"^[A-Za-z0-9-]{1,64}$",
-        description="Id of the job.",
-        example="20261121-090830-ab12cd34",
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreBar:
-    """A part of a histogram.
-
-    Attributes:
-        low: Its scores begin here.
-        high: They end below this; those of the last one at it.
-        count: How many.
-    """
-
-    low: float
-    high: float
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +54,7 @@ class JobSummary:
     skipped: int
     errors: int
     mean: Interval
-    bars: tuple[ScoreBar, ...]
+    bars: tuple[Bar, ...]
     causes: tuple[Cause, ...]
     calibration: Calibration | None
     is_stored: bool
@@ -181,7 +158,7 @@ class JobsCompared:
 
 
 @operation("GET", f"{_JOB}/summary", "viewer", tag="jobs", faults=(404,))
-def show_job_summary(desk: Desk, id: _Id) -> JobSummary:  # noqa: A002 - its name in the path
+def show_job_summary(desk: Desk, id: JobId) -> JobSummary:  # noqa: A002 - its name in the path
     """What came of a job so far, in numbers."""
     job = show_job.function(desk, id)
     tally = Jobs(desk.database).tally(id)
@@ -195,7 +172,7 @@ def show_job_summary(desk: Desk, id: _Id) -> JobSummary:  # noqa: A002 - its nam
         skipped=tally.counts.get("skipped", 0),
         errors=tally.counts.get("error", 0),
         mean=mean,
-        bars=_bars(tally.scores),
+        bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
         calibration=_card(desk, job),
         is_stored=_is_stored(desk, job),
@@ -205,7 +182,7 @@ def show_job_summary(desk: Desk, id: _Id) -> JobSummary:  # noqa: A002 - its nam
 @operation("GET", f"{_JOB}/results/window", "viewer", tag="jobs", faults=(404,))
 def show_results(
     desk: Desk,
-    id: _Id,  # noqa: A002 - its name in the path
+    id: JobId,  # noqa: A002 - its name in the path
     *,
     status: Annotated[Status | None, Spec(description="Only those of this status.")] = None,
     order: Annotated[
@@ -227,7 +204,7 @@ def show_results(
 
 
 @operation("GET", f"{_JOB}/results/{{number}}", "viewer", tag="jobs", faults=(404,))
-def show_result(desk: Desk, id: _Id, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
+def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
     """What came of one row of a job, and the row."""
     job = show_job.function(desk, id)
     result = Jobs(desk.database).result(id, number)
@@ -243,16 +220,9 @@ def show_result(desk: Desk, id: _Id, number: RowNumber) -> ResultDetail:  # noqa
 @operation("GET", f"{_JOB}/compare", "viewer", tag="jobs", faults=(404, 409))
 def compare_jobs(
     desk: Desk,
-    id: _Id,  # noqa: A002 - its name in the path
+    id: JobId,  # noqa: A002 - its name in the path
     *,
-    other: Annotated[
-        str,
-        Spec(
-            pattern=r"^[A-Za-z0-9-]{1,64}$",
-            description="Id of the job to compare with.",
-            example="20261121-080830-ab12cd34",
-        ),
-    ],
+    other: Annotated[str, replace(JOB_ID, description="Id of the job to compare with.")],
 ) -> JobsCompared:
     """Two jobs on the same dataset, row by row."""
     job, before = show_job.function(desk, id), show_job.function(desk, other)
@@ -323,21 +293,6 @@ def _difference_line(difference: Interval) -> str:
         return "No clear difference: the interval includes 0."
     way = "higher" if difference.mean > 0 else "lower"
     return f"This job scores {way}; the interval leaves 0 out."
-
-
-def _bars(scores: Sequence[float]) -> tuple[ScoreBar, ...]:
-    if not scores:
-        return ()
-    low, high = min(0.0, *scores), max(1.0, *scores)
-    counts = [0] * _BARS
-    for value in scores:
-        place = (value - low) / (high - low) * _BARS + _ALIKE  # 0.3 is where 0.3 to 0.4 begins
-        counts[min(_BARS - 1, int(place))] += 1
-    ends = [low + (high - low) * place / _BARS for place in range(_BARS + 1)]
-    return tuple(
-        ScoreBar(low=ends[place], high=ends[place + 1], count=count)
-        for place, count in enumerate(counts)
-    )
 
 
 def _card(desk: Desk, job: JobRecord) -> Calibration | None:

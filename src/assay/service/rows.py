@@ -14,16 +14,13 @@ from typing import Annotated
 from assay.errors import AssayError, InputError
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
-from assay.service.operation import DatasetKey, Desk, Spec, operation
+from assay.service.data import DATASETS
+from assay.service.operation import DatasetKey, Desk, Offset, Spec, operation
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets, DatasetUse
 
-_DATASETS = "/projects/{project}/datasets"
 _GLIMPSE = 300
 _MOST_LINES = 50
 
-Offset = Annotated[
-    int, Spec(ge=0, le=2**31 - 1, description="How many are passed over.", example=0)
-]
 Window = Annotated[int, Spec(ge=1, le=100, description="Most items.", example=50)]
 RowNumber = Annotated[int, Spec(ge=1, le=2**31 - 1, description="Number of the row.", example=1)]
 
@@ -127,7 +124,7 @@ class RowsRead:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@operation("GET", f"{_DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", faults=(404,))
+@operation("GET", f"{DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", faults=(404,))
 def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window = 50) -> RowWindow:
     """Rows from any place on, each on a line, as graders are given them."""
     datasets = Datasets(desk.database)
@@ -136,13 +133,13 @@ def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window 
     return RowWindow(rows=tuple(_stored_glimpse(row) for row in found), total=total)
 
 
-@operation("GET", f"{_DATASETS}/{{key}}/rows/{{number}}", "viewer", tag="datasets", faults=(404,))
+@operation("GET", f"{DATASETS}/{{key}}/rows/{{number}}", "viewer", tag="datasets", faults=(404,))
 def show_row(desk: Desk, key: DatasetKey, number: RowNumber) -> RowDetail:
     """One row, as it is read and as it came."""
     return row_detail(Datasets(desk.database).row(desk.project, key, number))
 
 
-@operation("GET", f"{_DATASETS}/{{key}}/use", "viewer", tag="datasets", faults=(404,))
+@operation("GET", f"{DATASETS}/{{key}}/use", "viewer", tag="datasets", faults=(404,))
 def show_dataset_use(desk: Desk, key: DatasetKey) -> DatasetUse:
     """What depends on a dataset: what would be lost or cancelled with it."""
     return Datasets(desk.database).use(desk.project, key)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
 from assay.reports.run_records import (
-    Agent,
     AgentCount,
+    AgentName,
     CellWindow,
     MatrixCase,
     RunMatrix,
@@ -19,9 +19,11 @@ from assay.reports.run_records import (
 from assay.reports.run_view import cell_row, ends_of, matrix_cell, overview_of, run_row
 from assay.service.operation import (
     MAX_LIMIT,
+    NO_NULL,
     Desk,
     Host,
     Limit,
+    Offset,
     Page,
     Spec,
     operation,
@@ -44,9 +46,8 @@ Run = Annotated[
         example="latest",
     ),
 ]
-Offset = Annotated[int, Spec(ge=0, le=10_000_000, description="How many are left out before it.")]
-_Search = Annotated[str, Spec(max_length=200, pattern=r"^[^\x00]*$")]
-_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=r"^[^\x00]*$")]
+_Search = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
+_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=NO_NULL)]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
@@ -67,7 +68,7 @@ def list_run_rows(
         str,
         Spec(
             max_length=200,
-            pattern=r"^[^\x00]*$",
+            pattern=NO_NULL,
             description="Stands somewhere in the id, the label or what was run.",
         ),
     ] = "",
@@ -156,7 +157,7 @@ def show_run_matrix(
         tally.add(cell)
     rows = {(row.case, row.harness, row.model): row for row in tally.summary().groups}
     return RunMatrix(
-        agents=tuple(Agent(harness=harness, model=model) for harness, model in agents),
+        agents=tuple(AgentName(*agent) for agent in agents),
         cases=tuple(
             MatrixCase(
                 case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
@@ -186,9 +187,9 @@ def window_cells(
     ] = "",
     harness: _Coordinate = None,
     model: _Coordinate = None,
-    case: Annotated[str, Spec(max_length=500, pattern=r"^[^\x00]*$")] = "",
+    case: Annotated[str, Spec(max_length=500, pattern=NO_NULL)] = "",
     search: Annotated[
-        str, Spec(max_length=200, pattern=r"^[^\x00]*$", description="Stands in the case's name.")
+        str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
     ] = "",
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
@@ -196,7 +197,7 @@ def window_cells(
         str,
         Spec(
             max_length=400,
-            pattern=r"^[^\x00]*$",
+            pattern=NO_NULL,
             description="`key` of a cause of errors: only its cells.",
         ),
     ] = "",

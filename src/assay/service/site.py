@@ -1,4 +1,4 @@
-"""Operations on what is around graders: projects, cells of runs, API keys, and who is asking."""
+"""Operations on what is around graders: projects, changes, API keys, and who is asking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from assay.errors import NotFoundError
 from assay.registry.policy import ForbiddenError
 from assay.service.operation import (
     EVERY_PROJECT,
+    KEY_PATTERN,
     MAX_LIMIT,
+    NO_NULL,
     Cursor,
     Desk,
     Identity,
@@ -96,7 +98,7 @@ def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
 )
 def create_project(
     desk: Desk,
-    key: Annotated[str, Spec(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", example="maths")],
+    key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")],
     name: Name = "",
 ) -> ProjectRecord:
     """Make a project."""
@@ -204,7 +206,7 @@ def list_keys(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[K
 @operation("POST", "/keys", "member", tag="keys", status=201, faults=(404,))
 def create_key(
     desk: Desk,
-    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=r"^[^\x00]*$", example="ci")],
+    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="ci")],
     role: Annotated[KeyRole, Spec(example="editor")],
     project: Annotated[
         str,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from assay.reports.histogram import Bar, histogram
 from assay.service.graders import Calibration, calibration_of
 from assay.service.operation import (
     Cursor,
@@ -54,21 +55,6 @@ class GraderOverview:
     updated_by: str
     use: GraderUse
     calibration: Calibration | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of a histogram.
-
-    Attributes:
-        low: Lowest score in it.
-        high: Where the next begins; the last one holds this score, too.
-        count: How many.
-    """
-
-    low: float
-    high: float
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,22 +158,7 @@ def _given(given: Sequence[GivenScore]) -> GivenScores:
         skipped=sum(one.status == "skipped" for one in given),
         errors=sum(one.status == "error" for one in given),
         mean=sum(score / len(scores) for score in scores) if scores else None,
-        bars=_bars(scores),
-    )
-
-
-def _bars(scores: Sequence[float]) -> tuple[Bar, ...]:
-    """Bars from 0 to 1, and as far beyond as the scores go."""
-    if not scores:
-        return ()
-    low, high = min(0.0, *scores), max(1.0, *scores)
-    width = high / _BARS - low / _BARS
-    counts = [0] * _BARS
-    for score in scores:
-        counts[min(_BARS - 1, int((score - low) / width))] += 1
-    edges = [low + number * width for number in range(_BARS)] + [high]
-    return tuple(
-        Bar(edges[number], edges[number + 1], count) for number, count in enumerate(counts)
+        bars=histogram(scores, _BARS),
     )
 
 

@@ -256,18 +256,20 @@ class Decisions:
             found[item] = Decision(ruling=ruling, by=last.rater, at=last.created_at, note=last.note)
         return found
 
-    def cells_of(self, run: str) -> list[CellKey]:
-        """The cells of a run that somebody decided about, also where that no longer holds."""
+    def cells_of(self, runs: Iterable[str]) -> dict[str, list[CellKey]]:
+        """The cells of some runs that somebody decided about, also where that no longer holds."""
         rows = self._database.rows(
             "SELECT data FROM label_item WHERE project = ? AND digest IN "
             "(SELECT item FROM label WHERE project = ? AND field = ?)",
             *(_PROJECT, _PROJECT, REVIEW),
         )
-        found = (read_json(cast("str", data)) for (data,) in rows)
-        keys = (row.get("cell") for row in found if row.get("run") == run)
-        return list(
-            dict.fromkeys(cast("CellKey", tuple(key)) for key in keys if isinstance(key, list))
-        )
+        found: dict[str, dict[CellKey, None]] = {run: {} for run in runs}
+        for (data,) in rows:
+            row = read_json(cast("str", data))
+            run, key = row.get("run"), row.get("cell")
+            if isinstance(run, str) and run in found and isinstance(key, list):
+                found[run][cast("CellKey", tuple(key))] = None
+        return {run: list(keys) for run, keys in found.items()}
 
 
 def decided(

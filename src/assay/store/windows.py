@@ -285,25 +285,25 @@ class Windows:
     def _cells(self, runs: Sequence[str], until: int) -> tuple[str, tuple[Scalar, ...]]:
         """The query of the newest results, and what is bound in it."""
         told = [
-            f"SELECT {seq} AS column1, '{end}' AS column2, "
-            f"CAST({'NULL' if reward is None else repr(reward)} AS double precision) AS column3"
+            f"({seq}, '{end}', "
+            f"CAST({'NULL' if reward is None else repr(reward)} AS double precision))"
             for seq, end, reward in self._decided(runs)
         ]
         none = "SELECT 0 AS column1, '' AS column2, CAST(NULL AS double precision) AS column3"
         places = f"run_id IN ({', '.join('?' * len(runs))})"
-        sql = _CELL.format(told=" UNION ALL ".join(told) or none, runs=places)
+        sql = _CELL.format(told=f"VALUES {', '.join(told)}" if told else none, runs=places)
         return sql, (*_ASKS_MORE, _HELD, *runs, until, until)
 
     def _decided(self, runs: Iterable[str]) -> Iterator[tuple[int, End, float | None]]:
         """The results that somebody decided about: number, end and reward that follow."""
         decisions = Decisions(self._database)
-        for run in runs:
-            keys = decisions.cells_of(run)
-            known = decisions.all() if keys else {}
+        cells = decisions.cells_of(runs)
+        known = decisions.all() if any(cells.values()) else {}
+        for run, keys in cells.items():
             for key in keys:
                 for seq, *row in self._database.rows(_ONE, run, *key):
                     stored = read_cell(cast("CellRow", row))
-                    (cell,) = decided([stored], lambda known=known: known)
+                    (cell,) = decided([stored], lambda: known)
                     if cell is not stored:
                         yield cast("int", seq), end_of(cell), cell.reward
 

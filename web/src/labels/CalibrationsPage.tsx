@@ -65,26 +65,28 @@ export default function CalibrationsPage() {
           </Empty>
         )}
         {cards.data && cards.data.items.length > 0 && (
-          <table>
-            <thead>
-              <tr>
-                <th>Grader</th>
-                <th>Kappa, 0 to 1</th>
-                <th className="number">Kappa</th>
-                <th>In words</th>
-                <th className="number">n</th>
-                <th className="number">Errors</th>
-                <th>Labels</th>
-                <th className="number">1,000 cost</th>
-                <th>Made</th>
-              </tr>
-            </thead>
-            <tbody>
-              {cards.data.items.map((card) => (
-                <CardRow key={card.id} project={project} card={card} />
-              ))}
-            </tbody>
-          </table>
+          <div className="scrolls">
+            <table>
+              <thead>
+                <tr>
+                  <th>Grader</th>
+                  <th>Kappa, 0 to 1</th>
+                  <th className="number">Kappa</th>
+                  <th>In words</th>
+                  <th className="number">n</th>
+                  <th className="number">Errors</th>
+                  <th>Labels</th>
+                  <th className="number">1,000 cost</th>
+                  <th>Made</th>
+                </tr>
+              </thead>
+              <tbody>
+                {cards.data.items.map((card) => (
+                  <CardRow key={card.id} project={project} card={card} />
+                ))}
+              </tbody>
+            </table>
+          </div>
         )}
       </div>
     </div>

@@ -86,20 +86,22 @@ export default function LabelSetPage() {
       {items.isLoading && <Loading what="Loading items" />}
       {items.data && rows.length === 0 && <Nothing which={which} field={field} />}
       {rows.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th>Item</th>
-              <th>What was read</th>
-              <th>What people said</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <ItemRow key={row.item} row={row} />
-            ))}
-          </tbody>
-        </table>
+        <div className="scrolls">
+          <table>
+            <thead>
+              <tr>
+                <th>Item</th>
+                <th>What was read</th>
+                <th>What people said</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <ItemRow key={row.item} row={row} />
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {items.hasNextPage && (
         <p>

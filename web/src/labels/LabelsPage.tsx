@@ -43,26 +43,28 @@ export default function LabelsPage() {
         </Empty>
       )}
       {sets.data && sets.data.items.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th>Field</th>
-              <th className="number">Items</th>
-              <th>Labels</th>
-              <th>Raters</th>
-              <th>People agree</th>
-              <th>Last</th>
-              <th>
-                <span className="sr">What to do</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {sets.data.items.map((one) => (
-              <SetRow key={one.field} project={project} set={one} />
-            ))}
-          </tbody>
-        </table>
+        <div className="scrolls">
+          <table>
+            <thead>
+              <tr>
+                <th>Field</th>
+                <th className="number">Items</th>
+                <th>Labels</th>
+                <th>Raters</th>
+                <th>People agree</th>
+                <th>Last</th>
+                <th>
+                  <span className="sr">What to do</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {sets.data.items.map((one) => (
+                <SetRow key={one.field} project={project} set={one} />
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
     </div>
   );

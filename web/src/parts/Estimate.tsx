@@ -3,7 +3,7 @@ import { between, percent, score } from "./figures";
 import "./parts.css";
 
 /** Where an estimate and its interval lie between 0 and 1. */
-export function EstimateBar({ value }: { value: Schemas["Estimate"] }) {
+export function EstimateBar({ value }: { value: Schemas["Interval"] }) {
   const { mean, low, high } = value;
   if (mean === null) return null;
   return (
@@ -36,7 +36,7 @@ export function Basis({ value, rate, over }: BasisProps) {
 }
 
 interface BasisProps {
-  value: Schemas["Estimate"];
+  value: Schemas["Interval"];
   rate?: boolean;
   over?: string;
 }

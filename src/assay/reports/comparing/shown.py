@@ -18,11 +18,11 @@ from assay.reports.explain import sentence
 from assay.reports.outcome import Ended, ended, reward_of
 from assay.reports.plain import one_line, shorten
 from assay.reports.review import Change
+from assay.reports.run_records import AgentName
 from assay.reports.totals import Totals
 from assay.store.records import CellRecord
 
 __all__ = [
-    "AgentName",
     "ComparedCase",
     "ComparedCell",
     "ComparedPair",
@@ -38,19 +38,6 @@ _MOST_PAIRS = 5
 _MOST_REASONS = 8
 _MOST_REASON = 300
 _MOST_ANSWER = 600
-
-
-@dataclass(frozen=True, slots=True)
-class AgentName:
-    """An agent of a run.
-
-    Attributes:
-        harness: What did the work.
-        model: The model it was asked to use; empty where there is none.
-    """
-
-    harness: str
-    model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

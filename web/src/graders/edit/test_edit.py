@@ -86,6 +86,7 @@ def test_a_function_is_written_tried_mended_and_saved(
 
     write(page, EXACT)
     page.get_by_role("button", name="Hostile").click()
+    expect(page.get_by_text("9 samples", exact=True)).to_be_visible()
     page.keyboard.press("Control+Enter")
     ran(page, "9 samples: 9 scored, 0 not as wanted")
     expect(checks).to_contain_text("Test run")

@@ -47,7 +47,7 @@ def test_the_sentence_the_numbers_and_the_regressions_are_those_of_the_command(
 ) -> None:
     said = cast("dict[str, Any]", json.loads(site.assay("compare", "main", "change", "--json")))
     page = open_page("/compare?a=main&b=change")
-    sentence = page.locator(".finding .said")
+    sentence = page.locator(".finding .found")
     expect(sentence).to_contain_text("Worse, by more than chance would explain: mean reward")
     expect(sentence).to_contain_text(f"over {said['cases']} cases")
     expect(sentence).to_contain_text(signed(said["difference"]["mean"]))
@@ -83,7 +83,7 @@ def test_what_chance_explains_is_called_no_clear_difference(open_page: Opener) -
     expect(page).to_have_url(re.compile("a=20261122-b&b=20261123-c"))
     page.get_by_role("group", name="Before").get_by_label("Run").fill("main")
     page.keyboard.press("Enter")
-    expect(page.locator(".finding.unclear .said")).to_contain_text("No clear difference")
+    expect(page.locator(".finding.unclear .found")).to_contain_text("No clear difference")
     page.get_by_role("button", name="Swap").click()
     expect(page).to_have_url(re.compile("a=20261123-c&b=main"))
     expect(page.get_by_text("assay compare 20261123-c main")).to_be_visible()
@@ -96,7 +96,7 @@ def test_two_models_of_one_run(site: Site, open_page: Opener) -> None:
     expect(page.get_by_text("Choose another run for one of the sides")).to_be_visible()
     page.get_by_role("group", name="Before").get_by_label("Model").select_option("small")
     page.get_by_role("group", name="After").get_by_label("Model").select_option("large")
-    expect(page.locator(".finding .said")).to_contain_text("Better, by more than chance")
+    expect(page.locator(".finding .found")).to_contain_text("Better, by more than chance")
     command = page.locator(".compare-bar code").inner_text()
     assert command == "assay compare both --model=small --model=large"
     assert "BETTER" in site.assay(*command.split()[1:])
@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_says_why(open_page: Opener) -> None:
     page.goto(page.url.replace("none", "20261119-e"))
     expect(page.get_by_role("alert")).to_contain_text("no cell in common")
     page.goto(page.url.replace("20261119-e", "20261117-i"))
-    expect(page.locator(".finding .said")).to_contain_text("no cell has a reward on both sides")
+    expect(page.locator(".finding .found")).to_contain_text("no cell has a reward on both sides")
     open_page.watch.faults.clear()  # the console tells of the refusals too
 
 
@@ -129,7 +129,7 @@ def test_an_address_writes_no_options_into_the_command(open_page: Opener) -> Non
 
 def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
     page = open_page("/compare?a=20261119-e&b=20261119-f")
-    expect(page.locator(".finding .said")).to_contain_text("Worse")
+    expect(page.locator(".finding .found")).to_contain_text("Worse")
     for row in page.locator("[data-row]").all():
         row.click()
     expect(page.locator("pre").first).to_contain_text("onerror")

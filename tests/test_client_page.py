@@ -1,0 +1,304 @@
+"""What the page can do, Python can do: on a store and on a server, with the same outcome."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import cast
+
+import pytest
+
+from assay import Client
+from assay.client import AuthError, cells, data, graders, labels, remote, runs, site
+from assay.errors import ConflictError, InputError, NotFoundError
+from assay.registry import definition_from
+from assay.scoring.json_safe import Json
+from assay.service.operation import OPERATIONS, as_json
+from assay.testing import FakeJudge
+from tests.client_modes import MODES, client_of, running
+from tests.command_line import assay
+from tests.repairs import PROMPT, write_repair
+
+pytestmark = pytest.mark.sandbox
+
+FIX = ("kit", "replay", "fix", 1)
+CHEAT = ("kit", "replay", "cheat", 1)
+MATCH: list[Mapping[str, Json]] = [{"type": "exact_match"}]
+NEVER: list[Mapping[str, Json]] = [{"type": "exact_match", "expected": "5"}]
+ROWS: list[dict[str, Json]] = [
+    {"id": f"r{n}", "question": f"{n} + 2?", "answer": "4" if n % 3 else "5", "expected": "4"}
+    for n in range(6)
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a run, graders, a dataset, two jobs and labels."""
+    root = tmp_path_factory.mktemp("made")
+    with FakeJudge() as fake:
+        write_repair(root, model=fake.model)
+        done = assay("run", "evals", "--label", "kit", cwd=root)
+    assert done.returncode == 1, done.stderr
+    with Client(store=str(root / ".assay")) as client:
+        client.graders.create.declared(key="match", graders=MATCH)
+        client.graders.create.declared(key="never", graders=NEVER)
+        client.datasets.create("rows", ROWS)
+        for grader in ("match", "never"):
+            client.jobs.create(grader, "rows")
+        for item in client.labels.queue(dataset="rows", limit=50).items:
+            answer = next(part.text for part in item.parts if part.name == "answer")
+            says = "PASS" if answer == "4" else "FAIL"
+            client.labels.add(item, says, dataset="rows", note="read", criterion="Is it 4?")
+        client.calibrations.create("match")
+        client.calibrations.create("match", repeats=2)
+    return root
+
+
+@pytest.fixture
+def location(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of it that is changed as one likes."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return str(tmp_path / ".assay")
+
+
+@pytest.fixture(params=MODES)
+def client(request: pytest.FixtureRequest, location: str) -> Generator[Client]:
+    with client_of(str(request.param), location) as given:
+        yield given
+
+
+def _job(client: Client, grader: str) -> str:
+    return client.jobs.list(grader=grader)[0].id
+
+
+JUDGE: dict[str, Json] = {"criteria": "It is 4.", "user_template": "{{completion}} {{x}}"}
+READS: dict[str, Callable[[Client], object]] = {
+    "runs.find": lambda c: c.runs.find("evals"),
+    "runs.get": lambda c: c.runs.get("kit"),
+    "runs.overview": lambda c: c.runs.overview("kit"),
+    "runs.matrix": lambda c: c.runs.matrix("kit", sort="worst"),
+    "runs.agents": lambda c: c.runs.agents("kit"),
+    "runs.cells": lambda c: c.runs.cells("kit", model="fix", sort="reward", descending=True),
+    "runs.regrading": lambda c: c.runs.regrading("kit"),
+    "runs.compare": lambda c: c.runs.compare("kit", models=("fix", "lazy")),
+    "runs.scores": lambda c: c.runs.scores("kit"),
+    "cells.list": lambda c: c.cells.list("kit", failures=True),
+    "cells.open": lambda c: c.cells.open("kit", CHEAT),
+    "cells.detail": lambda c: c.cells.detail("kit", FIX),
+    "cells.outline": lambda c: c.cells.outline("kit", FIX),
+    "cells.steps": lambda c: c.cells.steps("kit", FIX, start=3, limit=4),
+    "cells.find_steps": lambda c: c.cells.find_steps("kit", FIX, words="x"),
+    "cells.files": lambda c: c.cells.files("kit", FIX),
+    "environments.list": lambda c: c.environments.list(),
+    "datasets.window": lambda c: c.datasets.window("rows", offset=4),
+    "datasets.row": lambda c: c.datasets.row("rows", 2),
+    "datasets.use": lambda c: c.datasets.use("rows"),
+    "datasets.preview": lambda c: c.datasets.preview(
+        '{"output": "4"}\nno\n', mapping={"answer": "output"}
+    ),
+    "jobs.list": lambda c: c.jobs.list(status="finished", dataset="rows"),
+    "jobs.summary": lambda c: c.jobs.summary(_job(c, "match")),
+    "jobs.window": lambda c: c.jobs.window(_job(c, "match"), order="score", limit=3),
+    "jobs.result": lambda c: c.jobs.result(_job(c, "match"), 2),
+    "jobs.compare": lambda c: c.jobs.compare(_job(c, "match"), _job(c, "never")),
+    "graders.overview": lambda c: c.graders.overview(query="mat"),
+    "graders.use": lambda c: c.graders.use("match"),
+    "graders.kinds": lambda c: c.graders.kinds(),
+    "graders.models": lambda c: c.graders.models(),
+    "graders.preview_judge": lambda c: c.graders.preview_judge(JUDGE, ROWS[0]),
+    "labels.list": lambda c: c.labels.list(),
+    "labels.queue": lambda c: c.labels.queue(dataset="rows", rater="admin", limit=2, seed=7),
+    "labels.queue of a run": lambda c: c.labels.queue(run="kit", field="good", rater="admin"),
+    "labels.items": lambda c: c.labels.items(limit=2),
+    "labels.export": lambda c: c.labels.export(),
+    "calibrations.list": lambda c: c.calibrations.list(grader="match"),
+    "calibrations.get": lambda c: c.calibrations.get(c.calibrations.list()[0].id),
+    "calibrations.plan": lambda c: c.calibrations.plan("never", repeats=3),
+    "projects.get": lambda c: c.projects.get("default"),
+    "projects.changes": lambda c: [one.operation for one in c.projects.changes("default").items],
+}
+
+
+@pytest.fixture(scope="module")
+def both(made: Path) -> Iterator[tuple[Client, Client]]:
+    location = str(made / ".assay")
+    with (
+        running(location) as server,
+        Client(store=location) as here,
+        Client(server.url, server.key()) as there,
+    ):
+        yield here, there
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_read_of_a_store_is_read_of_a_server(
+    both: tuple[Client, Client], name: str
+) -> None:
+    here, there = (READS[name](one) for one in both)
+    assert as_json(here) == as_json(there)
+    assert _shape(here) == _shape(there)
+
+
+def _shape(value: object) -> object:
+    """The types of records, as deep as they go: a dictionary would be equal as JSON."""
+    if isinstance(value, list | tuple):
+        return [_shape(item) for item in cast("Sequence[object]", value)]
+    names = getattr(type(value), "__dataclass_fields__", None)
+    if names is None:
+        return ""
+    return type(value).__name__, [_shape(getattr(value, name)) for name in names]
+
+
+def test_every_operation_can_be_asked_for() -> None:
+    modules = (cells, data, graders, labels, remote, runs, site)
+    named = {name for module in modules for name in _names(module)}
+    by_itself = {"create_grader"}  # of `graders.create`, by type
+    missing = {one.name for one in OPERATIONS} - named - by_itself
+    assert missing == set()
+
+
+def _names(module: object) -> Iterator[str]:
+    """Names that the functions of a module look up, and those of the classes in it."""
+    for given in vars(module).values():
+        member = inspect.unwrap(given) if callable(given) else given
+        if isinstance(member, FunctionType):
+            yield from _looked_up(member.__code__)
+        elif isinstance(member, type) and member.__module__ == getattr(module, "__name__", ""):
+            yield from _names(member)
+
+
+def _looked_up(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _looked_up(part)
+
+
+def test_labels_are_given_taken_back_and_exported(client: Client) -> None:
+    queue = client.labels.queue(run="kit", field="good", classes="YES,NO", limit=2)
+    assert (queue.total, queue.done, len(queue.items)) == (3, 0, 2)
+    first, second = queue.items
+    said = client.labels.add(first, "YES", run="kit", field="good", note="it works")
+    assert (said.label, said.rater, said.note) == ("YES", queue.rater, "it works")
+    client.labels.add(second, "NO", run="kit", field="good")
+    (told,) = [one for one in client.labels.list() if one.field == "good"]
+    assert (told.items, dict(told.labels)) == (2, {"YES": 1, "NO": 1})
+    assert client.labels.take_back(second, run="kit", field="good").label == ""
+    (kept,) = client.labels.items(field="good").items
+    assert [one.note for one in kept.said] == ["it works"]
+    (row,) = client.labels.export(field="good")
+    assert row["good"] is True
+    again = client.labels.queue(run="kit", field="good", limit=50)
+    assert (again.done, second.item in {one.item for one in again.items}) == (1, True)
+    with pytest.raises(InputError, match=r"take_back"):
+        client.labels.add(first, " ", run="kit", field="good")
+    with pytest.raises(InputError, match="dataset or from a run"):
+        client.labels.queue()
+    with pytest.raises(NotFoundError):
+        client.labels.queue(dataset="none")
+
+
+def test_a_grader_is_measured_to_its_card(client: Client) -> None:
+    plan = client.calibrations.plan("never")
+    assert (plan.rows, plan.judgements, plan.done, plan.models) == (6, 6, 0, ())
+    *_, last = client.calibrations.follow("never")
+    assert (last.done, last.errors) == (6, 0)
+    card = client.calibrations.get(last.card)
+    assert (card.summary.grader, card.summary.n, card.coverage.compared) == ("never", 6, 6)
+    assert client.calibrations.list()[0].id == last.card
+    again = client.calibrations.create("never", anew=True)
+    assert [one.figure for one in again.measures] == [one.figure for one in card.measures]
+    with pytest.raises(NotFoundError):
+        client.calibrations.create("none")
+    with pytest.raises(NotFoundError):
+        client.calibrations.get("none")
+
+
+def test_a_draft_is_tried_beside_the_stored_version(client: Client) -> None:
+    draft = definition_from("declared", {"graders": [{"type": "exact_match", "expected": "5"}]})
+    trial = client.graders.try_draft(
+        draft, ROWS[:1], dataset="rows", rows=[2], saved="match", wanted={"r0": 1.0, "r1": 1.0}
+    )
+    assert (trial.valid, trial.saved) == (True, "match@1")
+    assert {one.id: (one.row, one.change, one.miss) for one in trial.samples} == {
+        "r0": (None, "+1", ""),
+        "r1": (2, "-1", "wanted 1, got 0"),
+    }
+    source = "async def grade(thread):\n    return 1 / 0\n"
+    broken = client.graders.try_draft(source, ROWS[:1])
+    assert not broken.valid or broken.marks
+    assert len(client.graders.versions("match")) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_endpoint_that_is_not_there_is_told_with_its_cause(mode: str, tmp_path: Path) -> None:
+    settings: dict[str, Json] = {"url": "https://grader.invalid/v1", "protocol": "assay"}
+    with client_of(mode, str(tmp_path / "store")) as client:
+        told = client.graders.probe_endpoint(settings)
+        assert (told.online, told.error != "") == (False, True)
+        with pytest.raises(InputError, match="url"):
+            client.graders.probe_endpoint({"url": "ftp://grader.invalid"})
+
+
+def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
+    seen = client.cells.open("kit", CHEAT)
+    assert seen.flags
+    with pytest.raises(ConflictError, match="graded again"):
+        client.cells.decide("kit", CHEAT, ruling="zero", seen="0" * 32)
+    made = client.cells.decide("kit", CHEAT, ruling="zero", seen=seen.seen, note="it cheats")
+    assert (made.ruling, made.note) == ("zero", "it cheats")
+    assert client.cells.open("kit", CHEAT).reward == 0.0
+    kept = client.cells.promote("kit", FIX, name="kept")
+    assert (Path(kept.directory).is_dir(), kept.files) == (True, 2)
+    with pytest.raises(NotFoundError, match="no cell"):
+        client.cells.open("kit", ("other", "", "", 1))
+    assert client.cells.text("kit", FIX, ref="prompt") == PROMPT
+    (row,) = client.runs.cells("kit", model="fix", search="kit", limit=1).rows
+    assert client.cells.open("kit", row).place.model == "fix"
+    with pytest.raises(InputError, match="is no cell"):
+        client.cells.open("kit", "kit")  # pyright: ignore[reportArgumentType]
+    state = client.cells.regrade("kit", FIX)
+    while state.status == "running":
+        state = client.runs.regrading("kit")
+    assert state.run == client.runs.get("kit").id
+
+
+def test_a_viewer_reads_and_changes_nothing(location: str) -> None:
+    with running(location) as server, Client(server.url, server.key("viewer")) as viewer:
+        assert viewer.runs.overview("kit").verdict
+        (item,) = viewer.labels.queue(run="kit", field="good", limit=1).items
+        seen = viewer.cells.open("kit", CHEAT).seen
+        changes: list[Callable[[], object]] = [
+            lambda: viewer.labels.add(item, "PASS", run="kit", field="good"),
+            lambda: viewer.calibrations.create("never"),
+            lambda: viewer.cells.decide("kit", CHEAT, ruling="ok", seen=seen),
+            lambda: viewer.runs.regrade("kit"),
+            lambda: viewer.cells.promote("kit", FIX, name="kept"),
+            lambda: viewer.keys.create("mine", "admin"),
+        ]
+        for change in changes:
+            with pytest.raises(AuthError):
+                change()
+        assert viewer.labels.queue(run="kit", field="good").done == 0
+
+
+def test_keys_are_made_and_revoked(client: Client) -> None:
+    assert client.keys.mine().role == "admin"
+    made = client.keys.create("ci", "viewer", days=1)
+    assert (made.project, made.token.startswith(made.prefix)) == ("default", True)
+    assert made.id in {one.id for one in client.keys.list()}
+    client.keys.revoke(made.id)
+    assert next(one for one in client.keys.list() if one.id == made.id).revoked_at
+    assert client.projects.changes(what="revoke_key").items[0].what["id"] == made.id
+    with pytest.raises(NotFoundError):
+        client.keys.revoke("none")
+
+
+def test_a_job_is_followed_by_a_client_that_did_nothing_before(client: Client) -> None:
+    with client_of("store", ".assay") as other:
+        job = _job(other, "match")
+    assert [step.status for step in client.jobs.follow(job)] == ["finished"]
