@@ -45,27 +45,29 @@ export function KeysPart({ me }: Part) {
         </Empty>
       )}
       {found && found.length > 0 && (
-        <table className="keys-table">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Begins with</th>
-              <th scope="col">Role</th>
-              <th scope="col">Project</th>
-              <th scope="col">Made</th>
-              <th scope="col">Last used</th>
-              <th scope="col">State</th>
-              <th scope="col">
-                <span className="sr">Revoke</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map((key) => (
-              <KeyRow key={key.id} one={key} revoke={() => setLeaving(key)} />
-            ))}
-          </tbody>
-        </table>
+        <div className="scrolls">
+          <table className="keys-table">
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">Begins with</th>
+                <th scope="col">Role</th>
+                <th scope="col">Project</th>
+                <th scope="col">Made</th>
+                <th scope="col">Last used</th>
+                <th scope="col">State</th>
+                <th scope="col">
+                  <span className="sr">Revoke</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.map((key) => (
+                <KeyRow key={key.id} one={key} revoke={() => setLeaving(key)} />
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {keys.hasNextPage && (
         <button type="button" disabled={keys.isFetching} onClick={() => keys.fetchNextPage()}>
