@@ -5,7 +5,7 @@ import { score, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import { Tabs } from "../parts/Tabs";
+import { TabPanel, Tabs } from "../parts/Tabs";
 import { TextBlock } from "../parts/TextBlock";
 import { type Column, WindowList } from "../parts/WindowList";
 import { OpenedRow } from "./OpenedRow";
@@ -97,25 +97,27 @@ export function JobResults({ project, summary }: Props) {
           </select>
         </label>
       </div>
-      <div className={at === null ? "data-split" : "data-split open"}>
-        <WindowList
-          label="Results"
-          name={["job", project, job.id, "results", status ?? "", order]}
-          total={total}
-          columns={COLUMNS}
-          load={load}
-          chosen={at}
-          choose={(place, isNext) => change({ at: String(place) }, isNext)}
-        />
-        {at !== null && at < total && (
-          <Opened
-            project={project}
-            id={job.id}
-            query={{ ...query, offset: at, limit: 1 }}
-            close={() => change({})}
+      <TabPanel chosen={status ?? ""}>
+        <div className={at === null ? "data-split" : "data-split open"}>
+          <WindowList
+            label="Results"
+            name={["job", project, job.id, "results", status ?? "", order]}
+            total={total}
+            columns={COLUMNS}
+            load={load}
+            chosen={at}
+            choose={(place, isNext) => change({ at: String(place) }, isNext)}
           />
-        )}
-      </div>
+          {at !== null && at < total && (
+            <Opened
+              project={project}
+              id={job.id}
+              query={{ ...query, offset: at, limit: 1 }}
+              close={() => change({})}
+            />
+          )}
+        </div>
+      </TabPanel>
     </section>
   );
 }

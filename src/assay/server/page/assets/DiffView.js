@@ -1,0 +1,1 @@
+import{t as e}from"./jsx-runtime.js";var t=e(),n={"+":`added`,"-":`removed`,"@":`place`};function r({lines:e,label:n}){return(0,t.jsx)(`section`,{className:`diff`,"aria-label":n,tabIndex:0,children:e.map((e,n)=>(0,t.jsx)(`div`,{className:i(e),dir:`auto`,children:e||` `},n))})}function i(e){return/^(\+\+\+|---) /.test(e)?`file`:n[e.slice(0,1)]??``}export{r as t};

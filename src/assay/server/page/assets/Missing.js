@@ -1,0 +1,1 @@
+import{P as e,p as t}from"./index.js";import{t as n}from"./jsx-runtime.js";var r=n();function i(){return t(`No such page`),(0,r.jsxs)(`div`,{className:`page stack`,children:[(0,r.jsx)(`h1`,{children:`There is no such page`}),(0,r.jsx)(`p`,{children:(0,r.jsx)(e,{to:`/`,children:`Go to the overview`})})]})}export{i as default};
