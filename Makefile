@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test real soak coverage check format bench docs lock clean
+.PHONY: help setup agents run web test slow real soak coverage check format bench docs lock clean
 
 BIN := .venv/bin
 
@@ -22,8 +22,11 @@ web: setup ## Build the web page into src/assay/server/page
 	@sh tools/web.sh
 
 # Three at a time on two cores: many tests wait for a limit.
-test: setup ## Run the tests
-	@$(BIN)/pytest -q -n 3 -m "not soak and not real"
+test: setup ## Run the tests, but for slow ones
+	@$(BIN)/pytest -q -n 3 -m "not slow and not soak and not real"
+
+slow: setup ## Run the tests that take seconds each
+	@$(BIN)/pytest -q -n 3 -m "slow and not soak and not real"
 
 real: agents web ## Run the tests with programs of others: agents, peers, a browser
 	@$(BIN)/pytest -q -n 3 -m real

@@ -1,5 +1,5 @@
 import { Link } from "react-router";
-import { duration, money, score, whole } from "../../parts/figures";
+import { count, duration, money, score, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
 import { cellAddress, trialName } from "../names";
 import type { CellView } from "./asking";
@@ -34,7 +34,7 @@ export function Verdict({ cell }: { cell: CellView }) {
       </dl>
       {cell.left_out.length > 0 && (
         <details>
-          <summary>{cell.left_out.length} changes were not graded</summary>
+          <summary>{count(cell.left_out.length, "change")} not graded</summary>
           <pre>{cell.left_out.join("\n")}</pre>
         </details>
       )}

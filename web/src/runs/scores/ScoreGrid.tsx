@@ -1,5 +1,5 @@
 import type { Schemas } from "../../api/client";
-import { between, percent, score, whole } from "../../parts/figures";
+import { between, count, percent, score, whole } from "../../parts/figures";
 import { Histogram } from "../../parts/Histogram";
 import { Outcome } from "../../parts/Outcome";
 import "./scores.css";
@@ -77,7 +77,7 @@ function Card({ grader, mark }: { grader: Grader; mark: string }) {
 function Missing({ grader }: { grader: Grader }) {
   return (
     <>
-      {grader.errors > 0 && <Outcome state="error" text={`${whole(grader.errors)} errors`} />}
+      {grader.errors > 0 && <Outcome state="error" text={count(grader.errors, "error")} />}
       {grader.skipped > 0 && <Outcome state="skipped" text={`${whole(grader.skipped)} skipped`} />}
     </>
   );
