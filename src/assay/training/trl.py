@@ -26,10 +26,7 @@ _NEVER = frozenset({"trainer_state", "environments", "prompts", "completions", "
 
 
 class RewardFunction:
-    """What TRL calls: lists of prompts, completions and columns in, rewards out.
-
-    Picklable, for trainers that score in a spawned process.
-    """
+    """What TRL calls, also in a spawned process: lists of texts and columns in, rewards out."""
 
     def __init__(self, reward: Reward, expected: str | None, metadata: str | None) -> None:
         self.reward = reward
@@ -146,8 +143,7 @@ def reward_function(
         grader: As `assay.training.Reward` takes it.
         expected: Column of the reference answers.
         metadata: Column of the metadata, as objects; by default all columns are the metadata.
-        asynchronous: Whether TRL awaits it beside its other asynchronous functions, instead of
-            calling one after the other.
+        asynchronous: Whether TRL awaits it beside others of its kind, not one after the other.
         **options: Further ones of `assay.training.Reward`.
     """
     made = AsyncRewardFunction if asynchronous else RewardFunction
