@@ -38,7 +38,7 @@ from assay.scoring.strict_json import json_encoding
 from assay.store.checks import plain
 from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
-from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
+from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines
 
 __all__ = [
     "OnRows",
@@ -206,7 +206,7 @@ def _tells_work(rows: JsonLines) -> bool:
     """Whether rows have traces, as the first one says: all were made in the same way."""
     number, line = next(rows.lines(), (0, b""))
     try:
-        return bool(line) and parse_row(line, number, rows.name).submission.trace is not None
+        return bool(line) and rows.parse(line, number).submission.trace is not None
     except InputError:  # which is told where the rows are read
         return False
 
@@ -346,7 +346,7 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
         if not planned.kept:
             yield batch
             continue
-        ids = {number: parse_row(line, number, planned.data.name).id for number, line in batch}
+        ids = {number: planned.data.parse(line, number).id for number, line in batch}
         found = store.cells_of(planned.run.id, list(ids.values()))
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:
@@ -373,10 +373,7 @@ class _Grader:
         """Grade a batch, and count the rows with a label."""
         planned, begun = self._planned, time.monotonic()
         data, graders, label = planned.data, planned.graders, planned.label
-        rows = [
-            parse_row(line, number, data.name, graders=graders, label=label, unit=data.unit)
-            for number, line in lines
-        ]
+        rows = [data.parse(line, number, graders=graders, label=label) for number, line in lines]
         ended = await row_results(graders, rows)
         seconds = (time.monotonic() - begun) / max(1, len(rows))
         written: dict[tuple[int, str], CellRow] = {}
