@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.reports.run_records import AgentName, CellWindow, RunMatrix, RunOverview, RunRows
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
+    from assay.reports.trainability import Trainability
     from assay.service.environments import EnvironmentSeen
     from assay.store import RunRecord
     from assay.store.kept import Freed
@@ -249,6 +250,23 @@ class AsyncRuns:
             InputError: No cell has such a score.
         """
         return await self._scope.backend.call(comparing.show_score_pair, "", run, x=x, y=y)
+
+    async def trainability(
+        self, run: str, *, floor: str = "", tolerance: float = 1e-6
+    ) -> Trainability:
+        """Which of a run's groups of trials would teach a trainer anything.
+
+        Args:
+            run: Its id, its label, or `latest`.
+            floor: A run of the same cases in which nothing is done; empty for none.
+            tolerance: Rewards that differ by no more are equal.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        return await self._scope.backend.call(
+            comparing.show_trainability, "", run, floor=floor, tolerance=tolerance
+        )
 
 
 @checked_calls("environments")
