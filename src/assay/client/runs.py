@@ -12,7 +12,6 @@ from assay.service import environments
 from assay.service import runs as operations
 
 if TYPE_CHECKING:
-    from assay.eval.regrading import RegradeState
     from assay.reports.comparing.shown import RunComparison
     from assay.reports.run_records import AgentName, CellWindow, RunMatrix, RunOverview, RunRows
     from assay.reports.score_pairs import ScorePair
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from assay.service.environments import EnvironmentSeen
     from assay.store import RunRecord
     from assay.store.kept import Freed
+    from assay.store.regrades import RegradeState
     from assay.store.windows import Order
 
 
@@ -178,7 +178,7 @@ class AsyncRuns:
         return await self._scope.backend.call(cell_operations.regrade_run, "", run)
 
     async def regrading(self, run: str) -> RegradeState:
-        """How far the newest regrade of a run is that this server began.
+        """How far the newest regrade of a run is, also of one that has ended.
 
         Raises:
             NotFoundError: There is no such run.

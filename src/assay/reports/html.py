@@ -178,7 +178,7 @@ def _row(run: RunRecord, summary: Summary, store: Store | None) -> RunRow:
 
 
 def _every_cell(review: Review, store: Store | None) -> Iterable[CellRecord] | None:
-    """Every cell of the run, by case, agent and trial; None where that would be too many for a file."""
+    """Every cell of the run, as a store has them in order; None of a run too large for that."""
     total = review.summary.totals.total
     if total == len(review.cells):
         return sorted(review.cells, key=lambda cell: cell.key)  # as a store has them
