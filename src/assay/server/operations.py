@@ -31,7 +31,6 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
-from assay.eval.regrading import RegradeState
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -70,6 +69,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.records import CellKey
+from assay.store.regrades import RegradeState
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
@@ -358,9 +358,6 @@ class _ServerHost:
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
         by = self._desk.who.name
         return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
-
-    def regrading(self, run: str) -> RegradeState | None:
-        return self._server.regrades.of(run)
 
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         if self._is_short and is_quick(version):

@@ -175,6 +175,7 @@ class Store:
         with self._database.writing():
             self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
             self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
+            self._database.change("DELETE FROM regrade WHERE run_id = ?", run_id)
             if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
                 raise self._unknown_run(run_id)
 
