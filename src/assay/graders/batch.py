@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
@@ -337,6 +337,8 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 def _submission(given: Row, number: int) -> Submission:
     if isinstance(given, Submission):
         return given
+    if not isinstance(cast("object", given), Mapping):
+        raise InputError(f"item {number} is {type(given).__name__}, and neither submission nor row")
     # Rows are of the room above, which is found by name as kinds of graders are.
     return importlib.import_module("assay.tasks.rows").read_row(given, number + 1).submission
 
