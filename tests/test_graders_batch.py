@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import pytest
@@ -216,19 +217,25 @@ def test_every_kind_grades_batches_wherever_it_is_asked(
 
 @pytest.mark.real
 @pytest.mark.sandbox
-def test_every_kind_grades_batches_in_a_worker_of_ray(jobs: Jobs, tmp_path: Path) -> None:
+def test_every_kind_grades_batches_in_a_worker_of_ray(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = pytest.importorskip("ray")
-    ray.init(
-        num_cpus=1,
-        object_store_memory=100_000_000,
-        include_dashboard=False,
-        _temp_dir=str(tmp_path / "ray")[:60],
-        runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent.parent)}},
-    )
-    try:
-        assert ray.get(ray.remote(ask).remote(jobs)) == REWARDS
-    finally:
-        ray.shutdown()
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    variables = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    with TemporaryDirectory(prefix="ray") as home:  # the paths of its sockets must be short
+        ray.init(
+            num_cpus=1,
+            object_store_memory=100_000_000,
+            include_dashboard=False,
+            log_to_driver=False,
+            _temp_dir=home,
+            runtime_env={"env_vars": variables},
+        )
+        try:
+            assert ray.get(ray.remote(ask).remote(jobs)) == REWARDS
+        finally:
+            ray.shutdown()
 
 
 # ---- Turns ----
