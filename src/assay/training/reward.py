@@ -58,6 +58,7 @@ class RewardOptions(TypedDict, total=False):
     url: str | None
     store: str | None
     project: str
+    patience: float
 
 
 @frozen(kw_only=True)
@@ -151,9 +152,13 @@ class Reward:
         url: Of an assay server that has the stored grader; by default ``ASSAY_URL``, or the store.
         store: Instead of a server: where the stored grader is.
         project: Of the stored grader.
+        patience: Seconds in which a stored grader must grade a batch (of more than a thousand
+            answers, each thousand), with all waiting for a server that is busy or away; what is
+            not graded then has no reward.
 
     Raises:
         InputError: For a grader that is not there, or that cannot grade answers alone.
+        ApiError: For a server that does not know the key, or is none of assay's.
     """
 
     def __init__(
@@ -167,9 +172,12 @@ class Reward:
         url: str | None = None,
         store: str | None = None,
         project: str = "default",
+        patience: float = 600.0,
     ) -> None:
         if deadline is not None and not 0 < deadline < float("inf"):
             raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
+        if not 0 < patience < float("inf"):
+            raise InputError(f"the patience is {patience} seconds", hint="more than 0")
         for what, number in (("at_once", at_once), ("attempts", attempts)):
             if number < 1:
                 raise InputError(f"{what} is {number}", hint="at least 1")
@@ -181,14 +189,19 @@ class Reward:
             url=url,
             store=store,
             project=project,
+            patience=patience,
         )
         self._given = (grader, options)
         self._deadline, self._attempts, self._at_once = deadline, attempts, at_once
-        own, self._score, self._together = _scorer(grader, url, store, project)
+        own, self._score, self._together = _scorer(grader, url, store, project, patience)
         self.name = name or own
 
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
+        from assay.training.served import Served
+
         grader, options = self._given
+        if isinstance(self._score, Served):  # of the same version there
+            grader = self._score.name
         return partial(Reward, **options), (grader,)
 
     async def grade(self, items: Iterable[Submission | Mapping[str, Json]]) -> Batch:
@@ -298,7 +311,7 @@ def _submission(given: Submission | Mapping[str, Json], number: int) -> Submissi
 
 
 def _scorer(
-    grader: Gradable, url: str | None, store: str | None, project: str
+    grader: Gradable, url: str | None, store: str | None, project: str, patience: float
 ) -> tuple[str, Score, bool]:
     """What a grader is called, what grades with it, and whether that takes many together."""
     from assay.endpoint.scorers import scorer_of, scorer_of_graders
@@ -313,7 +326,7 @@ def _scorer(
             file = Path(grader).resolve()
             specs = [GraderSpec(type="function", name=file.stem, options={"file": str(file)})]
         else:
-            return grader, _stored(grader, url, store, project), True
+            return grader, _stored(grader, url, store, project, patience), True
     elif isinstance(grader, GraderSpec):
         specs = [grader]
     elif isinstance(grader, Grader) or (isinstance(grader, type) and issubclass(grader, Grader)):
@@ -351,21 +364,13 @@ def _declared(grader: Grader | type[Grader]) -> GraderSpec:
     return GraderSpec(type=kind, name=own, options=options)
 
 
-def _stored(given: str, url: str | None, store: str | None, project: str) -> Score:
-    from assay.client import AsyncClient
+def _stored(given: str, url: str | None, store: str | None, project: str, patience: float) -> Score:
+    from assay.training.served import Served
 
-    key, _, number = given.partition("@")
-    if number and not (number.isascii() and number.isdecimal()):
-        raise InputError(f"{given!r} names no version", hint="KEY or KEY@NUMBER")
-    held: list[AsyncClient] = []
-
-    async def score(items: Items) -> Sequence[Graded]:
-        if not held:  # it belongs to the loop that grades
-            held.append(AsyncClient(url, store=store, project=project))
-        answers = [one for _, one in items]
-        return await held[0].graders.grade(key, answers, version=int(number) if number else None)
-
-    return score
+    served = Served(given, url, store, project, patience)
+    if served.is_remote and threading.current_thread() is not _thread():
+        asyncio.run_coroutine_threadsafe(served.check(), _loop()).result()
+    return served
 
 
 # One loop for each process.
