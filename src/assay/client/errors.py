@@ -43,7 +43,7 @@ class ApiError(AssayError):
         return _rebuild, (type(self), self.message, self.status, self.hint)
 
 
-class AuthError(ApiError):
+class AuthError(ApiError, InputError):
     """The API key is missing, wrong or revoked, or its role does not allow this."""
 
 
