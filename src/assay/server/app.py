@@ -80,7 +80,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     storage = Storage(settings.location, settings.store_seconds)
     access = Access(storage, most_failures=settings.login_failures)
     allowances = Allowances(storage)
-    lanes = Lanes(settings.max_waiting, allowances.at_once)
+    lanes = Lanes(settings.max_waiting, allowances.at_once, settings.grader_slots, metrics.graders)
     app.state.context = Context(
         settings,
         storage,
