@@ -64,6 +64,8 @@ _TESTED = (
     Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
+    Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("adaptive-sdk", "adaptive-sdk", "0.14.2", extra=_ASSAY),
 )
 """Those that can be installed by name: also what only tests run."""
 

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -199,7 +200,7 @@ class Reward:
                 ``question``, ``expected`` and ``metadata``.
         """
         given = list(items)
-        return await asyncio.wrap_future(_submit(self._grade(given)))
+        return await asyncio.wrap_future(on_loop(self._grade(given)))
 
     def grade_now(self, items: Iterable[Submission | Mapping[str, Json]]) -> Batch:
         """The same for who cannot await: waits, in whatever thread.
@@ -396,5 +397,6 @@ def _thread() -> threading.Thread:
     return _running()[1]
 
 
-def _submit(work: Coroutine[object, object, T]) -> asyncio.Future[T]:
-    return cast("asyncio.Future[T]", asyncio.run_coroutine_threadsafe(work, _loop()))
+def on_loop(work: Coroutine[object, object, T]) -> Future[T]:
+    """Do something on assay's own loop; what it comes to can be waited for or awaited anywhere."""
+    return asyncio.run_coroutine_threadsafe(work, _loop())
