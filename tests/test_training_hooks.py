@@ -6,7 +6,7 @@ import asyncio
 import pickle
 import sys
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,3 +154,21 @@ def test_a_rubric_of_verifiers_calls_it_by_the_names_it_knows() -> None:
         for text in ("4", "5")
     ]
     assert rewards == [1.0, 0.0]
+
+
+def test_a_trace_of_verifiers_is_graded_with_its_question_and_its_words() -> None:
+    def seen(question: str, answer: str, expected: str, thread: Any) -> float:
+        turns = [(turn.role, turn.content) for turn in thread.turns]
+        assert turns == [("user", "2+2?"), ("assistant", "4")]
+        return float((question, answer, expected) == ("2+2?", "4", "4"))
+
+    trace = SimpleNamespace(messages=[SimpleNamespace(**one) for one in [*CHAT, *_said("4")]])
+    assert asyncio.run(_any(verifiers.reward_function(seen)({"answer": "4"}, trace))) == 1.0
+
+
+def test_slimes_conversation_ends_with_what_was_said() -> None:
+    def seen(thread: Any) -> float:
+        return float([turn.content for turn in thread.turns] == ["2+2?", "4"])
+
+    reward = slime.reward_function(seen)
+    assert asyncio.run(_any(reward(None, Sample("4", None, CHAT)))) == 1.0

@@ -13,14 +13,12 @@ rubric of 0.2 makes a 0 of any exception, and says so in its log alone.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias, Unpack, cast
 
 from assay.scoring.json_safe import plain
-from assay.training.chat import Text, turns_of
+from assay.training.chat import Text, submission_of
 from assay.training.reward import Gradable, Reward, RewardOptions
-from assay.types.submission import Submission
-from assay.types.thread import StringThread
 
 __all__ = ["reward_function", "rubric_function"]
 
@@ -47,9 +45,8 @@ def reward_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Score
         messages: list[dict[str, object]] = [
             {name: getattr(one, name, None) for name in ("role", "content")} for one in said
         ]
-        submission = _submission(
-            messages, metadata.get("answer", metadata.get("expected")), metadata
-        )
+        truth = metadata.get("answer", metadata.get("expected"))
+        submission = submission_of([], messages, truth, metadata)
         return (await reward.grade([submission])).filled("raise")[0]
 
     return assay_reward
@@ -67,26 +64,7 @@ def rubric_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Score
     async def assay_reward(
         prompt: Text, completion: Text, answer: object = None, info: object = None
     ) -> float:
-        known = plain(info)
-        said = [*turns_of(prompt, "user"), *turns_of(completion, "assistant")]
-        messages: list[dict[str, object]] = [{"role": role, "content": text} for role, text in said]
-        metadata = known if isinstance(known, dict) else {}
-        submission = _submission(messages, answer, metadata)
+        submission = submission_of(prompt, completion, answer, info)
         return (await reward.grade([submission])).filled("raise")[0]
 
     return assay_reward
-
-
-def _submission(
-    messages: list[dict[str, object]], expected: object, metadata: Mapping[str, object]
-) -> Submission:
-    turns = turns_of(messages, "assistant")
-    last = turns[-1] if turns else ("", "")
-    known = plain(dict(metadata))
-    return Submission(
-        answer=last[1] if last[0] == "assistant" else "",
-        thread=StringThread(turns),
-        question=next((text for role, text in turns if role == "user"), None),
-        expected=plain(expected),
-        metadata=known if isinstance(known, dict) else {},
-    )

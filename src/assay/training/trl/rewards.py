@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
-from assay.scoring.json_safe import plain
-from assay.training.chat import Text, turns_of
+from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, Reward, RewardOptions
 from assay.types.submission import Submission
-from assay.types.thread import StringThread
 
 __all__ = [
     "AsyncRewardFunction",
@@ -82,23 +80,9 @@ class RewardFunction:
         ]
 
     def _submission(self, prompt: Text, completion: Text, row: dict[str, object]) -> Submission:
-        expected = plain(row.pop(self._expected)) if self._expected is not None else None
-        chosen = plain(row if self._metadata is None else row.get(self._metadata))
-        metadata = chosen if isinstance(chosen, dict) else {}
-        if isinstance(prompt, str) and isinstance(completion, str):
-            return Submission(
-                answer=completion, question=prompt, expected=expected, metadata=metadata
-            )
-        said = turns_of(completion, "assistant")
-        answers = [content for role, content in said if role == "assistant"]
-        asked = turns_of(prompt, "user")
-        return Submission(
-            answer=answers[-1] if said and said[-1][0] == "assistant" else "",
-            thread=StringThread([*asked, *said]),
-            question=next((text for role, text in reversed(asked) if role == "user"), None),
-            expected=expected,
-            metadata=metadata,
-        )
+        expected = row.pop(self._expected) if self._expected is not None else None
+        metadata = row if self._metadata is None else row.get(self._metadata)
+        return submission_of(prompt, completion, expected, metadata)
 
 
 class AsyncRewardFunction(RewardFunction):
