@@ -119,6 +119,10 @@ def test_openrlhf_is_given_the_answer_without_its_prompt(monkeypatch: pytest.Mon
     }
     with pytest.raises(GraderError):
         openrlhf.reward_function(EXACT)(["4"], [""], [None])
+    # Its queries are decoded with special tokens, which nobody said.
+    special = reward(["<s>2+2=4</s>", "2+2=4<|im_end|>\n", "4"], ["2+2="] * 3, ["4"] * 3)
+    assert special["rewards"] == [1.0, 1.0, 0.0]
+    assert special["extra_logs"] == {"graded": [1.0, 1.0, 0.0]}  # the last had another prompt
 
 
 @dataclass

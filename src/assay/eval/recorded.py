@@ -29,7 +29,7 @@ from typing import TypeAlias, TypeVar, cast
 from assay.errors import InputError, nearest, reason_of
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.records import graders_digest, row_record, shortened, start_run
-from assay.eval.within import OutOfTimeError, within
+from assay.graders.within import OutOfTimeError, within
 from assay.graders.apply import grade_batch, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec

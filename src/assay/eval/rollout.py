@@ -31,7 +31,7 @@ from assay.errors import (
     traceback_of,
 )
 from assay.eval.moves import Moves
-from assay.eval.within import OutOfTimeError, within
+from assay.graders.within import OutOfTimeError, within
 from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from assay.errors import AssayError, InputError, SkippedError, TaskEndedError, nearest, reason_of
+from assay.graders.threads import wait_for
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.tasks.task import Session, Task, Work, find_workspace_tools
-from assay.training.reward import on_loop
 from assay.types.run import OfferedTool, Offering, Run, Stepping
 from assay.types.submission import Submission, Workspace
 from assay.types.trace import ToolResult
@@ -251,8 +251,7 @@ class Episodes:
             raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
         self._deadline, self._stack = deadline, AsyncExitStack()
         self._open: set[Episode] = set()
-        found = _find_template(source, template, token, self._stack)
-        self.template = on_loop(found).result()
+        self.template = wait_for(_find_template(source, template, token, self._stack))
         atexit.register(self.close)
 
     async def begin(self, columns: Mapping[str, object], last: Episode | None) -> Episode:
@@ -279,11 +278,13 @@ class Episodes:
     def close(self) -> None:
         """End them all. Done at the end of the process, too, however that comes about."""
         atexit.unregister(self.close)
-        on_loop(self._close()).result(_CLOSE_SECONDS)
+        wait_for(self._close())
 
     async def _close(self) -> None:
-        await asyncio.gather(*map(self._end, tuple(self._open)))
-        await self._stack.aclose()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await asyncio.gather(*map(self._end, tuple(self._open)))
+                await self._stack.aclose()
 
     async def _end(self, episode: Episode) -> None:
         self._open.discard(episode)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from assay.graders.threads import on_own_loop
 from assay.scoring.graded import Graded
 from assay.training.chat import Text
 from assay.training.episodes import Episodes
-from assay.training.reward import Batch, on_loop
+from assay.training.reward import Batch
 from assay.training.trl.rewards import LogExtra, LogMetric, told
 from assay.training.trl.rollouts import Rollout, methods_of
 
@@ -39,7 +40,7 @@ class EnvironmentReward:
     ) -> list[float | None]:
         """Grade them; None for what could not be, and for rollouts of other environments."""
         pairs = list(zip(environments, completions, strict=True))
-        found = await asyncio.wrap_future(on_loop(self._graded(pairs)))
+        found = await on_own_loop(self._graded(pairs))
         batch = Batch(graded=tuple(one for one, _ in found), seconds=tuple(s for _, s in found))
         return told(self.__name__, batch, log_extra, log_metric)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import cast
 
 from assay.errors import InputError
+from assay.graders.threads import on_own_loop, wait_for
 from assay.scoring.json_safe import Json
 from assay.training.episodes import Declared, Episode, Episodes, Template
-from assay.training.reward import on_loop
 from assay.training.trl.methods import ToolError, method
 from assay.types.trace import ToolResult
 
@@ -44,7 +43,7 @@ class Rollout:
             InputError: For arguments that the template does not take, or misses.
         """
         self.answer = None
-        self.episode = on_loop(self.episodes.begin(row, self.episode)).result()
+        self.episode = wait_for(self.episodes.begin(row, self.episode))
         prompt, own = self.episode.prompt, row.get("prompt")
         last = cast("list[dict[str, object]]", own)[-1] if isinstance(own, list) and own else {}
         return (f"\n\n{prompt}" if last.get("content") else prompt) or None
@@ -70,7 +69,7 @@ async def _said(
 ) -> str:
     if rollout.episode is None:
         raise ToolError("the task has not begun")
-    found = await asyncio.wrap_future(on_loop(ask(rollout.episode)))
+    found = await on_own_loop(ask(rollout.episode))
     text = found.content if isinstance(found.content, str) else json.dumps(found.content)
     if found.is_error:
         raise ToolError(text.removeprefix("error: "))
@@ -78,7 +77,7 @@ async def _said(
 
 
 async def _get_reward(self: Rollout) -> float | None:
-    graded, _ = await asyncio.wrap_future(on_loop(self.episodes.grade(self.episode, self.answer)))
+    graded, _ = await on_own_loop(self.episodes.grade(self.episode, self.answer))
     return graded.score
 
 
