@@ -264,6 +264,7 @@ def test_a_factory_is_pickled_for_a_process_that_plays(place: str) -> None:
         assert (asyncio.run(rollout.get_reward()), type(rollout).__name__) == (1.0, "mine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["raise SystemExit(3)", "1 / 0", "os.kill(os.getpid(), 2)"])
 def test_sessions_end_when_training_crashes(place: str, tmp_path: Path, ends: str) -> None:
     closed = tmp_path / "closed"

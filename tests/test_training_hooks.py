@@ -151,13 +151,26 @@ async def _any(awaited: Any) -> Any:
     return await awaited
 
 
-def test_a_rubric_of_verifiers_calls_it_by_the_names_it_knows() -> None:
-    score = verifiers.rubric_function(EXACT)
-    rewards = [
-        asyncio.run(_any(score(prompt=CHAT, completion=_said(text), answer="4", info={})))
-        for text in ("4", "5")
+def test_a_rubric_of_verifiers_is_told_what_could_not_be_graded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    package = ModuleType("verifiers")
+    vars(package)["InfraError"] = RuntimeError
+    monkeypatch.setitem(sys.modules, "verifiers", package)
+    states: list[dict[str, Any]] = [
+        {"prompt": CHAT, "completion": _said(text), "answer": truth, "info": {}, "error": None}
+        for text, truth in (("4", "4"), ("5", "4"), ("4", None))
     ]
-    assert rewards == [1.0, 0.0]
+    alone = verifiers.rubric_function(EXACT, name="mine")
+    assert [asyncio.run(_any(alone(state))) for state in states[:2]] == [1.0, 0.0]
+    with pytest.raises(GraderError):
+        asyncio.run(_any(alone(states[2])))
+    assert "mine: needs 'expected'" in str(states[2]["error"])
+    states[2]["error"] = None
+    group = verifiers.rubric_function(EXACT, group=True)
+    assert asyncio.run(_any(group(states))) == [1.0, 0.0, 0.5]
+    assert [bool(state["error"]) for state in states] == [False, False, True]
+    assert getattr(alone, "__name__", "") == "mine"
 
 
 def test_a_trace_of_verifiers_is_graded_with_its_question_and_its_words() -> None:
