@@ -60,8 +60,13 @@ async def main(url: str) -> None:
     sampling = SimpleNamespace(max_tokens=16, logprobs=None)
     for said, label in (("4", "4"), ("5", "4"), ("4", None)):  # the last: no label
         done = await asked.execute("2+2=", label, sampling, 64, Letters(), Engine(said))
-        kept = {name: float(done[name]) for name in ("reward", "scores")}
-        print(kept, {name: float(value) for name, value in done["extra_logs"].items()})
+        told = {"reward": done["reward"], "scores": done["scores"], **done["extra_logs"]}
+        print({name: number(value) for name, value in told.items()})
+
+
+def number(value) -> float:
+    """A tensor of a function, or the list of a server, each of one sample."""
+    return float(value[0] if isinstance(value, list) else value)
 
 
 if __name__ == "__main__":
