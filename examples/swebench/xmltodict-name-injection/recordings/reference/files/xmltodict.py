@@ -8,15 +8,14 @@ from io import StringIO
 
 _dict = dict
 import platform
-
 if tuple(map(int, platform.python_version_tuple()[:2])) < (3, 7):
     from collections import OrderedDict as _dict
 
 from inspect import isgenerator
 
-__author__ = "Martin Blech"
+__author__ = 'Martin Blech'
 __version__ = "0.14.2"
-__license__ = "MIT"
+__license__ = 'MIT'
 
 
 class ParsingInterrupted(Exception):
@@ -24,23 +23,21 @@ class ParsingInterrupted(Exception):
 
 
 class _DictSAXHandler:
-    def __init__(
-        self,
-        item_depth=0,
-        item_callback=lambda *args: True,
-        xml_attribs=True,
-        attr_prefix="@",
-        cdata_key="#text",
-        force_cdata=False,
-        cdata_separator="",
-        postprocessor=None,
-        dict_constructor=_dict,
-        strip_whitespace=True,
-        namespace_separator=":",
-        namespaces=None,
-        force_list=None,
-        comment_key="#comment",
-    ):
+    def __init__(self,
+                 item_depth=0,
+                 item_callback=lambda *args: True,
+                 xml_attribs=True,
+                 attr_prefix='@',
+                 cdata_key='#text',
+                 force_cdata=False,
+                 cdata_separator='',
+                 postprocessor=None,
+                 dict_constructor=_dict,
+                 strip_whitespace=True,
+                 namespace_separator=':',
+                 namespaces=None,
+                 force_list=None,
+                 comment_key='#comment'):
         self.path = []
         self.stack = []
         self.data = []
@@ -67,7 +64,7 @@ class _DictSAXHandler:
         i = full_name.rfind(self.namespace_separator)
         if i == -1:
             return full_name
-        namespace, name = full_name[:i], full_name[i + 1 :]
+        namespace, name = full_name[:i], full_name[i+1:]
         try:
             short_namespace = self.namespaces[namespace]
         except KeyError:
@@ -83,13 +80,13 @@ class _DictSAXHandler:
         return self.dict_constructor(zip(attrs[0::2], attrs[1::2]))
 
     def startNamespaceDecl(self, prefix, uri):
-        self.namespace_declarations[prefix or ""] = uri
+        self.namespace_declarations[prefix or ''] = uri
 
     def startElement(self, full_name, attrs):
         name = self._build_name(full_name)
         attrs = self._attrs_to_dict(attrs)
         if attrs and self.namespace_declarations:
-            attrs["xmlns"] = self.namespace_declarations
+            attrs['xmlns'] = self.namespace_declarations
             self.namespace_declarations = self.dict_constructor()
         self.path.append((name, attrs or None))
         if len(self.path) >= self.item_depth:
@@ -97,7 +94,7 @@ class _DictSAXHandler:
             if self.xml_attribs:
                 attr_entries = []
                 for key, value in attrs.items():
-                    key = self.attr_prefix + self._build_name(key)
+                    key = self.attr_prefix+self._build_name(key)
                     if self.postprocessor:
                         entry = self.postprocessor(self.path, key, value)
                     else:
@@ -115,13 +112,15 @@ class _DictSAXHandler:
         if len(self.path) == self.item_depth:
             item = self.item
             if item is None:
-                item = None if not self.data else self.cdata_separator.join(self.data)
+                item = (None if not self.data
+                        else self.cdata_separator.join(self.data))
 
             should_continue = self.item_callback(self.path, item)
             if not should_continue:
                 raise ParsingInterrupted
         if self.stack:
-            data = None if not self.data else self.cdata_separator.join(self.data)
+            data = (None if not self.data
+                    else self.cdata_separator.join(self.data))
             item = self.item
             self.item, self.data = self.stack.pop()
             if self.strip_whitespace and data:
@@ -182,16 +181,8 @@ class _DictSAXHandler:
             return self.force_list(self.path[:-1], key, value)
 
 
-def parse(
-    xml_input,
-    encoding=None,
-    expat=expat,
-    process_namespaces=False,
-    namespace_separator=":",
-    disable_entities=True,
-    process_comments=False,
-    **kwargs,
-):
+def parse(xml_input, encoding=None, expat=expat, process_namespaces=False,
+          namespace_separator=':', disable_entities=True, process_comments=False, **kwargs):
     """Parse the given XML input and convert it into a dictionary.
 
     `xml_input` can either be a `string`, a file-like object, or a generator of strings.
@@ -324,13 +315,17 @@ def parse(
                 },
             }
     """
-    handler = _DictSAXHandler(namespace_separator=namespace_separator, **kwargs)
+    handler = _DictSAXHandler(namespace_separator=namespace_separator,
+                              **kwargs)
     if isinstance(xml_input, str):
-        encoding = encoding or "utf-8"
+        encoding = encoding or 'utf-8'
         xml_input = xml_input.encode(encoding)
     if not process_namespaces:
         namespace_separator = None
-    parser = expat.ParserCreate(encoding, namespace_separator)
+    parser = expat.ParserCreate(
+        encoding,
+        namespace_separator
+    )
     try:
         parser.ordered_attributes = True
     except AttributeError:
@@ -354,12 +349,12 @@ def parse(
             parser.DefaultHandler = lambda x: None
             # Expects an integer return; zero means failure -> expat.ExpatError.
             parser.ExternalEntityRefHandler = lambda *x: 1
-    if hasattr(xml_input, "read"):
+    if hasattr(xml_input, 'read'):
         parser.ParseFile(xml_input)
     elif isgenerator(xml_input):
         for chunk in xml_input:
             parser.Parse(chunk, False)
-        parser.Parse(b"", True)
+        parser.Parse(b'', True)
     else:
         parser.Parse(xml_input, True)
     return handler.item
@@ -373,7 +368,7 @@ def _has_angle_brackets(value):
     return isinstance(value, str) and ("<" in value or ">" in value)
 
 
-def _process_namespace(name, namespaces, ns_sep=":", attr_prefix="@"):
+def _process_namespace(name, namespaces, ns_sep=':', attr_prefix='@'):
     if not namespaces:
         return name
     try:
@@ -382,32 +377,24 @@ def _process_namespace(name, namespaces, ns_sep=":", attr_prefix="@"):
         pass
     else:
         ns_res = namespaces.get(ns.strip(attr_prefix))
-        name = (
-            "{}{}{}{}".format(
-                attr_prefix if ns.startswith(attr_prefix) else "", ns_res, ns_sep, name
-            )
-            if ns_res
-            else name
-        )
+        name = '{}{}{}{}'.format(
+            attr_prefix if ns.startswith(attr_prefix) else '',
+            ns_res, ns_sep, name) if ns_res else name
     return name
 
 
-def _emit(
-    key,
-    value,
-    content_handler,
-    attr_prefix="@",
-    cdata_key="#text",
-    depth=0,
-    preprocessor=None,
-    pretty=False,
-    newl="\n",
-    indent="\t",
-    namespace_separator=":",
-    namespaces=None,
-    full_document=True,
-    expand_iter=None,
-):
+def _emit(key, value, content_handler,
+          attr_prefix='@',
+          cdata_key='#text',
+          depth=0,
+          preprocessor=None,
+          pretty=False,
+          newl='\n',
+          indent='\t',
+          namespace_separator=':',
+          namespaces=None,
+          full_document=True,
+          expand_iter=None):
     key = _process_namespace(key, namespaces, namespace_separator, attr_prefix)
     if preprocessor is not None:
         result = preprocessor(key, value)
@@ -417,17 +404,17 @@ def _emit(
     # Minimal validation to avoid breaking out of tag context
     if _has_angle_brackets(key):
         raise ValueError('Invalid element name: "<" or ">" not allowed')
-    if not hasattr(value, "__iter__") or isinstance(value, (str, dict)):
+    if not hasattr(value, '__iter__') or isinstance(value, (str, dict)):
         value = [value]
     for index, v in enumerate(value):
         if full_document and depth == 0 and index > 0:
-            raise ValueError("document with multiple roots")
+            raise ValueError('document with multiple roots')
         if v is None:
             v = _dict()
         elif isinstance(v, bool):
-            v = "true" if v else "false"
+            v = 'true' if v else 'false'
         elif not isinstance(v, (dict, str)):
-            if expand_iter and hasattr(v, "__iter__"):
+            if expand_iter and hasattr(v, '__iter__'):
                 v = _dict(((expand_iter, v),))
             else:
                 v = str(v)
@@ -441,12 +428,15 @@ def _emit(
                 cdata = iv
                 continue
             if ik.startswith(attr_prefix):
-                ik = _process_namespace(ik, namespaces, namespace_separator, attr_prefix)
-                if ik == "@xmlns" and isinstance(iv, dict):
+                ik = _process_namespace(ik, namespaces, namespace_separator,
+                                        attr_prefix)
+                if ik == '@xmlns' and isinstance(iv, dict):
                     for k, v in iv.items():
                         if _has_angle_brackets(k):
-                            raise ValueError('Invalid attribute name: "<" or ">" not allowed')
-                        attr = "xmlns{}".format(f":{k}" if k else "")
+                            raise ValueError(
+                                'Invalid attribute name: "<" or ">" not allowed'
+                            )
+                        attr = 'xmlns{}'.format(f':{k}' if k else '')
                         attrs[attr] = str(v)
                     continue
                 if not isinstance(iv, str):
@@ -458,28 +448,18 @@ def _emit(
                 continue
             children.append((ik, iv))
         if isinstance(indent, int):
-            indent = " " * indent
+            indent = ' ' * indent
         if pretty:
             content_handler.ignorableWhitespace(depth * indent)
         content_handler.startElement(key, AttributesImpl(attrs))
         if pretty and children:
             content_handler.ignorableWhitespace(newl)
         for child_key, child_value in children:
-            _emit(
-                child_key,
-                child_value,
-                content_handler,
-                attr_prefix,
-                cdata_key,
-                depth + 1,
-                preprocessor,
-                pretty,
-                newl,
-                indent,
-                namespaces=namespaces,
-                namespace_separator=namespace_separator,
-                expand_iter=expand_iter,
-            )
+            _emit(child_key, child_value, content_handler,
+                  attr_prefix, cdata_key, depth+1, preprocessor,
+                  pretty, newl, indent, namespaces=namespaces,
+                  namespace_separator=namespace_separator,
+                  expand_iter=expand_iter)
         if cdata is not None:
             content_handler.characters(cdata)
         if pretty and children:
@@ -489,14 +469,9 @@ def _emit(
             content_handler.ignorableWhitespace(newl)
 
 
-def unparse(
-    input_dict,
-    output=None,
-    encoding="utf-8",
-    full_document=True,
-    short_empty_elements=False,
-    **kwargs,
-):
+def unparse(input_dict, output=None, encoding='utf-8', full_document=True,
+            short_empty_elements=False,
+            **kwargs):
     """Emit an XML document for the given `input_dict` (reverse of `parse`).
 
     The resulting XML document is returned as a string, but if `output` (a
@@ -512,7 +487,7 @@ def unparse(
 
     """
     if full_document and len(input_dict) != 1:
-        raise ValueError("Document must have exactly one root.")
+        raise ValueError('Document must have exactly one root.')
     must_return = False
     if output is None:
         output = StringIO()
@@ -524,7 +499,8 @@ def unparse(
     if full_document:
         content_handler.startDocument()
     for key, value in input_dict.items():
-        _emit(key, value, content_handler, full_document=full_document, **kwargs)
+        _emit(key, value, content_handler, full_document=full_document,
+              **kwargs)
     if full_document:
         content_handler.endDocument()
     if must_return:
@@ -536,10 +512,9 @@ def unparse(
         return value
 
 
-if __name__ == "__main__":  # pragma: no cover
+if __name__ == '__main__':  # pragma: no cover
     import sys
     import marshal
-
     try:
         stdin = sys.stdin.buffer
         stdout = sys.stdout.buffer
@@ -555,7 +530,10 @@ if __name__ == "__main__":  # pragma: no cover
         return True
 
     try:
-        root = parse(stdin, item_depth=item_depth, item_callback=handle_item, dict_constructor=dict)
+        root = parse(stdin,
+                     item_depth=item_depth,
+                     item_callback=handle_item,
+                     dict_constructor=dict)
         if item_depth == 0:
             handle_item([], root)
     except KeyboardInterrupt:
