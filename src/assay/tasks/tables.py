@@ -59,6 +59,10 @@ class Batch(Protocol):
         """Some of its rows."""
         ...
 
+    def take(self, indices: list[int]) -> Batch:
+        """Those at some places."""
+        ...
+
 
 def arrow(module: str = "pyarrow") -> Any:  # noqa: ANN401 - it has no types
     """A module of pyarrow.
