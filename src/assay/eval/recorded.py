@@ -15,72 +15,48 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
-import io
 import os
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from assay.errors import InputError, nearest, reason_of
+from assay.errors import InputError, nearest
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.records import graders_digest, row_record, shortened, start_run
-from assay.eval.within import OutOfTimeError, within
-from assay.graders.apply import grade_batch, require_parts
+from assay.eval.row_grading import ROW_PARTS, is_pure, row_results, without_loop
+from assay.eval.stretches import Lines, Stretch, Version, survey
+from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.graders.usage import missing_part
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
 from assay.store.checks import plain
 from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
-from assay.tasks.row_files import MAX_LINE_BYTES
 from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
-from assay.tasks.task import RunOptions
-from assay.types.submission import Submission
 
 __all__ = [
-    "ROW_PARTS",
     "OnRows",
     "RowRun",
     "check_rows",
     "grade_rows",
     "plan_rows",
-    "unanswered",
 ]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
-Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
-
 T = TypeVar("T")
 
-ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
-"""What every row has; some have a trace, too."""
-_STRETCH_ROWS = 1_024
-_STRETCH_BYTES = 1 << 20
-"""So many rows, or bytes of them, are read, graded and stored together by graders that compute."""
 _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
-_NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
-
-
-def unanswered(submission: Submission) -> EvaluationResult:
-    """What comes of a row without an answer: an error, as nobody knows what would be said."""
-    if (trace := submission.trace) is None:
-        return EvaluationResult.from_error(_NO_ANSWER)
-    ended = "it ended in an error" if trace.status == "error" else ""
-    why = missing_part(trace) or ended
-    return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,80 +79,14 @@ class RowRun:
     label: str | None
     threshold: float
     run: RunRecord
-    version: _Version
+    version: Version
     kept: int = 0
-    stretches: tuple[_Stretch, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def batch_size(self) -> int:
         """Rows that are handed to the graders together."""
         return min((spec.kind.grader.batch_size for spec in self.graders), default=1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Consecutive lines of a dataset.
-
-    Attributes:
-        number: That of the first line.
-        start: Where in the file that line begins, in bytes.
-        size: How long all of them are, in bytes.
-    """
-
-    number: int
-    start: int
-    size: int
-
-    def lines(self, file: str) -> Lines:
-        """Read them."""
-        with Path(file).open("rb") as handle:
-            handle.seek(self.start)
-            read = io.BytesIO(handle.read(self.size))
-        return [(n, line) for n, line in enumerate(read, self.number) if not line.isspace()]
-
-
-@dataclass(slots=True)
-class _Version:
-    """A file as it was read; more may be appended to it.
-
-    Attributes:
-        file: Its path.
-        stamp: What changes when it is written.
-        size: How many bytes were read.
-        digest: Theirs.
-    """
-
-    file: str
-    stamp: tuple[int, ...]
-    size: int
-    digest: str
-
-    def holds(self) -> bool:
-        """Whether the bytes that were read are still there."""
-        try:
-            with Path(self.file).open("rb") as handle:
-                stamp = _stamp(handle.fileno())
-                if stamp != self.stamp:
-                    digest, left = hashlib.blake2b(digest_size=32), self.size
-                    while left and (chunk := handle.read(min(left, _STRETCH_BYTES))):
-                        digest.update(chunk)
-                        left -= len(chunk)
-                    if digest.hexdigest() != self.digest:
-                        return False
-                    self.stamp = stamp
-        except OSError:
-            return False
-        return True
-
-
-def _stamp(descriptor: int) -> tuple[int, ...]:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _is_pure(graders: Sequence[GraderSpec]) -> bool:
-    """Whether graders only compute, so that other processes may grade rows."""
-    return all(spec.kind.grader.is_pure for spec in graders)
 
 
 @contextmanager
@@ -227,33 +137,6 @@ def _check(data: JsonLines, label: str | None) -> None:
         )
 
 
-def _survey(data: JsonLines) -> tuple[tuple[_Stretch, ...], int, _Version]:
-    """A dataset in stretches, how many rows it has, and its version, without reading a row."""
-    file = data.path
-    stretches: list[_Stretch] = []
-    digest = hashlib.blake2b(digest_size=32)
-    rows = place = size = held = 0
-    first = number = 1
-    try:
-        with Path(file).open("rb") as handle:
-            stamp = _stamp(handle.fileno())
-            for number, line in enumerate(
-                iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1
-            ):
-                digest.update(line)
-                size += len(line)
-                held += not line.isspace()
-                if held == _STRETCH_ROWS or size >= _STRETCH_BYTES:
-                    stretches.append(_Stretch(first, place, size))
-                    rows, place, size, held, first = rows + held, place + size, 0, 0, number + 1
-    except OSError as error:
-        raise InputError(f"cannot read {data.name}: {error.strerror}") from error
-    if held:
-        stretches.append(_Stretch(first, place, size))
-    version = _Version(file, stamp, place + size, digest.hexdigest())
-    return tuple(stretches), rows + held, version
-
-
 @contextmanager
 def plan_rows(
     data: str | JsonLines,
@@ -283,10 +166,11 @@ def plan_rows(
     with ExitStack() as stack:
         rows = stack.enter_context(_json_lines(data, label))
         require_parts(graders, ROW_PARTS | {"trace"} if _tells_work(rows) else ROW_PARTS)
-        stretches, planned, version = _survey(rows)
+        stretches, version = survey(rows.path, rows.name)
+        planned = sum(one.rows for one in stretches)
         if not planned:
             raise _no_rows(rows)
-        pure = _is_pure(graders)
+        pure = is_pure(graders)
         if not (is_checked or pure):
             _check(rows, label)
         made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
@@ -412,10 +296,10 @@ async def _compute(
     grader, labelled, has_fault = _Grader(planned), 0, False
 
     def work(batch: object) -> tuple[list[StoredCell], int] | None:
-        batch = cast("_Stretch | Lines", batch)
+        batch = cast("Stretch | Lines", batch)
         try:
-            lines = batch.lines(planned.data.path) if isinstance(batch, _Stretch) else batch
-            return _at_once(grader.grade_labelled(lines))
+            lines = batch.lines(planned.data.path) if isinstance(batch, Stretch) else batch
+            return without_loop(grader.grade_labelled(lines))
         except (InputError, OSError):
             return None  # the first malformed row is looked for below
 
@@ -469,16 +353,6 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
             yield todo
 
 
-def _at_once(work: Coroutine[object, None, T]) -> T:
-    """What a coroutine returns that waits for nothing, so that it needs no loop."""
-    try:
-        work.send(None)
-    except StopIteration as ended:
-        return cast("T", ended.value)
-    work.close()
-    raise RuntimeError("a grader that only computes has waited for something")
-
-
 class _Grader:
     """From lines of a dataset to what is stored of them.
 
@@ -490,7 +364,6 @@ class _Grader:
         self._planned = planned
         self._digest = graders_digest(planned.graders)
         self._packer = Packer(level=1)
-        self._limit = None if _is_pure(planned.graders) else RunOptions().grading_timeout
 
     async def grade(self, lines: Lines) -> list[StoredCell]:
         """Grade a batch; raises only for a row that is malformed."""
@@ -504,12 +377,7 @@ class _Grader:
             parse_row(line, number, data.name, graders=graders, label=label, unit=data.unit)
             for number, line in lines
         ]
-        there = [row for row in rows if row.submission.answer is not None]
-        results = iter(await self._results(there))
-        ended = [
-            unanswered(row.submission) if row.submission.answer is None else next(results)
-            for row in rows
-        ]
+        ended = await row_results(graders, rows)
         seconds = (time.monotonic() - begun) / max(1, len(rows))
         written: dict[tuple[int, str], CellRow] = {}
         stored: list[StoredCell] = []
@@ -521,16 +389,6 @@ class _Grader:
                 columns = written[key] = cell_row(self._record(row, result, seconds))
             stored.append((columns, "", self._packer.compress(_detail(line))))
         return stored, sum(row.label is not None for row in rows)
-
-    async def _results(self, rows: Sequence[Row]) -> Sequence[EvaluationResult]:
-        work = grade_batch(self._planned.graders, [row.submission for row in rows])
-        try:
-            return await (work if self._limit is None else within(work, self._limit))
-        except OutOfTimeError:
-            reason = f"grading took longer than {self._limit:g} s"
-        except Exception as error:  # the boundary: what breaks on a row is that row's error
-            reason = reason_of(error)
-        return [EvaluationResult.from_error(f"[grading] {reason}")] * len(rows)
 
     def _record(self, row: Row, result: EvaluationResult, seconds: float) -> CellRecord:
         return row_record(
