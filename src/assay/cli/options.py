@@ -7,7 +7,8 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from datetime import datetime
 
+    from assay.eval.cluster import Cluster
     from assay.graders.spec import GraderSpec
 
 
@@ -273,6 +275,33 @@ def add_workers(parser: ArgumentParser) -> None:
         metavar="N",
         help="how many at once; as many as cores by default",
     )
+
+
+def add_engine(parser: ArgumentParser) -> None:
+    """Add where the work is done."""
+    parser.add_argument(
+        "--engine",
+        default="local",
+        metavar="ENGINE",
+        help="where the work is done: local, the default; ray, the Ray cluster of this machine or "
+        "one for itself; ray://HOST:PORT",
+    )
+
+
+@contextmanager
+def on_engine(given: Namespace) -> Generator[Cluster | None]:
+    """The cluster that ``--engine`` names, for as long as the block; None on this machine.
+
+    Raises:
+        InputError: It names none, or it cannot be joined.
+    """
+    if given.engine == "local":
+        yield None
+        return
+    from assay.eval.cluster import connected
+
+    with connected(given.engine) as cluster:
+        yield cluster
 
 
 def add_outputs(parser: ArgumentParser) -> None:
