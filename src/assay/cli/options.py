@@ -278,22 +278,41 @@ def add_workers(parser: ArgumentParser) -> None:
 
 
 def add_engine(parser: ArgumentParser) -> None:
-    """Add where the work is done."""
+    """Add where the work is done; see `engine_given`."""
     parser.add_argument(
         "--engine",
+        type=engine,
         default="local",
         metavar="ENGINE",
-        help="where the work is done: local, the default; ray, the Ray cluster of this machine or "
-        "one for itself; ray://HOST:PORT",
+        help="where to work: local (the default), ray, or ray://HOST:PORT (docs/cluster.md)",
     )
 
 
-@contextmanager
-def on_engine(given: Namespace) -> Generator[Cluster | None]:
-    """The cluster that ``--engine`` names, for as long as the block; None on this machine.
+def engine(text: str) -> str:
+    """The name of an engine; argparse's ``type``.
 
     Raises:
-        InputError: It names none, or it cannot be joined.
+        ArgumentTypeError: If it names none.
+    """
+    from argparse import ArgumentTypeError
+
+    from assay.eval.cluster import engine_address
+
+    try:
+        if text != "local":
+            engine_address(text)
+    except InputError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+@contextmanager
+def engine_given(given: Namespace) -> Generator[Cluster | None]:
+    """The cluster that `add_engine` was given, connected until the block ends; None for here.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: There is no such cluster.
     """
     if given.engine == "local":
         yield None

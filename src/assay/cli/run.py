@@ -21,9 +21,9 @@ from assay.cli.options import (
     add_outputs,
     add_workers,
     check_targets,
+    engine_given,
     explain,
     file_warnings,
-    on_engine,
     positive,
     state_home,
     tell_warnings,
@@ -211,7 +211,7 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
-    with exporting(given), on_engine(given) as cluster, Store.open(state_home()) as store:
+    with exporting(given), engine_given(given) as cluster, Store.open(state_home()) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:

@@ -15,16 +15,18 @@ import importlib
 import inspect
 import pickle
 import socket
+import tempfile
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, Self, cast, runtime_checkable
 
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.version import __version__
 
-__all__ = ["DEPTH", "Actors", "EndsWorkersError", "Prepares", "cores", "ray"]
+__all__ = ["DEPTH", "Actors", "EndsWorkersError", "Prepares", "cores", "ray", "worker_directory"]
 
 DEPTH = 2
 """Requests under way with an actor that computes: one that it is at, and the next."""
@@ -55,6 +57,13 @@ class Prepares(Protocol):
             AssayError: This machine cannot do the work; then nothing is done anywhere.
         """
         ...
+
+
+def worker_directory() -> str:
+    """A new directory on the machine of the worker that asks; it goes when its cluster ends."""
+    found = ray().get_runtime_context().get_node_id()
+    stores = {str(node["NodeID"]): str(node["ObjectStoreSocketName"]) for node in ray().nodes()}
+    return tempfile.mkdtemp(prefix="assay-", dir=Path(stores[found]).parents[1])
 
 
 class _Worker:
@@ -114,6 +123,10 @@ class _Util(Protocol):
     def get_node_ip_address(self) -> str: ...
 
 
+class _Context(Protocol):
+    def get_node_id(self) -> str: ...
+
+
 class _New(Protocol):
     def remote(self) -> _Handle: ...
 
@@ -126,6 +139,8 @@ class Ray(Protocol):
     def is_initialized(self) -> bool: ...
     def cluster_resources(self) -> Mapping[str, float]: ...
     def available_resources(self) -> Mapping[str, float]: ...
+    def nodes(self) -> Sequence[Mapping[str, object]]: ...
+    def get_runtime_context(self) -> _Context: ...
     def remote(self, **options: object) -> Callable[[type], _New]: ...
     @property
     def util(self) -> _Util: ...

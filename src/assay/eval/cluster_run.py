@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, SandboxUnavailableError
-from assay.eval.actors import EndsWorkersError
+from assay.eval.actors import EndsWorkersError, worker_directory
 from assay.eval.batch import run_batches
 from assay.eval.cluster_limits import cluster_limits
 from assay.eval.harnesses import FAKE, fake_models
@@ -110,7 +111,10 @@ class _Cells:
         if self._needs_sandbox:
             from assay.sandbox import probe
 
-            if probe().tier is None:
+            # Where what a probe that is killed leaves goes with the cluster.
+            tempfile.tempdir = worker_directory()
+            tier, tempfile.tempdir = probe().tier, None
+            if tier is None:
                 raise SandboxUnavailableError(
                     "its sandbox does not work", hint="`assay doctor` there says why"
                 )
