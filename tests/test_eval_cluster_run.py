@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -34,11 +34,10 @@ AGENT = """
 import os, signal, urllib.request, json
 from pathlib import Path
 
-def ask(gateway):
+def ask(url, token):
     body = {"model": "m", "messages": [{"role": "user", "content": "2 + 2?"}]}
-    head = {"Authorization": f"Bearer {gateway.token}", "Content-Type": "application/json"}
-    url = f"{gateway.openai_url}/chat/completions"
-    sent = urllib.request.Request(url, json.dumps(body).encode(), head)
+    head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    sent = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), head)
     with urllib.request.urlopen(sent) as reply:
         return json.load(reply)["choices"][0]["message"]["content"]
 
@@ -48,7 +47,7 @@ async def right(run):
 
 async def dies_once(run):
     import asyncio
-    told = await asyncio.to_thread(ask, run.gateway)
+    told = await asyncio.to_thread(ask, run.gateway.openai_url, run.gateway.token)
     first = Path(__file__).with_name("died")
     if not first.exists():
         first.write_text(str(os.getpid()))
@@ -66,8 +65,10 @@ async def waits(run):
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Generator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
+        # What the cells of an actor that is killed leave.
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
         patch.setenv("RAY_ADDRESS", "local")
         with connected("ray") as found:
             yield found
@@ -189,10 +190,9 @@ async def test_what_cannot_be_done_elsewhere_is_refused_before_anything_runs(
 async def test_a_machine_that_does_not_see_the_same_is_named(cluster: Cluster, place: Path) -> None:
     with Store.open(str(place / ".assay")) as store:
         ready = plan(store, "echo", trials=2)
-        case = place / "add" / "case.yaml"
 
         def change(_: object) -> None:
-            case.write_text(CASE.replace("Write 4", "Write 5"))
+            (place / "add" / "hidden.txt").write_text("not what it was")
 
         with pytest.raises(AssayError, match=r"does not see .*add as the machine that began"):
             await ready.go(store, workers=1, cluster=cluster, on_cell=change)

@@ -194,6 +194,8 @@ async def run_on(
     _require_portable(launch)
     if not launch.todo:
         return
+    cases = {one.task.slug: cast("Case", one.task.work) for one in launch.todo}
+    digests = {slug: case.digest for slug, case in cases.items()}
     with _marked(home, launch.run.id) as mark:
         work = _work_of(launch, home, mark)
         async with cluster_limits() as limits:
@@ -202,10 +204,10 @@ async def run_on(
                 async def one(numbered: tuple[int, Coordinate]) -> Run:
                     number, coordinate = numbered
                     begun(number)
-                    case = cast("Case", coordinate.task.work)
-                    declared = launch.harnesses[coordinate.task.slug]
+                    slug = coordinate.task.slug
+                    asked = _Request(coordinate, digests[slug], launch.harnesses[slug])
                     try:
-                        return cast("Run", await pool(_Request(coordinate, case.digest, declared)))
+                        return cast("Run", await pool(asked))
                     except EndsWorkersError as error:
                         return _lost(coordinate, launch.run.id, error)
 
