@@ -12,7 +12,6 @@ forgotten when a row turns out to be malformed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -36,9 +35,10 @@ from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.store.kept import held, rows_lock
 from assay.store.records import CellRow, RunRecord
 from assay.store.runs import Store
-from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines, parse_row
+from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines
 from assay.tasks.task import RunOptions
 
 __all__ = [
@@ -193,11 +193,12 @@ def plan_rows(
         }
         digests = {Path(rows.name).name: version.digest}
         earlier = store.interrupted(config, digests, planned)
-        if earlier is not None and stack.enter_context(_held(store, earlier)):
+        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
             run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(_held(store, run))
+            stack.enter_context(held(rows_lock(store, run.id)))
         yield RowRun(
             data=rows,
             graders=tuple(graders),
@@ -214,7 +215,7 @@ def _tells_work(rows: JsonLines) -> bool:
     """Whether rows have traces, as the first one says: all were made in the same way."""
     number, line = next(rows.lines(), (0, b""))
     try:
-        return bool(line) and parse_row(line, number, rows.name).submission.trace is not None
+        return bool(line) and rows.parse(line, number).submission.trace is not None
     except InputError:  # which is told where the rows are read
         return False
 
@@ -235,34 +236,6 @@ def _no_rows(data: JsonLines) -> InputError:
     if data.left_out:
         return InputError(f"no row of {data.name} is well-formed: {data.first_left_out}")
     return InputError(f"{data.name} has no rows")
-
-
-@contextmanager
-def _held(store: Store, run: RunRecord) -> Generator[bool]:
-    """Whether this process alone grades the rows of a run, until the block or the process ends."""
-    path = Path(store.home, f"{run.id}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            if not _is_at(path, file.fileno()):
-                continue  # whoever held it has removed it between the opening and the locking
-            try:
-                yield True
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 async def grade_rows(
@@ -311,9 +284,7 @@ def _hands(
 ) -> Generator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
-        file=planned.data.path,
-        name=planned.data.name,
-        unit=planned.data.unit,
+        data=planned.data,
         graders=planned.graders,
         label=planned.label,
         run_id=planned.run.id,
@@ -385,7 +356,7 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
         if not planned.kept:
             yield batch
             continue
-        ids = {number: parse_row(line, number, planned.data.name).id for number, line in batch}
+        ids = {number: planned.data.parse(line, number).id for number, line in batch}
         found = store.cells_of(planned.run.id, list(ids.values()))
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:

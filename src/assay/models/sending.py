@@ -14,6 +14,7 @@ from assay.models.messages import Attempt, Purpose, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Route
+from assay.turns import queueing
 
 
 class Got(Protocol):
@@ -94,12 +95,15 @@ class Sending:
         self._begun = self.timing.clock()
         limiter = lane.limiter()
         if not limiter.try_acquire():
-            await limiter.acquire()
+            with queueing():
+                await limiter.acquire()
         try:
             if not lane.is_free:
-                await lane.wait(self, self.tokens, self.seconds)
+                with queueing():
+                    await lane.wait(self, self.tokens, self.seconds)
             if self.ledger.budget is not None:
-                await self.ledger.wait_for(estimate(), self.timing.sleep)
+                with queueing():
+                    await self.ledger.wait_for(estimate(), self.timing.sleep)
             return await self._within_deadline(converse, limiter)
         finally:
             limiter.release()
@@ -223,7 +227,8 @@ class Sending:
         if self.route.lane.is_free:
             await self.timing.sleep(wait)
         else:
-            wait = await self.route.lane.wait(self, self.tokens, left)
+            with queueing():
+                wait = await self.route.lane.wait(self, self.tokens, left)
         self.attempts.append(Attempt(fault.reason, fault.status, wait))
 
     def _pay(self, got: Got, kind: EntryKind, begun: float) -> float | None:
