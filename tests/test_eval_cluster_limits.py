@@ -92,6 +92,7 @@ async def test_no_more_are_in_flight_from_all_actors_than_the_limit(cluster: Clu
         busy += 1
         most = max(most, busy)
         await together.wait()
+        await asyncio.sleep(0.05)  # in which a fourth one would come
         busy -= 1
 
     async with scripted([verdict()]) as server:
