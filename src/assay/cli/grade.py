@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
+from assay.cli.grade_parts import add_parts, grade_into_parts, in_parts
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     BAD_INPUT,
@@ -92,9 +93,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="X",
         help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
     )
-    option(
-        "--out", metavar="FILE", help="write every row with its grade as JSONL, once all are graded"
-    )
+    add_parts(parser)
     add_reading(parser, may_skip=True)
     add_workers(parser)
     add_engine(parser)
@@ -111,7 +110,8 @@ def run(given: Namespace) -> int:
     """
     outputs = Outputs.of(given)
     source = given.function or given.graders
-    check_targets((given.out, outputs.junit, outputs.html), inputs=(given.data, source))
+    out = None if (is_parted := in_parts(given)) else given.out
+    check_targets((out, outputs.junit, outputs.html), inputs=(given.data, source))
     if given.function is None:
         _refuse(given, ("isolation", "range"), "--function")
     else:
@@ -126,6 +126,15 @@ def run(given: Namespace) -> int:
     from assay.eval.recorded import check_rows
     from assay.tasks.rows import as_json_lines
 
+    if is_parted:
+        with rows_given(given, given.data, may_record=True) as found:
+            if given.function is not None:
+                made = _function(given)
+                if isinstance(made, int):
+                    return made
+                graders, _ = made
+            threshold = _threshold(given, graders)
+            return grade_into_parts(given, found, graders, threshold=threshold, outputs=outputs)
     with (
         rows_given(given, given.data, may_record=True) as found,
         as_json_lines(found.path, label=given.label, reading=found.reading) as rows,
