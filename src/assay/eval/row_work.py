@@ -36,7 +36,7 @@ class RowWork:
     """Grades lines of a dataset.
 
     Attributes:
-        data: The dataset; whoever is sent its lines needs no file.
+        data: The dataset.
         graders: What every row goes through.
         label: Field that people labelled; None for none.
         run_id: The run that the rows are of.
@@ -100,8 +100,10 @@ class RowWork:
         return self._graded(rows, [result] * len(rows), lines, 0.0)
 
     def _rows(self, lines: Lines) -> list[Row]:
-        graders, label = self.graders, self.label
-        return [self.data.parse(line, n, graders=graders, label=label) for n, line in lines]
+        return [
+            self.data.parse(line, number, graders=self.graders, label=self.label)
+            for number, line in lines
+        ]
 
     def _graded(
         self, rows: list[Row], ended: list[EvaluationResult], lines: Lines, seconds: float
