@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
-from assay.cli.grade_parts import add_parts, grade_into_parts, in_parts
+from assay.cli.grade_parts import add_parts, grade_into_parts, in_parts, write_rows
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     BAD_INPUT,
@@ -68,8 +68,6 @@ The results are stored as a run. After an interruption, the same command goes on
 {EXITS}; rows that --on-bad-row skip leaves out
 are told, counted in the verdict, and change no status: without any row left it is 2
 """
-
-_OUT_ROWS = 256
 
 
 def add(parser: ArgumentParser) -> None:
@@ -188,7 +186,7 @@ def _grade(
             )
             return INTERRUPTED
         if given.out:
-            _write(given.out, rows, store)
+            write_rows(given.out, rows, store)
         return conclude(store, rows.run.id, outputs)
 
 
@@ -290,20 +288,6 @@ def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
         return 0.0
     own = graders[0].pass_threshold if len(graders) == 1 else None
     return 1.0 if own is None else own
-
-
-def _write(out: str, rows: RowRun, store: Store) -> None:
-    """Write the dataset's rows, in their order, each with its grade; the file is whole or not."""
-    from assay.eval.batch import in_batches
-    from assay.reports.files import replacing
-    from assay.reports.opened import cell_dict
-
-    with replacing(out) as file:
-        for batch in in_batches(rows.data.rows(), _OUT_ROWS):
-            cells = store.cells_of(rows.run.id, [row.id for row in batch])
-            for row in batch:
-                graded = {**row.fields, "grade": cell_dict(cells[row.id])}
-                file.write(json.dumps(graded) + "\n")
 
 
 def _refuse(

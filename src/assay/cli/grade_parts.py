@@ -21,15 +21,19 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.eval.grades import Tally
     from assay.eval.parts import Form
+    from assay.eval.recorded import RowRun
     from assay.eval.shard_work import Shard
     from assay.eval.shards import ShardPlan
     from assay.graders.spec import GraderSpec
     from assay.reports.outcome import Ended
+    from assay.store.runs import Store
 
-__all__ = ["add_parts", "grade_into_parts", "in_parts"]
+__all__ = ["add_parts", "grade_into_parts", "in_parts", "write_rows"]
 
 _FORMS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
 _CAUSES = 5
+_OUT_ROWS = 256
+_NOT_WRITTEN = (".csv", ".tsv", ".xlsx")
 _NOT_WITH = ("label", "junit", "html", "otel")
 
 
@@ -68,6 +72,11 @@ def in_parts(given: Namespace) -> bool:
                     hint="leave it out, or write to a file",
                 )
         return True
+    if given.out and given.out.lower().endswith(_NOT_WRITTEN):
+        raise InputError(
+            f"{given.out} names no form that rows are written in",
+            hint="call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow",
+        )
     for name in ("shard_rows", "parts", "retry_errors"):
         if getattr(given, name):
             raise InputError(
@@ -122,6 +131,46 @@ def grade_into_parts(
     return code
 
 
+def write_rows(out: str, rows: RowRun, store: Store) -> None:
+    """Write the rows of a finished run, in their order, each with its grade; whole or not at all.
+
+    As JSON a row has the whole cell for its ``grade``; as a table it has what a part has.
+    """
+    from assay.eval.batch import in_batches
+    from assay.eval.grades import Grade, score_names
+    from assay.eval.parts import (
+        TABLE_FORMS,
+        PartWriter,
+        column_kinds,
+        columns_of,
+        commit,
+        form_of,
+        temporary,
+    )
+    from assay.reports.opened import cell_dict
+
+    form, names = form_of(out) or "jsonl", score_names(spec.label for spec in rows.graders)
+    known: dict[str, str] = {}
+    if form in TABLE_FORMS:
+        for row in rows.data.rows():
+            column_kinds(row.fields, known)
+    target = Path(out)
+    with temporary(target) as file:
+        with PartWriter(file, form, names, columns_of(known)) as to:
+            for batch in in_batches(rows.data.rows(), _OUT_ROWS):
+                cells = store.cells_of(rows.run.id, [row.id for row in batch])
+                found = [cells[row.id] for row in batch]
+                if form in TABLE_FORMS:
+                    grades = [Grade.of_cell(cell, graders=len(names)) for cell in found]
+                    to.fields([row.fields for row in batch], grades)
+                else:
+                    to.objects(
+                        {**row.fields, "grade": cell_dict(cell)}
+                        for row, cell in zip(batch, found, strict=True)
+                    )
+        commit(file, target, replace=True)
+
+
 def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
     """Grade what is missing; whether it came to its end."""
     from rich.console import Console
@@ -167,9 +216,11 @@ def _tell(summary: dict[str, Json]) -> None:
     mean = cast("dict[str, float | None]", summary["mean"])
     said = [count(int(figures["rows"]), "row"), f"{int(figures['passed']):,} passed"]
     said.append(f"{int(figures['failed']):,} failed")
+    if figures["errors"]:
+        said.append(count(int(figures["errors"]), "error"))
     said += [
         f"{int(figures[name]):,} {name.replace('_', ' ')}"
-        for name in ("errors", "skipped", "flagged", "left_out")
+        for name in ("skipped", "flagged", "left_out")
         if figures[name]
     ]
     print("  ".join(said))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -150,6 +150,11 @@ class PartWriter:
         """Write rows that are JSON, each with its ``grade``."""
         for line, grade in zip(lines, grades, strict=True):
             self._to.write(_with_grade(line, grade.to_dict(self._names)))
+
+    def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
+        """Write rows that have their grades already as JSON."""
+        for row in rows:
+            self._to.write(json.dumps(row).encode() + b"\n")
 
     def fields(self, rows: Sequence[Mapping[str, Json]], grades: Sequence[Grade]) -> None:
         """Write rows that are JSON as rows of a table."""

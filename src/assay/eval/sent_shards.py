@@ -82,6 +82,7 @@ class SentShards:
                 ) from error
             if there < size:
                 raise InputError(f"{path} is another file there", hint=_NOT_SHARED)
+        self.work.prepare()
         place = worker_directory()
         self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from assay.errors import AssayError, InputError, StoreError
 from assay.eval.batch import in_batches
 from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import Column, Form, PartWriter, commit, read_grades, temporary
+from assay.eval.parts import TABLE_FORMS, Column, Form, PartWriter, commit, read_grades, temporary
 from assay.eval.row_grading import is_pure, row_results, without_loop
 from assay.eval.stretches import Stretch
 from assay.graders.spec import GraderSpec
@@ -26,7 +26,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.row_files import MAX_LINE_BYTES, Parts, Unit, parse_line, place_of, renamed_line
 from assay.tasks.rows import Row, parse_row
-from assay.tasks.tables import Batch, Table, lines_of
+from assay.tasks.tables import Batch, Table, lines_of, load_arrow
 
 __all__ = ["PARTS", "TALLIES", "Shard", "ShardDone", "ShardWork", "Source", "tally_of"]
 
@@ -112,6 +112,7 @@ class ShardWork:
         may_skip: Whether malformed rows are left out, rather than ending all.
         place: Directory of files that graders name and that were sent along; what is written names
             them without it.
+        has_tables: Whether what is read or written is Parquet or Arrow.
         at_once: Batches of rows under way in a process, of graders that do not only compute.
     """
 
@@ -122,7 +123,13 @@ class ShardWork:
     columns: tuple[Column, ...] | None = None
     may_skip: bool = False
     place: str = ""
+    has_tables: bool = False
     at_once: int = 32
+
+    def prepare(self) -> None:
+        """Load what a process needs that grades shards: once, before the first."""
+        if self.has_tables:
+            load_arrow()
 
     def __call__(
         self, shard: Shard
@@ -246,7 +253,7 @@ class ShardWork:
         return replace(grade, **told)
 
     def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
-        if self.form not in ("parquet", "arrow"):
+        if self.form not in TABLE_FORMS:
             to.lines([line for _, line in block.rows], grades)
         elif block.batch is not None and self.columns is None:
             to.batch(block.batch, grades)

@@ -20,10 +20,11 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, nearest
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
 from assay.eval.parts import (
@@ -71,6 +72,8 @@ _ROWS, _COSTLY_ROWS = 50_000, 1_000
 """Rows of a shard by default: some seconds of work, which is what a death may lose."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
+_FIELDS = 1_000
+"""Names of fields that are remembered, for one that no row has."""
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 
@@ -152,6 +155,7 @@ def plan_shards(
         _make(place)
         stack.enter_context(_held(place))
         sources, left_out = _sources(data, reading, stack)
+        _require_mapped(data, reading)
         versions: dict[str, Version] = {}
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
@@ -169,6 +173,7 @@ def plan_shards(
             form=form,
             columns=columns,
             may_skip=reading.on_bad_row is not None,
+            has_tables=form in TABLE_FORMS or any(one.is_table for one in sources),
         )
         decided: dict[str, Json] = {
             "assay": __version__,
@@ -230,6 +235,26 @@ def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source
         )
         before += _count(found[-1]) if len(files) > 1 else 0
     return found, left_out
+
+
+def _require_mapped(data: str, reading: Reading) -> None:
+    """Refuse names of fields that no row has; most often, the first row has them."""
+    wanted, found = set(reading.mapping.values()), set[str]()
+    if not wanted:
+        return
+    others: dict[str, None] = {}
+    with opened(data, replace(reading, mapping={}, on_bad_row=None)) as rows:
+        for _, line in rows.lines:
+            with suppress(InputError):  # which is told where it is graded
+                if isinstance(line, bytes):
+                    row = parse_line(line)
+                    others.update(dict.fromkeys(islice(row, _FIELDS - len(others))))
+                    renamed(row, reading.mapping, found)
+            if wanted <= found:
+                return
+    missing = min(wanted - found)
+    hint = nearest(missing, sorted(others))
+    raise InputError(f"--map: no row of {data} has a field {missing!r:.100}", hint=hint)
 
 
 def _count(source: Source) -> int:
@@ -499,6 +524,7 @@ async def grade_shards(
             plan.missing, lambda shard: plan.work.grade(shard, turn), keep, at_once=_UNDER_WAY
         )
     elif cores > 1 and len(plan.missing) > 1:
+        plan.work.prepare()  # before the forks, so that none of them has to
         with Processes(plan.work, min(cores, len(plan.missing))) as processes:
             await run_batches(plan.missing, processes, keep, at_once=cores)
     else:

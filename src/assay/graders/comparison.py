@@ -10,6 +10,7 @@ import assay.text
 from assay.errors import MissingExtraError
 from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
+from assay.turns import current_turn
 
 __all__ = ["Comparison"]
 
@@ -43,9 +44,11 @@ class Comparison(Grader):
     async def compute_score(cls, **parameters: object) -> float:
         """Compare; a helper that may wait for another process does so in a thread."""
         if cls.slow:
-            import asyncio
+            from functools import partial
 
-            return await asyncio.to_thread(cls.function, **parameters)
+            from assay.graders.threads import in_thread
+
+            return await in_thread(partial(cls.function, **parameters))
         return cls.function(**parameters)
 
     @classmethod
@@ -55,7 +58,14 @@ class Comparison(Grader):
         """Compare many; one that only computes needs no coroutine."""
         if cls.slow:
             return await super().compute_many(calls)
-        return [cls._compare(call) for call in calls]
+        if len(calls) == 1 or (turn := current_turn()) is None:
+            return [cls._compare(call) for call in calls]
+        found: list[float | BaseException] = []
+        turn.begin()
+        for call in calls:
+            found.append(cls._compare(call))
+            turn.next()
+        return found
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
