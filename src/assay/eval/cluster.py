@@ -125,7 +125,8 @@ def _address_here() -> str | None:
         return given.removeprefix("ray://")
     if given == "local":
         return None
-    noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108 - where Ray notes it
+    base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()  # where Ray notes it
+    noted = Path(base, "ray", "ray_current_cluster")
     try:
         found = noted.read_text("utf-8").strip()
         _require_listener(found)
