@@ -12,7 +12,8 @@ import os
 import pickle
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Self, TypeVar, cast
 
@@ -83,24 +84,28 @@ class Processes:
     """Forks of this process that all do the same, for work that only computes.
 
     They end with the process that made them, however it ends: each waits on a socket whose other
-    end nobody else has.
+    end nobody else has. Each keeps to one processor, and so does what it starts: pools of workers
+    in it have one.
 
     Args:
-        work: What is done with whatever one of them is sent. It must not touch an event loop, a
-            database or another thread, none of which survives a fork.
+        work: What is done with whatever one of them is sent, plain or async; each has a loop of
+            its own. It must not touch the loop, a database or a thread of this process, none of
+            which survives a fork.
         count: How many.
     """
 
-    def __init__(self, work: Callable[[B], R], count: int) -> None:
+    def __init__(self, work: Callable[[B], R | Awaitable[R]], count: int) -> None:
         self._children: list[tuple[int, socket.socket]] = []
         self._free: asyncio.Queue[socket.socket] = asyncio.Queue()
-        for _ in range(count):
+        processors = sorted(os.sched_getaffinity(0))
+        for number in range(count):
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
                 for end in (ours, *(other for _, other in self._children)):
                     end.close()
-                _serve(theirs, cast("Callable[[object], object]", work))
+                processor = processors[number % len(processors)]
+                _serve(theirs, cast("Callable[[object], object]", work), processor)
             theirs.close()
             ours.setblocking(False)
             self._children.append((pid, ours))
@@ -147,16 +152,21 @@ async def _receive(loop: asyncio.AbstractEventLoop, ours: socket.socket, size: i
     return whole
 
 
-def _serve(theirs: socket.socket, work: Callable[[object], object]) -> None:
+def _serve(theirs: socket.socket, work: Callable[[object], object], processor: int) -> None:
     """Do what is asked until nobody asks any more; never returns."""
     code = 1
     try:
+        with suppress(OSError):  # a container may forbid it
+            os.sched_setaffinity(0, {processor})
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides when to stop
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with theirs.makefile("rwb") as stream:
+        with theirs.makefile("rwb") as stream, asyncio.Runner() as runner:
             while head := stream.read(_HEAD_BYTES):
                 request = pickle.loads(stream.read(int.from_bytes(head, "big")))  # noqa: S301 - see above
-                body = pickle.dumps(work(request), pickle.HIGHEST_PROTOCOL)
+                done = work(request)
+                if isinstance(done, Coroutine):
+                    done = runner.run(cast("Coroutine[object, object, object]", done))
+                body = pickle.dumps(done, pickle.HIGHEST_PROTOCOL)
                 stream.write(len(body).to_bytes(_HEAD_BYTES, "big"))
                 stream.write(body)
                 stream.flush()

@@ -18,13 +18,13 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, cast
 
 from assay.errors import InputError, nearest, reason_of
 from assay.eval.batch import Processes, in_batches, run_batches
@@ -60,13 +60,13 @@ OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 
-T = TypeVar("T")
-
 ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
 """What every row has; some have a trace, too."""
 _STRETCH_ROWS = 1_024
+_SLOW_STRETCH_ROWS = 64
 _STRETCH_BYTES = 1 << 20
-"""So many rows, or bytes of them, are read, graded and stored together by graders that compute."""
+"""So many rows, or bytes of them, are read, graded and stored together by graders that compute:
+fewer by slow ones, whose results are worth more."""
 _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
 _AT_HOME = 2_000
@@ -175,8 +175,13 @@ def _stamp(descriptor: int) -> tuple[int, ...]:
 
 
 def _is_pure(graders: Sequence[GraderSpec]) -> bool:
-    """Whether graders only compute, so that other processes may grade rows."""
+    """Whether graders only compare, which takes less time than reading a row does."""
     return all(spec.kind.grader.is_pure for spec in graders)
+
+
+def _computes(graders: Sequence[GraderSpec]) -> bool:
+    """Whether graders only compute, so that other processes may grade rows."""
+    return all(spec.kind.grader.computes or spec.kind.grader.is_pure for spec in graders)
 
 
 @contextmanager
@@ -227,7 +232,7 @@ def _check(data: JsonLines, label: str | None) -> None:
         )
 
 
-def _survey(data: JsonLines) -> tuple[tuple[_Stretch, ...], int, _Version]:
+def _survey(data: JsonLines, most: int) -> tuple[tuple[_Stretch, ...], int, _Version]:
     """A dataset in stretches, how many rows it has, and its version, without reading a row."""
     file = data.path
     stretches: list[_Stretch] = []
@@ -243,7 +248,7 @@ def _survey(data: JsonLines) -> tuple[tuple[_Stretch, ...], int, _Version]:
                 digest.update(line)
                 size += len(line)
                 held += not line.isspace()
-                if held == _STRETCH_ROWS or size >= _STRETCH_BYTES:
+                if held == most or size >= _STRETCH_BYTES:
                     stretches.append(_Stretch(first, place, size))
                     rows, place, size, held, first = rows + held, place + size, 0, 0, number + 1
     except OSError as error:
@@ -283,10 +288,11 @@ def plan_rows(
     with ExitStack() as stack:
         rows = stack.enter_context(_json_lines(data, label))
         require_parts(graders, ROW_PARTS | {"trace"} if _tells_work(rows) else ROW_PARTS)
-        stretches, planned, version = _survey(rows)
+        pure = _is_pure(graders)
+        most = _STRETCH_ROWS if pure else _SLOW_STRETCH_ROWS
+        stretches, planned, version = _survey(rows, most)
         if not planned:
             raise _no_rows(rows)
-        pure = _is_pure(graders)
         if not (is_checked or pure):
             _check(rows, label)
         made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
@@ -314,7 +320,7 @@ def plan_rows(
             run=run,
             version=version,
             kept=kept,
-            stretches=stretches if pure else (),
+            stretches=stretches if _computes(graders) else (),
         )
 
 
@@ -411,17 +417,14 @@ async def _compute(
     """Grade rows that nobody has read yet; all that is stored is forgotten if one is malformed."""
     grader, labelled, has_fault = _Grader(planned), 0, False
 
-    def work(batch: object) -> tuple[list[StoredCell], int] | None:
+    async def work(batch: object) -> tuple[list[StoredCell], int] | None:
         batch = cast("_Stretch | Lines", batch)
+        await asyncio.sleep(0)  # Ctrl-C has its turn
         try:
             lines = batch.lines(planned.data.path) if isinstance(batch, _Stretch) else batch
-            return _at_once(grader.grade_labelled(lines))
+            return await grader.grade_labelled(lines)
         except (InputError, OSError):
             return None  # the first malformed row is looked for below
-
-    async def work_here(batch: object) -> object:
-        await asyncio.sleep(0)  # Ctrl-C has its turn
-        return work(batch)
 
     def keep_well_formed(batch: object, graded: object) -> None:
         nonlocal labelled, has_fault
@@ -438,7 +441,7 @@ async def _compute(
         with Processes(work, cores) as pool:
             await run_batches(batches, pool, keep_well_formed, at_once=2 * cores)
     else:
-        await run_batches(batches, work_here, keep_well_formed, at_once=1)
+        await run_batches(batches, work, keep_well_formed, at_once=1)
     # Of two rows with one id there is one result.
     complete = not has_fault and store.case_count(planned.run.id) == planned.run.planned
     if not complete or (planned.label is not None and not labelled):
@@ -469,16 +472,6 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
             yield todo
 
 
-def _at_once(work: Coroutine[object, None, T]) -> T:
-    """What a coroutine returns that waits for nothing, so that it needs no loop."""
-    try:
-        work.send(None)
-    except StopIteration as ended:
-        return cast("T", ended.value)
-    work.close()
-    raise RuntimeError("a grader that only computes has waited for something")
-
-
 class _Grader:
     """From lines of a dataset to what is stored of them.
 
@@ -490,7 +483,7 @@ class _Grader:
         self._planned = planned
         self._digest = graders_digest(planned.graders)
         self._packer = Packer(level=1)
-        self._limit = None if _is_pure(planned.graders) else RunOptions().grading_timeout
+        self._limit = None if _computes(planned.graders) else RunOptions().grading_timeout
 
     async def grade(self, lines: Lines) -> list[StoredCell]:
         """Grade a batch; raises only for a row that is malformed."""

@@ -19,6 +19,8 @@ class Comparison(Grader):
 
     function: ClassVar[Callable[..., float]]
     slow: ClassVar[bool] = False
+    """Whether the helper may wait for another process, where `quick` does not decide."""
+    quick: ClassVar[Callable[..., float | None]]
     filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
 
     @classmethod
@@ -52,10 +54,16 @@ class Comparison(Grader):
     async def compute_many(
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
-        """Compare many; one that only computes needs no coroutine."""
-        if cls.slow:
-            return await super().compute_many(calls)
-        return [cls._compare(call) for call in calls]
+        """Compare many; what is decided at once needs no coroutine, and no thread."""
+        found: dict[int, Score | BaseException] = {}
+        for number, call in enumerate(calls):
+            if (value := cls._compare(call)) is not None:
+                found[number] = value
+        rest = [number for number in range(len(calls)) if number not in found]
+        if rest:
+            waited = await super().compute_many([calls[number] for number in rest])
+            found.update(zip(rest, waited, strict=True))
+        return [found[number] for number in range(len(calls))]
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -65,9 +73,10 @@ class Comparison(Grader):
         return dict[str, Json](explain(cls.name, value, parameters))
 
     @classmethod
-    def _compare(cls, call: Mapping[str, object]) -> float | BaseException:
+    def _compare(cls, call: Mapping[str, object]) -> float | BaseException | None:
+        """What the helper says; None where that may take another process."""
         try:
-            return cls.function(**call)
+            return cls.quick(**call) if cls.slow else cls.function(**call)
         except (Exception, SystemExit) as error:
             return error
 
@@ -75,15 +84,20 @@ class Comparison(Grader):
 def _comparison(name: str) -> type[Comparison]:
     function = cast("Callable[..., float]", getattr(assay.text, name))
     slow = name == "math_equal"
-    members = {
+    members: dict[str, object] = {
         "name": name,
         "function": staticmethod(function),
         "slow": slow,
         "is_pure": not slow,
-        "batch_size": 1 if slow else 256,
+        "computes": True,
+        "batch_size": 64 if slow else 256,
         "__doc__": inspect.getdoc(function),
         "__module__": __name__,
     }
+    if slow:
+        from assay.text.math import math_decided
+
+        members["quick"] = staticmethod(math_decided)
     return cast("type[Comparison]", type(name, (Comparison,), members))
 
 

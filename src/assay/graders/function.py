@@ -55,6 +55,7 @@ class FunctionGrader(Grader):
     """
 
     name: ClassVar[str] = "function"
+    computes: ClassVar[bool] = True
     batch_size: ClassVar[int] = 20
     most_kept: ClassVar[int] = 200
 
@@ -113,7 +114,10 @@ class FunctionGrader(Grader):
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
         """Call functions for many submissions, those with the same function together."""
-        functions = [cls.of(call).function() for call in calls]
+        graders = [cls.of(call) for call in calls]
+        distinct = {id(grader): grader for grader in graders}
+        sources = {key: grader.function() for key, grader in distinct.items()}  # a file: once
+        functions = [sources[id(grader)] for grader in graders]
         found: dict[int, SubScore] = {}
         for function in dict.fromkeys(functions):
             numbers = [n for n, of in enumerate(functions) if of == function]
