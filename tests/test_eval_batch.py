@@ -330,3 +330,14 @@ def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -
             asyncio.run(grade_rows(again, store, on_rows=lambda _: None))
         assert store.counts(again.run.id).passed == 2
         assert len(store.history(again.run.id, failed.key)) == 2
+
+
+async def test_what_processes_do_may_wait_and_each_keeps_to_one_processor() -> None:
+    async def work(request: int) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        return request + 1, len(os.sched_getaffinity(0))
+
+    mine = os.sched_getaffinity(0)
+    with Processes(work, 2) as pool:
+        assert await asyncio.gather(*map(pool, range(5))) == [(n, 1) for n in range(1, 6)]
+    assert os.sched_getaffinity(0) == mine

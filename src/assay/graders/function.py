@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _UNIT = (0.0, 1.0)
+_OPTIONS = ("file", "source", "isolation", "range")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +115,13 @@ class FunctionGrader(Grader):
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
         """Call functions for many submissions, those with the same function together."""
-        graders = [cls.of(call) for call in calls]
-        distinct = {id(grader): grader for grader in graders}
-        sources = {key: grader.function() for key, grader in distinct.items()}  # a file: once
-        functions = [sources[id(grader)] for grader in graders]
+        functions: list[FunctionSource] = []
+        known: dict[tuple[int, ...], FunctionSource] = {}  # calls of one declaration share options
+        for call in calls:
+            key = tuple(id(call.get(name)) for name in _OPTIONS)
+            if key not in known:
+                known[key] = cls.of(call).function()
+            functions.append(known[key])
         found: dict[int, SubScore] = {}
         for function in dict.fromkeys(functions):
             numbers = [n for n, of in enumerate(functions) if of == function]
