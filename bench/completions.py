@@ -55,7 +55,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_)
 """
 _TRIVIAL = """
 def score(answer, expected):
-    return float(answer.rpartition(" ")[2] == expected)
+    return float(answer.rpartition(" ")[2].replace(",", "") == expected)
 """
 _HONEST = r'''
 """The boxed answer or the last number, without its thousands; and a little for the form."""
