@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _STEP = 1_024
 _CORES = len(os.sched_getaffinity(0))
@@ -42,10 +42,8 @@ def tree_cpu(root: int) -> float:
     return found
 
 
-def serve(roads: dict[str, Road]) -> None:
+def serve(roads: dict[str, Road], replies: IO[str]) -> None:
     """Measure a road for each line of standard input."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a package prints is no reply
     replies.write("ready\n")
     replies.flush()
     for line in sys.stdin:
@@ -195,12 +193,14 @@ def verl_roads(rows: Rows, place: Path) -> dict[str, Road]:
 
 def main(trainer: str, data: str, place: str) -> None:
     """Be a trainer's process until standard input ends."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a package prints is no reply
     sys.path.insert(0, place)
     with Path(data).open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     roads = {"trl": trl_roads, "verl": verl_roads}[trainer](rows, Path(place))
     asyncio.set_event_loop(asyncio.new_event_loop())
-    serve(roads)
+    serve(roads, replies)
 
 
 if __name__ == "__main__":

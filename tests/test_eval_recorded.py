@@ -234,7 +234,7 @@ async def test_other_processes_give_what_this_one_does(
         json.dumps({"id": f"{number}", "answer": answer, "expected": expected})
         for number, (answer, expected) in enumerate(product(texts, ["0.5", "x*2", None]))
     ]
-    monkeypatch.setattr(recorded, "_SLOW_STRETCH_ROWS", 5)
+    monkeypatch.setattr(recorded, "_SLOW_ROWS", 5)
     _, here = await grade(store, tmp_path, *rows, graders=[grader])
     monkeypatch.setattr(recorded, "_AT_HOME", 0)
     _, there = await grade(store, tmp_path, *rows, graders=[grader], workers=2)

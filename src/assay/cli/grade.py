@@ -14,10 +14,12 @@ from assay.cli.options import (
     EXITS,
     INTERRUPTED,
     Outputs,
+    add_engine,
     add_outputs,
     add_workers,
     bounds,
     check_targets,
+    engine_given,
     explain,
     file_warnings,
     share,
@@ -49,7 +51,8 @@ _EXAMPLES = """\
   assay grade answers.jsonl --function grade.py
   assay grade answers.csv.gz --graders graders.yaml --map answer=response,expected=target
   assay grade traces/ --graders graders.yaml
-  assay grade inspect.eval --graders graders.yaml --on-bad-row skip"""
+  assay grade inspect.eval --graders graders.yaml --on-bad-row skip
+  assay grade answers.jsonl --graders graders.yaml --engine ray"""
 _MORE = f"""\
 {ROWS}
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
@@ -94,6 +97,7 @@ def add(parser: ArgumentParser) -> None:
     )
     add_reading(parser, may_skip=True)
     add_workers(parser)
+    add_engine(parser)
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
@@ -204,15 +208,10 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport 
 
     try:
         # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), shown:
-            asyncio.run(
-                grade_rows(
-                    rows,
-                    store,
-                    on_rows=on_rows,
-                    workers=worker_count(given.workers, rows.graders),
-                )
-            )
+        with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
+            here = worker_count(given.workers, rows.graders)
+            workers = here if cluster is None else given.workers or 0
+            asyncio.run(grade_rows(rows, store, on_rows=on_rows, workers=workers, cluster=cluster))
     except KeyboardInterrupt:
         return False
     return True

@@ -13,10 +13,10 @@ import pickle
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from typing import Self, TypeVar, cast
 
+from assay.cores import keep_to
 from assay.errors import GraderError
 
 __all__ = ["Processes", "in_batches", "run_batches"]
@@ -84,8 +84,7 @@ class Processes:
     """Forks of this process that all do the same, for work that only computes.
 
     They end with the process that made them, however it ends: each waits on a socket whose other
-    end nobody else has. Each keeps to one processor, and so does what it starts: pools of workers
-    in it have one.
+    end nobody else has. The pools of each keep one processor busy.
 
     Args:
         work: What is done with whatever one of them is sent, plain or async; each has a loop of
@@ -97,15 +96,13 @@ class Processes:
     def __init__(self, work: Callable[[B], R | Awaitable[R]], count: int) -> None:
         self._children: list[tuple[int, socket.socket]] = []
         self._free: asyncio.Queue[socket.socket] = asyncio.Queue()
-        processors = sorted(os.sched_getaffinity(0))
-        for number in range(count):
+        for _ in range(count):
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
                 for end in (ours, *(other for _, other in self._children)):
                     end.close()
-                processor = processors[number % len(processors)]
-                _serve(theirs, cast("Callable[[object], object]", work), processor)
+                _serve(theirs, cast("Callable[[object], object]", work))
             theirs.close()
             ours.setblocking(False)
             self._children.append((pid, ours))
@@ -152,12 +149,11 @@ async def _receive(loop: asyncio.AbstractEventLoop, ours: socket.socket, size: i
     return whole
 
 
-def _serve(theirs: socket.socket, work: Callable[[object], object], processor: int) -> None:
+def _serve(theirs: socket.socket, work: Callable[[object], object]) -> None:
     """Do what is asked until nobody asks any more; never returns."""
     code = 1
     try:
-        with suppress(OSError):  # a container may forbid it
-            os.sched_setaffinity(0, {processor})
+        keep_to(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides when to stop
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with theirs.makefile("rwb") as stream, asyncio.Runner() as runner:

@@ -7,80 +7,70 @@ the same graders over the same rows goes on after those that are stored, and ret
 A malformed row is named, and nothing of its dataset is left in the store. Where grading costs
 money or time, all rows are read before the first is graded. Comparisons cost less than reading
 does: there each row is read once, by the process that grades it, and what is stored already is
-forgotten when a row turns out to be malformed.
+forgotten when a row turns out to be malformed. Functions and mathematics are graded by several
+processes, too, in fewer rows at a time: theirs are worth more.
 """
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import hashlib
-import io
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
-from assay.errors import InputError, nearest, reason_of
+from assay.errors import InputError, nearest
+from assay.eval.actors import DEPTH
 from assay.eval.batch import Processes, in_batches, run_batches
-from assay.eval.records import graders_digest, row_record, shortened, start_run
-from assay.eval.within import OutOfTimeError, within
-from assay.graders.apply import grade_batch, require_parts
+from assay.eval.cluster import Cluster
+from assay.eval.records import graders_digest, start_run
+from assay.eval.row_grading import ROW_PARTS, computes, is_pure
+from assay.eval.row_work import Graded, RowWork, by_pieces
+from assay.eval.sent_graders import SentGraders
+from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
+from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.graders.usage import missing_part
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
-from assay.scoring.strict_json import json_encoding
-from assay.store.checks import plain
-from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
+from assay.store.records import CellRow, RunRecord
 from assay.store.runs import Store
-from assay.tasks.row_files import MAX_LINE_BYTES
-from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
+from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines, parse_row
 from assay.tasks.task import RunOptions
-from assay.types.submission import Submission
 
 __all__ = [
-    "ROW_PARTS",
     "OnRows",
     "RowRun",
     "check_rows",
     "grade_rows",
     "plan_rows",
-    "unanswered",
 ]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
-Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
+T = TypeVar("T")
 
-ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
-"""What every row has; some have a trace, too."""
-_STRETCH_ROWS = 1_024
-_SLOW_STRETCH_ROWS = 64
-_STRETCH_BYTES = 1 << 20
-"""So many rows, or bytes of them, are read, graded and stored together by graders that compute:
-fewer by slow ones, whose results are worth more."""
 _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
+_SLOW_ROWS = 64
+"""Rows of a stretch where a function or mathematics grades: so many may be lost, or waited for."""
+_STRETCH_SECONDS = 0.25
+"""As many stretches are graded and stored together as take so long."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
-_NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
-
-
-def unanswered(submission: Submission) -> EvaluationResult:
-    """What comes of a row without an answer: an error, as nobody knows what would be said."""
-    if (trace := submission.trace) is None:
-        return EvaluationResult.from_error(_NO_ANSWER)
-    ended = "it ended in an error" if trace.status == "error" else ""
-    why = missing_part(trace) or ended
-    return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
+_BATCHES = 8
+"""Batches under way for each core, of graders that take many rows together."""
+_WAITING = 64
+"""Rows under way with a worker whose graders wait for others."""
+_LEAST_ROOM = 16
+_SLOW_SECONDS = 600.0
+"""How long a worker may take over a batch beyond the time that grading has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,85 +93,14 @@ class RowRun:
     label: str | None
     threshold: float
     run: RunRecord
-    version: _Version
+    version: Version
     kept: int = 0
-    stretches: tuple[_Stretch, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def batch_size(self) -> int:
         """Rows that are handed to the graders together."""
         return min((spec.kind.grader.batch_size for spec in self.graders), default=1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Consecutive lines of a dataset.
-
-    Attributes:
-        number: That of the first line.
-        start: Where in the file that line begins, in bytes.
-        size: How long all of them are, in bytes.
-    """
-
-    number: int
-    start: int
-    size: int
-
-    def lines(self, file: str) -> Lines:
-        """Read them."""
-        with Path(file).open("rb") as handle:
-            handle.seek(self.start)
-            read = io.BytesIO(handle.read(self.size))
-        return [(n, line) for n, line in enumerate(read, self.number) if not line.isspace()]
-
-
-@dataclass(slots=True)
-class _Version:
-    """A file as it was read; more may be appended to it.
-
-    Attributes:
-        file: Its path.
-        stamp: What changes when it is written.
-        size: How many bytes were read.
-        digest: Theirs.
-    """
-
-    file: str
-    stamp: tuple[int, ...]
-    size: int
-    digest: str
-
-    def holds(self) -> bool:
-        """Whether the bytes that were read are still there."""
-        try:
-            with Path(self.file).open("rb") as handle:
-                stamp = _stamp(handle.fileno())
-                if stamp != self.stamp:
-                    digest, left = hashlib.blake2b(digest_size=32), self.size
-                    while left and (chunk := handle.read(min(left, _STRETCH_BYTES))):
-                        digest.update(chunk)
-                        left -= len(chunk)
-                    if digest.hexdigest() != self.digest:
-                        return False
-                    self.stamp = stamp
-        except OSError:
-            return False
-        return True
-
-
-def _stamp(descriptor: int) -> tuple[int, ...]:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _is_pure(graders: Sequence[GraderSpec]) -> bool:
-    """Whether graders only compare, which takes less time than reading a row does."""
-    return all(spec.kind.grader.is_pure for spec in graders)
-
-
-def _computes(graders: Sequence[GraderSpec]) -> bool:
-    """Whether graders only compute, so that other processes may grade rows."""
-    return all(spec.kind.grader.computes or spec.kind.grader.is_pure for spec in graders)
 
 
 @contextmanager
@@ -232,33 +151,6 @@ def _check(data: JsonLines, label: str | None) -> None:
         )
 
 
-def _survey(data: JsonLines, most: int) -> tuple[tuple[_Stretch, ...], int, _Version]:
-    """A dataset in stretches, how many rows it has, and its version, without reading a row."""
-    file = data.path
-    stretches: list[_Stretch] = []
-    digest = hashlib.blake2b(digest_size=32)
-    rows = place = size = held = 0
-    first = number = 1
-    try:
-        with Path(file).open("rb") as handle:
-            stamp = _stamp(handle.fileno())
-            for number, line in enumerate(
-                iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1
-            ):
-                digest.update(line)
-                size += len(line)
-                held += not line.isspace()
-                if held == most or size >= _STRETCH_BYTES:
-                    stretches.append(_Stretch(first, place, size))
-                    rows, place, size, held, first = rows + held, place + size, 0, 0, number + 1
-    except OSError as error:
-        raise InputError(f"cannot read {data.name}: {error.strerror}") from error
-    if held:
-        stretches.append(_Stretch(first, place, size))
-    version = _Version(file, stamp, place + size, digest.hexdigest())
-    return tuple(stretches), rows + held, version
-
-
 @contextmanager
 def plan_rows(
     data: str | JsonLines,
@@ -288,9 +180,10 @@ def plan_rows(
     with ExitStack() as stack:
         rows = stack.enter_context(_json_lines(data, label))
         require_parts(graders, ROW_PARTS | {"trace"} if _tells_work(rows) else ROW_PARTS)
-        pure = _is_pure(graders)
-        most = _STRETCH_ROWS if pure else _SLOW_STRETCH_ROWS
-        stretches, planned, version = _survey(rows, most)
+        pure = is_pure(graders)
+        most = STRETCH_ROWS if pure else _SLOW_ROWS
+        stretches, version = survey(rows.path, rows.name, rows=most)
+        planned = sum(one.rows for one in stretches)
         if not planned:
             raise _no_rows(rows)
         if not (is_checked or pure):
@@ -320,7 +213,7 @@ def plan_rows(
             run=run,
             version=version,
             kept=kept,
-            stretches=stretches if _computes(graders) else (),
+            stretches=stretches if computes(graders) else (),
         )
 
 
@@ -379,7 +272,14 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers: int = 0) -> None:
+async def grade_rows(
+    planned: RowRun,
+    store: Store,
+    *,
+    on_rows: OnRows,
+    workers: int = 0,
+    cluster: Cluster | None = None,
+) -> None:
     """Grade the rows of a run that have no result yet, and those that could not be graded.
 
     Args:
@@ -388,60 +288,95 @@ async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers:
         on_rows: Told of each batch that is stored.
         workers: Processes where graders only compute, else rows under way; by default as many as
             there are cores.
+        cluster: Where to grade, else here. Then ``workers`` are actors, by default one for each
+            core of it; they are sent rows, and what they make of them is stored here.
 
     Raises:
         InputError: For a malformed row, or a dataset that changed meanwhile.
+        GraderError: If no worker of the cluster can do it.
         StoreError: If results cannot be stored.
     """
-    cores = workers or len(os.sched_getaffinity(0))
 
-    def keep(_: object, graded: object) -> None:
+    def keep(_: object, graded: Graded | None) -> None:
         # What is stored is of the version that the run names, also if it is gone on with later.
-        if not planned.version.holds():
+        if graded is None or not planned.version.holds():
             raise _changed(planned)
-        rows = cast("Sequence[StoredCell]", graded)
-        store.add_rows(planned.run.id, rows)
-        on_rows([columns for columns, _, _ in rows])
+        store.add_rows(planned.run.id, graded[0])
+        on_rows([columns for columns, _, _ in graded[0]])
 
-    if planned.stretches:
-        await _compute(planned, store, keep, cores)
-    else:
-        at_once = cores if planned.batch_size == 1 else 8 * cores
-        await run_batches(_todo(planned, store), _Grader(planned).grade, keep, at_once=at_once)
+    with _hands(planned, workers, cluster) as (work, at_once):
+        if planned.stretches:
+            await _compute(planned, store, work, keep, at_once=at_once)
+        else:
+            await run_batches(_todo(planned, store), work, keep, at_once=at_once)
     store.finish_run(planned.run.id)
 
 
+@contextmanager
+def _hands(
+    planned: RowRun, workers: int, cluster: Cluster | None
+) -> Generator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+    """What grades a batch, and how many batches it may have under way."""
+    work = RowWork(
+        file=planned.data.path,
+        name=planned.data.name,
+        unit=planned.data.unit,
+        graders=planned.graders,
+        label=planned.label,
+        run_id=planned.run.id,
+        threshold=planned.threshold,
+        digest=graders_digest(planned.graders),
+        computes=bool(planned.stretches),
+        sent=None if cluster is None else SentGraders.of(planned.graders),
+    )
+    cores = workers or len(os.sched_getaffinity(0))
+    batches = 1 if planned.batch_size == 1 else _BATCHES
+    if cluster is not None:
+        waits = any(spec.kind.grader.waits for spec in planned.graders)
+        depth = _WAITING if waits else max(DEPTH, 1 if work.computes else batches)
+        limit = _SLOW_SECONDS + (0.0 if work.computes else RunOptions().grading_timeout or 0.0)
+        with cluster.actors(work, workers, depth=depth, patience=limit) as pool:
+            room = workers or max(_LEAST_ROOM, 2 * cluster.cores)  # machines may join
+            yield partial(by_pieces, pool, work), depth * room
+    elif not work.computes:
+        yield work, batches * cores
+    elif cores > 1 and planned.run.planned > _AT_HOME:
+        with Processes(work, cores) as pool:
+            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * cores
+    else:
+        yield work, 1
+
+
 async def _compute(
-    planned: RowRun, store: Store, keep: Callable[[object, object], None], cores: int
+    planned: RowRun,
+    store: Store,
+    work: Callable[[Stretch | Lines], Awaitable[Graded | None]],
+    keep: Callable[[object, Graded | None], None],
+    *,
+    at_once: int,
 ) -> None:
     """Grade rows that nobody has read yet; all that is stored is forgotten if one is malformed."""
-    grader, labelled, has_fault = _Grader(planned), 0, False
+    labelled, has_fault = 0, False
+    done, begun = 0, time.monotonic()
 
-    async def work(batch: object) -> tuple[list[StoredCell], int] | None:
-        batch = cast("_Stretch | Lines", batch)
-        await asyncio.sleep(0)  # Ctrl-C has its turn
-        try:
-            lines = batch.lines(planned.data.path) if isinstance(batch, _Stretch) else batch
-            return await grader.grade_labelled(lines)
-        except (InputError, OSError):
-            return None  # the first malformed row is looked for below
+    def room() -> int:
+        passed = time.monotonic() - begun
+        return min(STRETCH_ROWS, int(_STRETCH_SECONDS * done / passed / at_once))
 
-    def keep_well_formed(batch: object, graded: object) -> None:
-        nonlocal labelled, has_fault
+    def keep_well_formed(batch: object, graded: Graded | None) -> None:
+        nonlocal labelled, has_fault, done
         if graded is None or not planned.version.holds():
-            has_fault = True
+            has_fault = True  # the first malformed row is looked for below
         elif not has_fault:
-            rows, more = cast("tuple[list[StoredCell], int]", graded)
-            labelled += more
-            keep(batch, rows)
+            done += len(graded[0])
+            labelled += graded[1]
+            keep(batch, graded)
 
-    every: Iterable[object] = _todo(planned, store) if planned.kept else planned.stretches
+    every: Iterable[Stretch | Lines] = joined(planned.stretches, room)
+    if planned.kept:
+        every = _todo(planned, store)
     batches = takewhile(lambda _: not has_fault, every)
-    if cores > 1 and planned.run.planned > _AT_HOME:
-        with Processes(work, cores) as pool:
-            await run_batches(batches, pool, keep_well_formed, at_once=2 * cores)
-    else:
-        await run_batches(batches, work, keep_well_formed, at_once=1)
+    await run_batches(batches, work, keep_well_formed, at_once=at_once)
     # Of two rows with one id there is one result.
     complete = not has_fault and store.case_count(planned.run.id) == planned.run.planned
     if not complete or (planned.label is not None and not labelled):
@@ -470,81 +405,3 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:
             yield todo
-
-
-class _Grader:
-    """From lines of a dataset to what is stored of them.
-
-    Args:
-        planned: What they go through.
-    """
-
-    def __init__(self, planned: RowRun) -> None:
-        self._planned = planned
-        self._digest = graders_digest(planned.graders)
-        self._packer = Packer(level=1)
-        self._limit = None if _computes(planned.graders) else RunOptions().grading_timeout
-
-    async def grade(self, lines: Lines) -> list[StoredCell]:
-        """Grade a batch; raises only for a row that is malformed."""
-        return (await self.grade_labelled(lines))[0]
-
-    async def grade_labelled(self, lines: Lines) -> tuple[list[StoredCell], int]:
-        """Grade a batch, and count the rows with a label."""
-        planned, begun = self._planned, time.monotonic()
-        data, graders, label = planned.data, planned.graders, planned.label
-        rows = [
-            parse_row(line, number, data.name, graders=graders, label=label, unit=data.unit)
-            for number, line in lines
-        ]
-        there = [row for row in rows if row.submission.answer is not None]
-        results = iter(await self._results(there))
-        ended = [
-            unanswered(row.submission) if row.submission.answer is None else next(results)
-            for row in rows
-        ]
-        seconds = (time.monotonic() - begun) / max(1, len(rows))
-        written: dict[tuple[int, str], CellRow] = {}
-        stored: list[StoredCell] = []
-        for row, result, (_, line) in zip(rows, ended, lines, strict=True):
-            key = (id(result), repr(row.label))
-            if key in written:
-                columns = _with_row(written[key], row)
-            else:
-                columns = written[key] = cell_row(self._record(row, result, seconds))
-            stored.append((columns, "", self._packer.compress(_detail(line))))
-        return stored, sum(row.label is not None for row in rows)
-
-    async def _results(self, rows: Sequence[Row]) -> Sequence[EvaluationResult]:
-        work = grade_batch(self._planned.graders, [row.submission for row in rows])
-        try:
-            return await (work if self._limit is None else within(work, self._limit))
-        except OutOfTimeError:
-            reason = f"grading took longer than {self._limit:g} s"
-        except Exception as error:  # the boundary: what breaks on a row is that row's error
-            reason = reason_of(error)
-        return [EvaluationResult.from_error(f"[grading] {reason}")] * len(rows)
-
-    def _record(self, row: Row, result: EvaluationResult, seconds: float) -> CellRecord:
-        return row_record(
-            row,
-            result,
-            run_id=self._planned.run.id,
-            threshold=self._planned.threshold,
-            digest=self._digest,
-            seconds=seconds,
-        )
-
-
-def _with_row(columns: CellRow, row: Row) -> CellRow:
-    """The columns of another row whose result and label are the same."""
-    answer = plain(shortened(row.submission.answer or ""))
-    return (columns[0], row.id, *columns[2:15], plain(row.file), columns[16], answer, *columns[18:])
-
-
-def _detail(line: bytes) -> bytes:
-    """What is kept of a row: its line as it is, which was read, strictly, and so is JSON."""
-    if not line.isascii() or b"\0" in line:  # UTF-16 without a mark is ASCII and NUL
-        text = line.decode(json_encoding(line), "surrogatepass")
-        line = text.encode("utf-8", "surrogatepass")
-    return b'{"row":%b}' % line.strip()

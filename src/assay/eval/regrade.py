@@ -15,9 +15,9 @@ from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
-from assay.eval.recorded import ROW_PARTS, unanswered
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
+from assay.eval.row_grading import ROW_PARTS, unanswered
 from assay.eval.runner import run_cells
 from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts

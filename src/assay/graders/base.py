@@ -77,7 +77,7 @@ class Grader:
     is_pure: ClassVar[bool] = False
     """Whether it only compares, from its parameters alone: any process may do it as well."""
     computes: ClassVar[bool] = False
-    """Whether any process may do it that may start processes of its own, and it limits its time."""
+    """Whether any process may do it that may start others for it, and it limits its own time."""
     batch_size: ClassVar[int] = 1
     """How many submissions are best handed to it together."""
     most_at_once: ClassVar[int] = 16

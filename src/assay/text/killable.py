@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
+from assay.cores import cores
 from assay.errors import GraderError, InputError, MissingExtraError
 
 __all__ = ["MATHEMATICS", "SCHEMAS", "Pool"]
@@ -180,7 +181,7 @@ class Pool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._slots: threading.BoundedSemaphore | None = None
         self._idle: list[_Worker] = []
         self._alive: set[_Worker] = set()
         self._registered = False
@@ -215,7 +216,7 @@ class Pool:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
     def _try(self, wanted: str, answer: str, seconds: float) -> bool:
-        with self._slots:
+        with self._turns():
             worker = self._take()
             try:
                 holds = worker.compare(wanted, answer, seconds)
@@ -230,6 +231,13 @@ class Pool:
                 raise
             self._put_back(worker)
             return holds
+
+    def _turns(self) -> threading.BoundedSemaphore:
+        """As many as processes may be at work; a fork learns its share after it has begun."""
+        with self._lock:
+            if self._slots is None:
+                self._slots = threading.BoundedSemaphore(cores())
+            return self._slots
 
     def _put_back(self, worker: _Worker) -> None:
         with self._lock:

@@ -1,0 +1,65 @@
+"""Rows of a dataset through graders, wherever what comes of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.errors import reason_of
+from assay.eval.within import OutOfTimeError, within
+from assay.graders.apply import grade_batch
+from assay.graders.spec import GraderSpec
+from assay.graders.usage import missing_part
+from assay.scoring.results import EvaluationResult
+from assay.tasks.rows import Row
+from assay.tasks.task import RunOptions
+from assay.types.submission import Submission
+
+__all__ = ["ROW_PARTS", "computes", "is_pure", "row_results", "unanswered"]
+
+ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
+"""What every row has; some have a trace, too."""
+_NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
+
+
+def is_pure(graders: Sequence[GraderSpec]) -> bool:
+    """Whether graders only compare, which takes less time than reading a row does."""
+    return all(spec.kind.grader.is_pure for spec in graders)
+
+
+def computes(graders: Sequence[GraderSpec]) -> bool:
+    """Whether graders only compute, so that other processes may grade rows."""
+    return all(spec.kind.grader.computes or spec.kind.grader.is_pure for spec in graders)
+
+
+async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> list[EvaluationResult]:
+    """Grade rows together, each as `grade_submission` would; what breaks on them is their error.
+
+    Where graders do not only compute, all of them together have the time that one grading may take.
+    """
+    there = [row.submission for row in rows if row.submission.answer is not None]
+    work = grade_batch(graders, there)
+    limit = None if computes(graders) else RunOptions().grading_timeout
+    try:
+        graded = await (work if limit is None else within(work, limit))
+    except OutOfTimeError:
+        graded = _failed(f"grading took longer than {limit:g} s", len(there))
+    except Exception as error:  # the boundary: what breaks on a row is that row's error
+        graded = _failed(reason_of(error), len(there))
+    results = iter(graded)
+    return [
+        unanswered(row.submission) if row.submission.answer is None else next(results)
+        for row in rows
+    ]
+
+
+def _failed(reason: str, count: int) -> list[EvaluationResult]:
+    return [EvaluationResult.from_error(f"[grading] {reason}")] * count
+
+
+def unanswered(submission: Submission) -> EvaluationResult:
+    """What comes of a row without an answer: an error, as nobody knows what would be said."""
+    if (trace := submission.trace) is None:
+        return EvaluationResult.from_error(_NO_ANSWER)
+    ended = "it ended in an error" if trace.status == "error" else ""
+    why = missing_part(trace) or ended
+    return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
