@@ -17,7 +17,7 @@ import pytest
 
 from assay import Environment, Run, Taskset
 from assay.errors import AgentError, SkippedError
-from assay.eval import within
+from assay.graders import within
 from assay.graders import (
     Grader,
     choice_match,

@@ -6,25 +6,22 @@ A function is its author's own code and runs in this process.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, cast
+from typing import cast
 
 from assay.endpoint.served import Scorer
 from assay.errors import InputError, ScoreError, nearest
 from assay.graders.apply import grade_many, grade_submission, require_parts
 from assay.graders.functions import thread_of
 from assay.graders.spec import GraderSpec
+from assay.graders.threads import in_thread
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import finite_number
 from assay.types.submission import Submission
-
-T = TypeVar("T")
 
 _PARTS = ("thread", "answer", "question", "expected", "metadata")
 _MOST_TOLD = 500
@@ -127,39 +124,8 @@ class _Wanted:
         if self._is_async:
             returned = self._function(*places, **given)
         else:
-            returned = await _in_thread(lambda: self._function(*places, **given))
+            returned = await in_thread(lambda: self._function(*places, **given))
         return await returned if inspect.isawaitable(returned) else returned
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    """Run a call in a thread that does not keep the process alive when it is to end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(cast("T", result))
-        else:
-            future.set_exception(error)
-
-    def run() -> None:
-        result, failure = None, None
-        try:
-            result = context.run(call)
-        except StopIteration as error:  # which no future can hold
-            failure = RuntimeError(f"StopIteration: {error}")
-        except (Exception, SystemExit) as error:
-            failure = error
-        try:
-            loop.call_soon_threadsafe(settle, result, failure)
-        except RuntimeError:  # the server has gone
-            return
-
-    threading.Thread(target=run, name="assay-endpoint", daemon=True).start()
-    return await future
 
 
 def _outcome(name: str, returned: object) -> Graded:

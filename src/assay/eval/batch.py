@@ -1,9 +1,4 @@
-"""The one driver: batches of work through something that does it, a few at once, kept as they end.
-
-Rows of a dataset, cells of a matrix, items of a job and judgements of a calibration all go this
-way. What is kept, and how an interrupted piece of work is gone on with, is the caller's: nothing
-is held here but what is under way.
-"""
+"""The one driver (`assay.graders.driver`), and processes that may do what it hands out."""
 
 from __future__ import annotations
 
@@ -12,12 +7,12 @@ import os
 import pickle
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from itertools import islice
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Self, TypeVar, cast
 
 from assay.cores import keep_to
 from assay.errors import GraderError
+from assay.graders.driver import in_batches, run_batches
 
 __all__ = ["Processes", "in_batches", "run_batches"]
 
@@ -25,59 +20,6 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 _HEAD_BYTES = 8
-_NONE = object()
-
-
-async def run_batches(
-    batches: Iterable[B],
-    work: Callable[[B], Awaitable[R]],
-    keep: Callable[[B, R], Awaitable[None] | None],
-    *,
-    at_once: int,
-) -> None:
-    """Work on batches, at most ``at_once`` of them under way, in constant memory.
-
-    Args:
-        batches: What to do. One is taken only when there is room for it, so an iterator that ends
-            early lets what is under way end, and begins nothing more.
-        work: Does one.
-        keep: Called with each batch and what came of it, in the order in which they end.
-        at_once: Batches under way.
-
-    Raises:
-        Exception: The first that ``work`` raised, once what was under way has ended and is kept:
-            it may have been paid for. Or what ``keep`` raised; then all else is cancelled.
-    """
-    waiting = iter(batches)
-    failed: list[Exception] = []
-
-    async def one_after_another() -> None:
-        while not failed and (batch := next(waiting, _NONE)) is not _NONE:
-            try:
-                done = await work(cast("B", batch))
-            except Exception as error:  # raised again below, when nothing is left to run alone
-                failed.append(error)
-                return
-            kept = keep(cast("B", batch), done)
-            if kept is not None:
-                await kept
-
-    tasks = [asyncio.create_task(one_after_another()) for _ in range(at_once)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    if failed:
-        raise failed[0]
-
-
-def in_batches(items: Iterable[B], size: int) -> Iterator[list[B]]:
-    """Items in lists of a size, the last one perhaps shorter; read only as far as is asked for."""
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 class Processes:

@@ -40,7 +40,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRow, RunRecord
 from assay.store.runs import Store
-from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines, parse_row
+from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines
 from assay.tasks.task import RunOptions
 
 __all__ = [
@@ -221,7 +221,7 @@ def _tells_work(rows: JsonLines) -> bool:
     """Whether rows have traces, as the first one says: all were made in the same way."""
     number, line = next(rows.lines(), (0, b""))
     try:
-        return bool(line) and parse_row(line, number, rows.name).submission.trace is not None
+        return bool(line) and rows.parse(line, number).submission.trace is not None
     except InputError:  # which is told where the rows are read
         return False
 
@@ -400,7 +400,7 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
         if not planned.kept:
             yield batch
             continue
-        ids = {number: parse_row(line, number, planned.data.name).id for number, line in batch}
+        ids = {number: planned.data.parse(line, number).id for number, line in batch}
         found = store.cells_of(planned.run.id, list(ids.values()))
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:

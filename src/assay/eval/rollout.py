@@ -31,9 +31,9 @@ from assay.errors import (
     traceback_of,
 )
 from assay.eval.moves import Moves
-from assay.eval.within import OutOfTimeError, within
 from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
+from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.errors import reason_of
-from assay.eval.within import OutOfTimeError, within
 from assay.graders.apply import grade_batch
 from assay.graders.spec import GraderSpec
 from assay.graders.usage import missing_part
+from assay.graders.within import OutOfTimeError, within
 from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
 from assay.tasks.task import RunOptions

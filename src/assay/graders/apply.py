@@ -16,12 +16,14 @@ from assay.scoring.combine import combine_scores
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
+from assay.turns import current_turn
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
 __all__ = [
     "explained",
     "grade_alone",
     "grade_batch",
+    "grade_items",
     "grade_many",
     "grade_submission",
     "require_parts",
@@ -107,12 +109,31 @@ async def grade_many(
     Returns:
         What came of each item, in the order of the items.
     """
-    alone = replace(spec, weight=1.0, gate=False)
-    nodes = await _grade_each(alone, [submission for _, submission in items])
-    return [
-        _graded(item, node, _combined([alone], [node], clamp=clamp))
-        for (item, _), node in zip(items, nodes, strict=True)
-    ]
+    return await grade_items([spec], items, clamp=clamp)
+
+
+async def grade_items(
+    specs: Sequence[GraderSpec], items: Sequence[tuple[str, Submission]], *, clamp: bool = True
+) -> list[Graded]:
+    """Grade many submissions, each as `grade_submission` would; the parts of several are details.
+
+    In a turn (`assay.turns`) the seconds of the single items are put down, where they are known.
+    """
+    if len(specs) == 1:
+        specs = [replace(specs[0], weight=1.0, gate=False)]
+    submissions = [submission for _, submission in items]
+    columns = [await _grade_each(spec, submissions) for spec in specs]
+    known: dict[tuple[int, ...], Graded] = {}
+    graded: list[Graded] = []
+    for (name, _), nodes in zip(items, zip(*columns, strict=True), strict=True):
+        key = tuple(map(id, nodes))
+        if (alike := known.get(key)) is None:
+            result = _combined(specs, list(nodes), clamp=clamp)
+            alone = len(specs) == 1
+            alike = _graded(name, nodes[0], result) if alone else Graded.of_result(name, result)
+            known[key] = alike
+        graded.append(alike if alike.id == name else alike.called(name))
+    return graded
 
 
 def _graded(item: str, node: SubScore, result: EvaluationResult) -> Graded:
@@ -194,6 +215,8 @@ async def _grade_each(
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
     told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
     scored = iter(await grader.score_each(node, complete, recorded, told, explained=now))
+    if (turn := current_turn()) is not None:
+        turn.put_down([not isinstance(call, str) for call in calls])
     return [
         replace(node, reason=call) if isinstance(call, str) else _node(next(scored))
         for call in calls

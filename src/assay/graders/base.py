@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import MISSING, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, nearest, reason_of, traceback_of
 from assay.frozen import frozen
+from assay.graders.batched import Batched
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
+from assay.turns import Turn, current_turn
 from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Parameter:
     default: object = None
 
 
-class Grader:
+class Grader(Batched):
     """Turns a piece of work into a score.
 
     Subclass it, set ``name`` and write ``compute_score`` with the parameters you need::
@@ -259,8 +261,16 @@ class Grader:
         Returns:
             In the order of the calls: what ``compute_score`` returns, or what it raised.
         """
-        if len(calls) == 1 or cls.is_pure:
-            return [await cls._compute(call) for call in calls]
+        if len(calls) == 1:
+            return [await cls._compute(calls[0])]
+        if cls.is_pure:
+            found: list[Score | BaseException] = []
+            turn = current_turn() or Turn()
+            turn.begin()
+            for call in calls:
+                found.append(await cls._compute(call))
+                turn.next()
+            return found
         import asyncio
 
         turn = asyncio.Semaphore(cls.most_at_once)
@@ -274,10 +284,21 @@ class Grader:
     @classmethod
     async def _compute(cls, call: Mapping[str, object]) -> Score | BaseException:
         try:
-            returned = cls.compute_score(**call)
+            if current_turn() is None or cls.is_pure or cls._is_async():
+                returned = cls.compute_score(**call)
+            else:  # what may take long holds up none of the other items
+                from assay.graders.threads import in_thread
+
+                returned = await in_thread(partial(cls.compute_score, **call))
             return await returned if inspect.isawaitable(returned) else returned
         except (Exception, SystemExit) as error:
             return error
+
+    @classmethod
+    def _is_async(cls) -> bool:
+        """Whether what its author wrote can wait without holding up others."""
+        written = cls.score if cls._has_fields() else cls.compute_score
+        return inspect.iscoroutinefunction(written)
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -339,6 +360,12 @@ class Grader:
         """
         del options, tree
         return None
+
+    @classmethod
+    def handed(cls, options: Mapping[str, Json]) -> tuple[int, int]:
+        """How a batch is best handed to it: so many together, so often at the same time."""
+        del options
+        return 1, cls.most_at_once
 
     @classmethod
     def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:

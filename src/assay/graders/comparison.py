@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import assay.text
 from assay.errors import MissingExtraError
 from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
+from assay.turns import current_turn
 
 __all__ = ["Comparison"]
+
+T = TypeVar("T")
 
 
 class Comparison(Grader):
@@ -45,9 +48,11 @@ class Comparison(Grader):
     async def compute_score(cls, **parameters: object) -> float:
         """Compare; a helper that may wait for another process does so in a thread."""
         if cls.slow:
-            import asyncio
+            from functools import partial
 
-            return await asyncio.to_thread(cls.function, **parameters)
+            from assay.graders.threads import in_thread
+
+            return await in_thread(partial(cls.function, **parameters))
         return cls.function(**parameters)
 
     @classmethod
@@ -55,15 +60,19 @@ class Comparison(Grader):
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
         """Compare many; what is decided at once needs no coroutine, and no thread."""
-        found: dict[int, Score | BaseException] = {}
-        for number, call in enumerate(calls):
-            if (value := cls._compare(call)) is not None:
-                found[number] = value
-        rest = [number for number in range(len(calls)) if number not in found]
-        if rest:
-            waited = await super().compute_many([calls[number] for number in rest])
-            found.update(zip(rest, waited, strict=True))
-        return [found[number] for number in range(len(calls))]
+        if cls.slow:
+            decided = [_called(cls.quick, call) for call in calls]
+            rest = [call for call, value in zip(calls, decided, strict=True) if value is None]
+            waited = iter(await super().compute_many(rest) if rest else ())
+            return [next(waited) if value is None else value for value in decided]
+        if len(calls) == 1 or (turn := current_turn()) is None:
+            return [_called(cls.function, call) for call in calls]
+        found: list[Score | BaseException] = []
+        turn.begin()
+        for call in calls:
+            found.append(_called(cls.function, call))
+            turn.next()
+        return found
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -72,13 +81,12 @@ class Comparison(Grader):
 
         return dict[str, Json](explain(cls.name, value, parameters))
 
-    @classmethod
-    def _compare(cls, call: Mapping[str, object]) -> float | BaseException | None:
-        """What the helper says; None where that may take another process."""
-        try:
-            return cls.quick(**call) if cls.slow else cls.function(**call)
-        except (Exception, SystemExit) as error:
-            return error
+
+def _called(function: Callable[..., T], call: Mapping[str, object]) -> T | BaseException:
+    try:
+        return function(**call)
+    except (Exception, SystemExit) as error:
+        return error
 
 
 def _comparison(name: str) -> type[Comparison]:

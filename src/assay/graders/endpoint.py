@@ -80,6 +80,14 @@ class EndpointGrader(Grader):
         return [found[place] for place in range(len(calls))]
 
     @classmethod
+    def handed(cls, options: Mapping[str, Json]) -> tuple[int, int]:
+        """As the settings say: a request's worth, and as many requests as there may be."""
+        from assay.graders.endpoints.forms import FORMS
+
+        settings = _settings(options)
+        return min(settings.batch, FORMS[settings.protocol].most), settings.parallel
+
+    @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Refuse options that make no sense, and a URL that may not be called."""
         cls.settings(options)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+from assay.cores import cores
 from assay.errors import InputError
 from assay.graders.base import Grader, Score
 from assay.graders.functions import (
@@ -22,6 +23,7 @@ from assay.graders.paths import CasePath
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.turns import current_turn
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -128,7 +130,15 @@ class FunctionGrader(Grader):
             items = [(str(n), _submission(calls[n])) for n in numbers]
             for n, graded in zip(numbers, await grade_functions(function, items), strict=True):
                 found[n] = _score(graded, function)
+        if len(calls) > 1 and (turn := current_turn()) is not None:
+            turn.took(_seconds(found[number]) for number in range(len(calls)))
         return [found[number] for number in range(len(calls))]
+
+    @classmethod
+    def handed(cls, options: Mapping[str, Json]) -> tuple[int, int]:
+        """Enough for each core to have something in its hands and something to take."""
+        del options
+        return cls.batch_size, 8 * cores()
 
     @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -147,6 +157,11 @@ def _submission(call: Mapping[str, object]) -> Submission:
         thread=cast("StringThread | None", call.get("thread")),
         metadata=cast("Mapping[str, Json]", call.get("metadata") or {}),
     )
+
+
+def _seconds(node: SubScore) -> float:
+    took = (node.metadata or {}).get("wall_seconds", 0.0)
+    return took if isinstance(took, float) else 0.0
 
 
 def _score(graded: Graded, function: FunctionSource) -> SubScore:

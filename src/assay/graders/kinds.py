@@ -15,7 +15,7 @@ from assay.errors import InputError, nearest, reason_of
 from assay.frozen import frozen
 from assay.graders.base import Grader, Parameter
 
-__all__ = ["KINDS", "Kind", "kind_of", "load_file"]
+__all__ = ["KINDS", "Kind", "kind_of", "load_file", "own_kind"]
 
 _COMPARISONS = (
     "exact_match",
@@ -94,17 +94,19 @@ def kind_of(name: str) -> Kind:
             be imported or is not a `Grader`.
     """
     if name.startswith("python:"):
-        return _kind(name, _own_class(name))
+        return own_kind(name, _own_class(name))
     target = KINDS.get(name)
     if target is None:
         valid = [*KINDS, "python:module:Class"]
         raise InputError(f"unknown grader type {name!r}", hint=nearest(name, valid))
     module, _, attribute = target.partition(":")
     found: type[Grader] = getattr(importlib.import_module(module), attribute)
-    return _kind(name, found)
+    return own_kind(name, found)
 
 
-def _kind(name: str, found: type[Grader]) -> Kind:
+@lru_cache(maxsize=256)
+def own_kind(name: str, found: type[Grader]) -> Kind:
+    """The kind that a class is, by what it is called."""
     description = (found.__doc__ or "").strip().partition("\n")[0]
     parameters, takes_any = found.parameters()
     return Kind(name, parameters, takes_any, found.filled_from, found, description)

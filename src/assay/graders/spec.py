@@ -6,19 +6,21 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import cast
 
 from assay.errors import InputError, nearest
 from assay.frozen import frozen
-from assay.graders.kinds import KINDS, Kind, kind_of
+from assay.graders.base import Grader
+from assay.graders.batched import Batched
+from assay.graders.kinds import KINDS, Kind, kind_of, own_kind
 from assay.graders.paths import resolve_paths
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS
 
-__all__ = ["GraderSpec", "read_spec", "spec_schema"]
+__all__ = ["GraderSpec", "declared", "read_spec", "spec_schema"]
 
 _NEVER_WRITTEN = ("workspace", "trace", "thread")
 """Parts of a submission that no YAML can hold."""
@@ -27,7 +29,7 @@ _COMMON: dict[str, type] = {"type": str, "name": str, "weight": float, "gate": b
 
 
 @frozen(kw_only=True)
-class GraderSpec:
+class GraderSpec(Batched):
     """One declared grader.
 
     Attributes:
@@ -38,6 +40,7 @@ class GraderSpec:
         options: What the kind takes, with paths made absolute.
         said: What is told in the metadata of its scores, such as why it is graded as it is. It
             changes no score, so it is not part of the digest.
+        own: The class that grades, where Python gave it: that of its name may be another one.
     """
 
     type: str
@@ -46,6 +49,7 @@ class GraderSpec:
     gate: bool = False
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     said: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    own: type[Grader] | None = None
 
     @property
     def label(self) -> str:
@@ -66,7 +70,46 @@ class GraderSpec:
     @property
     def kind(self) -> Kind:
         """Its kind."""
-        return kind_of(self.type)
+        return kind_of(self.type) if self.own is None else own_kind(self.type, self.own)
+
+
+def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}) -> GraderSpec:
+    """A grader of Python's as a file would declare it.
+
+    Args:
+        grader: A class, or an object with its options in its fields; or what is declared already.
+        options: Further ones.
+
+    Raises:
+        InputError: For an option that it does not take, or one that is missing.
+    """
+    if isinstance(grader, GraderSpec):
+        return _checked(replace(grader, options={**grader.options, **options}), options)
+    made = grader if isinstance(grader, type) else type(grader)
+    place = f"{made.__module__}:{made.__qualname__}"
+    kind = next((name for name, target in KINDS.items() if target == place), "")
+    given = dict(options)
+    if not isinstance(grader, type) and is_dataclass(grader):
+        fields_of = ((one, getattr(grader, one.name)) for one in fields(grader) if one.init)
+        given |= {one.name: value for one, value in fields_of if value != one.default}
+    spec = GraderSpec(
+        type=kind or f"python:{place}",
+        name="" if kind else str(vars(made).get("name", "")),
+        options=cast("dict[str, Json]", given),
+        own=None if kind else cast("type[Grader]", made),
+    )
+    return _checked(spec, options)
+
+
+def _checked(spec: GraderSpec, options: Mapping[str, object]) -> GraderSpec:
+    known = spec.kind.parameters
+    for name in options:
+        if name not in known and not spec.kind.takes_any:
+            raise InputError(f"{spec.label} takes no option {name!r}", hint=nearest(name, [*known]))
+    filled = {*SUBMISSION_PARTS, *spec.kind.filled_from, *spec.options}
+    if lacking := [p.name for p in known.values() if p.required and p.name not in filled]:
+        raise InputError(f"{spec.label} needs {', '.join(map(repr, lacking))}")
+    return spec
 
 
 def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> GraderSpec | None:

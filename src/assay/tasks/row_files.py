@@ -1,7 +1,8 @@
-"""Files of rows as people have them: JSONL, JSON arrays, CSV and TSV, also packed, as JSONL lines.
+"""Files of rows as people have them, as JSONL lines: JSONL, JSON arrays, tables, also packed.
 
 One row is in memory at a time, whatever the file is. What cannot be a row is named by line and
-column, where the format has them, or by its place in the array.
+column, where the format has them, or by its number. A dataset may have several files, which are
+read one after another: their rows are counted through, and named by their own file.
 """
 
 from __future__ import annotations
@@ -10,23 +11,28 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import IO, Final, Literal, NoReturn, cast
+from typing import IO, Literal, NoReturn, TypeAlias, cast
 
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json, json_encoding
 from assay.tasks.packed import name_inside, unpacked
+from assay.tasks.row_sets import HUB, TABLE_NAMES, files_of, hub_batches
+from assay.tasks.tables import AS_JSON, Batch, Table, kind_of_table, lines_of
 
 __all__ = [
     "AS_IT_IS",
     "FORMATS",
     "MAX_LINE_BYTES",
     "Format",
+    "Parts",
     "Reading",
     "RowFile",
     "Unit",
@@ -37,9 +43,11 @@ __all__ = [
     "renamed",
 ]
 
-FORMATS = ("jsonl", "json", "csv", "tsv")
-Format = Literal["", "jsonl", "json", "csv", "tsv"]
-Unit = Literal["line", "item"]
+FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "arrow")
+Format = Literal["", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+Unit = Literal["line", "item", "row"]
+Parts: TypeAlias = "Sequence[tuple[int, str, Unit]]"
+"""The files of a dataset: for each how many lines are before it, its name, what numbers count."""
 
 MAX_LINE_BYTES = 64 << 20
 """Longest row of a dataset; a longer one is refused rather than filling the memory."""
@@ -55,6 +63,7 @@ class Reading:
         name: What people call the file; by default its path.
         labels: Columns of tables whose cells may be true, false or numbers; others are text.
         unit: What the lines of JSONL stand for, where the file was made of another one.
+        parts: The files that the lines of JSONL stand for, where it was made of several.
         on_bad_row: Told of each malformed row, which is left out then; by default the first one
             ends the reading.
     """
@@ -64,6 +73,7 @@ class Reading:
     name: str = ""
     labels: tuple[str, ...] = ()
     unit: Unit = "line"
+    parts: Parts = ()
     on_bad_row: Callable[[InputError], None] | None = None
 
 
@@ -80,23 +90,29 @@ class RowFile:
         is_plain: Whether its lines are rows as they are.
         unit: What `lines` counts.
         lines: The rows as JSON, each with its number; or what is wrong with one. Read once.
+        parts: The files that have been opened, of a dataset that has several.
     """
 
     name: str
     is_plain: bool
     unit: Unit
     lines: Iterator[tuple[int, bytes | InputError]]
+    parts: Parts = ()
 
     def place(self, number: int) -> Location:
         """Where a row is."""
-        return place_of(self.name, number, self.unit)
+        return place_of(self.name, number, self.unit, self.parts)
 
 
-def place_of(file: str, number: int, unit: Unit = "line") -> Location:
+def place_of(file: str, number: int, unit: Unit = "line", parts: Parts = ()) -> Location:
     """Where a row of a file is: an array's items may stand in one line, so they are counted."""
-    if unit == "item":
-        return Location(file=file, field=f"item {number}")
-    return Location(file=file, line=number)
+    if parts:
+        at = bisect_left(parts, number, key=itemgetter(0)) - 1
+        before, file, unit = parts[max(0, at)]
+        number -= before
+    if unit == "line":
+        return Location(file=file, line=number)
+    return Location(file=file, field=f"{unit} {number}")
 
 
 @contextmanager
@@ -106,6 +122,18 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
     Raises:
         InputError: If it cannot be read.
     """
+    if file.startswith(HUB):
+        lines: Iterator[tuple[int, bytes | InputError]]
+        lines = _rows_of_batches(_counted(hub_batches(file)), reading.mapping)
+        if reading.mapping:
+            lines = _mapped(lines, file, reading.mapping)
+        yield RowFile(name=file, is_plain=False, unit="row", lines=lines)
+        return
+    if (several := files_of(file)) is not None:
+        name = reading.name or file
+        with closing(_Several(several, reading)) as rows:
+            yield RowFile(name=name, is_plain=False, unit="row", lines=rows, parts=rows.parts)
+        return
     name = reading.name or file
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below
@@ -113,25 +141,58 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
     with handle:
         try:
-            magic = handle.peek(4)[:4]
+            magic = handle.peek(8)[:8]
         except OSError as error:
             raise InputError(f"cannot read {name}: {error.strerror}") from error
-        source, inner = unpacked(handle, magic, name)
+        source, inner = unpacked(handle, magic[:4], name)
         form = reading.format or _format_of(inner, source)
+        unit: Unit = "item" if form == "json" else reading.unit
         if form == "jsonl":
-            lines: Iterator[tuple[int, bytes | InputError]] = _lines(source)
+            lines = _lines(source)
         elif form == "json":
             lines = _items(_Text(source, name))
-        else:
+        elif form in ("csv", "tsv"):
             lines = _table(source, name, reading, "," if form == "csv" else "\t")
-        if reading.mapping and form in ("jsonl", "json"):
+        else:
+            if source is not handle:
+                raise InputError(f"{name} is packed {form}", hint="unpack it: it packs its columns")
+            lines, unit = _rows_of_table(file, name, magic, reading.mapping), "row"
+        if reading.mapping and form not in ("csv", "tsv"):
             lines = _mapped(lines, name, reading.mapping)
         yield RowFile(
             name=name,
             is_plain=form == "jsonl" and source is handle and not reading.mapping,
-            unit="item" if form == "json" else reading.unit,
+            unit=unit,
             lines=lines,
+            parts=reading.parts,
         )
+
+
+class _Several(Iterator[tuple[int, "bytes | InputError"]]):
+    """The rows of several files, counted through."""
+
+    def __init__(self, files: Iterable[str], reading: Reading) -> None:
+        self.parts: list[tuple[int, str, Unit]] = []
+        self._rows = self._read(files, replace(reading, name=""))
+
+    def __next__(self) -> tuple[int, bytes | InputError]:
+        return next(self._rows)
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        self._rows.close()
+
+    def _read(
+        self, files: Iterable[str], reading: Reading
+    ) -> Generator[tuple[int, bytes | InputError]]:
+        last = 0
+        for file in files:
+            before = last
+            with opened(file, reading) as found:
+                self.parts.append((before, found.name, found.unit))
+                for number, line in found.lines:
+                    last = before + number
+                    yield last, line
 
 
 ROOM = "another directory with room for it: TMPDIR"
@@ -152,7 +213,7 @@ def unnamed() -> Generator[tuple[IO[bytes], str]]:
 
 def has_rows(file: str) -> bool:
     """Whether a file holds rows by its name, packed or not."""
-    return name_inside(file.lower()).endswith((".jsonl", ".csv", ".tsv"))
+    return name_inside(file.lower()).endswith((".jsonl", ".csv", ".tsv", *TABLE_NAMES))
 
 
 def _format_of(name: str, source: io.BufferedReader) -> Format:
@@ -160,6 +221,8 @@ def _format_of(name: str, source: io.BufferedReader) -> Format:
     if ending in (".csv", ".tsv"):
         return "csv" if ending == ".csv" else "tsv"
     head = source.peek(64)[:64]
+    if ending in TABLE_NAMES or kind_of_table(head):
+        return kind_of_table(head) or ("parquet" if ending == ".parquet" else "arrow")
     text = head.decode(json_encoding(head), "replace") if head else ""
     return "json" if text.lstrip("\ufeff \t\r\n").startswith("[") else "jsonl"
 
@@ -403,8 +466,30 @@ def _items(text: _Text) -> Iterator[tuple[int, bytes]]:
 
 # ---- tables ------------------------------------------------------------------------------------
 
-_AS_JSON: Final = frozenset({"messages", "metadata"})
-"""Columns that hold JSON: nothing else could stand there."""
+
+def _rows_of_table(
+    file: str, name: str, magic: bytes, mapping: Mapping[str, str]
+) -> Iterator[tuple[int, bytes | InputError]]:
+    """The rows of Parquet or Arrow."""
+    if kind_of_table(magic) is None:
+        raise InputError(f"{name} is neither Parquet nor Arrow, as it begins with {magic[:8]!r}")
+    with closing(Table(file, name)) as table:
+        yield from _rows_of_batches(table.batches(), mapping)
+
+
+def _rows_of_batches(
+    batches: Iterable[tuple[int, Batch]], mapping: Mapping[str, str]
+) -> Iterator[tuple[int, bytes | InputError]]:
+    for start, batch in batches:
+        yield from enumerate(lines_of(batch, mapping), start + 1)
+
+
+def _counted(batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
+    """Batches, each with how many rows are before it."""
+    before = 0
+    for batch in batches:
+        yield before, batch
+        before += batch.num_rows
 
 
 class _TableLines:
@@ -517,7 +602,7 @@ def _cells(columns: list[str], cells: list[str], labels: tuple[str, ...]) -> byt
     for column, cell in zip(columns, cells, strict=True):
         if not column or (not cell and column != "answer"):
             continue
-        if column in _AS_JSON:
+        if column in AS_JSON:
             try:
                 row[column] = decode_json(cell)
             except NotJsonError as error:

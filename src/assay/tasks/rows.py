@@ -18,6 +18,7 @@ from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
     Format,
+    Parts,
     Reading,
     Unit,
     opened,
@@ -73,20 +74,26 @@ def read_rows(
 
 
 def _checked(
-    file: str, graders: tuple[GraderSpec, ...], label: str | None, reading: Reading
+    file: str,
+    graders: tuple[GraderSpec, ...],
+    label: str | None,
+    reading: Reading,
+    several: list[tuple[int, str, Unit]] | None = None,
 ) -> Iterator[tuple[int, bytes, Row]]:
     seen, twins = SeenIds(), 0
     reading = _with_label(reading, label)
     with opened(file, reading) as found:
-        unit = found.unit
+        unit, parts = found.unit, found.parts
         for number, line in found.lines:
             try:
                 if isinstance(line, InputError):
-                    raise _at(line, place_of(found.name, number, unit))
-                row = parse_row(line, number, found.name, graders=graders, label=label, unit=unit)
+                    raise _at(line, found.place(number))
+                row = parse_row(
+                    line, number, found.name, graders=graders, label=label, unit=unit, parts=parts
+                )
                 if not seen.add(row.id):
                     twins += 1
-                    where = place_of(found.name, number, unit)
+                    where = found.place(number)
                     may_look = twins <= _MOST_LOOKED_UP
                     _refuse_twin(row, number, where, file if may_look else None, reading)
             except InputError as error:
@@ -95,6 +102,8 @@ def _checked(
                 reading.on_bad_row(error)
             else:
                 yield number, line, row
+        if several is not None:
+            several.extend(parts)
 
 
 _MOST_LOOKED_UP = 20
@@ -125,9 +134,8 @@ def _refuse_twin(
                 continue
             identity = given.get("id")
             if row.id == (str(earlier) if identity is None else str(identity)):
-                raise InputError(
-                    f"id {row.id!r} is also that of {found.unit} {earlier}", location=where
-                )
+                what = found.place(earlier) if found.parts else f"{found.unit} {earlier}"
+                raise InputError(f"id {row.id!r} is also that of {what}", location=where)
 
 
 def parse_row(
@@ -138,6 +146,7 @@ def parse_row(
     graders: tuple[GraderSpec, ...] = (),
     label: str | None = None,
     unit: Unit = "line",
+    parts: Parts = (),
 ) -> Row:
     """Read one line of a dataset; see `read_row`.
 
@@ -146,10 +155,11 @@ def parse_row(
     """
     try:
         data = parse_line(line)
-        where = f"{file}:{number}" if unit == "line" else str(place_of(file, number, unit))
+        is_plain = unit == "line" and not parts
+        where = f"{file}:{number}" if is_plain else str(place_of(file, number, unit, parts))
         return _row(data, number, where, graders, label)
     except InputError as error:
-        raise _at(error, place_of(file, number, unit)) from error
+        raise _at(error, place_of(file, number, unit, parts)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +174,7 @@ class JsonLines:
         mapping: As in `Reading`.
         left_out: Malformed rows that are left out.
         first_left_out: What is wrong with the first of them.
+        parts: The files that it was made of, where these are several.
     """
 
     path: str
@@ -173,6 +184,7 @@ class JsonLines:
     mapping: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: int = 0
     first_left_out: str = ""
+    parts: Parts = ()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Those that hold something, with their numbers."""
@@ -185,9 +197,28 @@ class JsonLines:
         """Read them; see `read_rows`."""
         return read_rows(self.path, graders=(), label=label, reading=self._reading)
 
+    def parse(
+        self,
+        line: bytes,
+        number: int,
+        *,
+        graders: tuple[GraderSpec, ...] = (),
+        label: str | None = None,
+    ) -> Row:
+        """Read one of the lines; see `parse_row`."""
+        return parse_row(
+            line,
+            number,
+            self.name,
+            graders=graders,
+            label=label,
+            unit=self.unit,
+            parts=self.parts,
+        )
+
     @property
     def _reading(self) -> Reading:
-        return Reading(format="jsonl", name=self.name, unit=self.unit)
+        return Reading(format="jsonl", name=self.name, unit=self.unit, parts=self.parts)
 
 
 def _refuse_pipe(file: str) -> None:
@@ -214,11 +245,12 @@ def as_json_lines(
     _refuse_pipe(file)
     with opened(file, reading) as found:
         is_there = found.is_plain and reading.on_bad_row is None
-        name, unit = found.name, found.unit
+        name, unit, parts = found.name, found.unit, found.parts
     if is_there:
-        yield JsonLines(path=file, name=name, unit=unit)
+        yield JsonLines(path=file, name=name, unit=unit, parts=parts)
         return
     left_out: list[str] = []
+    several: list[tuple[int, str, Unit]] = []
 
     def leave_out(error: InputError) -> None:
         left_out.append("" if left_out else str(error))
@@ -228,9 +260,10 @@ def as_json_lines(
     with unnamed() as (kept, path):
         try:
             if reading.on_bad_row is None:
-                _copy(_well_formed(file, reading), kept)
+                _copy(_well_formed(file, reading, several), kept)
             else:
-                checked = _checked(file, (), label, replace(reading, on_bad_row=leave_out))
+                skipping = replace(reading, on_bad_row=leave_out)
+                checked = _checked(file, (), label, skipping, several)
                 _copy(((number, line) for number, line, _ in checked), kept)
             kept.flush()
         except OSError as error:
@@ -243,15 +276,19 @@ def as_json_lines(
             mapping=reading.mapping,
             left_out=len(left_out),
             first_left_out=left_out[0] if left_out else "",
+            parts=tuple(several),
         )
 
 
-def _well_formed(file: str, reading: Reading) -> Iterator[tuple[int, bytes]]:
+def _well_formed(
+    file: str, reading: Reading, several: list[tuple[int, str, Unit]]
+) -> Iterator[tuple[int, bytes]]:
     with opened(file, reading) as found:
         for number, line in found.lines:
             if isinstance(line, InputError):
-                raise _at(line, place_of(found.name, number, found.unit))
+                raise _at(line, found.place(number))
             yield number, line
+        several.extend(found.parts)
 
 
 _BLANK = b"\n" * 4_096

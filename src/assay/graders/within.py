@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from assay.errors import AssayError
+from assay.turns import Turn, taking
 
 __all__ = ["GRACE_SECONDS", "OutOfTimeError", "within"]
 
@@ -15,34 +17,43 @@ T = TypeVar("T")
 GRACE_SECONDS = 5.0
 """How long work that was cancelled may take to end before it is left behind."""
 
+_LOOK_SECONDS = 0.05  # how often one looks whether what waits in a queue still does
+
 
 class OutOfTimeError(Exception):
     """Our limit was reached; told apart from a TimeoutError that the awaited code raised itself."""
 
 
-async def within(work: Awaitable[T], limit: float | None) -> T:
+async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
     """Await something in a task of its own.
 
     Work that swallows its cancellation is left behind after a grace; work that blocks the loop and
     then returns was still too late. What would end the process or pass for our own cancellation
     (`SystemExit`, a `CancelledError` that nobody asked for) is an ordinary error.
 
+    Args:
+        work: What is awaited.
+        limit: Seconds by the clock, or a turn, for whose work it is then done.
+
     Raises:
         OutOfTimeError: If it took longer.
         AssayError: If it tried to end the process, or cancelled itself.
     """
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    task = asyncio.ensure_future(_contained(work))
+    turn = limit if isinstance(limit, Turn) else Turn(limit)
+    with taking(turn) if turn is limit else nullcontext():
+        task = asyncio.ensure_future(_contained(work))
     try:
-        await asyncio.wait({task}, timeout=limit)
+        while not task.done() and ((left := turn.left) is None or left > 0):
+            if left is not None and turn.is_waiting:
+                left = max(left, _LOOK_SECONDS)
+            await asyncio.wait({task}, timeout=left)
     except asyncio.CancelledError:
         await _stop(task)
         raise
     if not task.done():
         await _stop(task)
         raise OutOfTimeError
-    if limit is not None and loop.time() - begun > limit:
+    if (left := turn.left) is not None and left < 0:
         task.exception()  # seen: it does not matter any more
         raise OutOfTimeError
     return task.result()

@@ -1,0 +1,351 @@
+"""Batches: many submissions through a grader, asked for from any thread, process or event loop.
+
+Each item has its turn. A deadline begins with it, not when the item was handed in, and does not run
+while the item waits in a queue of ours. Who is late is cut and holds up nobody. What could not be
+graded has no reward: never a number.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import fsum
+from typing import Literal, TypeAlias
+
+from assay.errors import GraderError, InputError, reason_of
+from assay.frozen import frozen
+from assay.graders.apply import grade_items
+from assay.graders.driver import in_batches, run_batches
+from assay.graders.spec import GraderSpec
+from assay.graders.threads import on_own_loop, wait_for
+from assay.graders.within import OutOfTimeError, within
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.turns import Turn
+from assay.types.submission import Submission
+
+__all__ = ["Batch", "Batches", "OnError", "Row", "Score", "Way", "way_of"]
+
+Row: TypeAlias = "Submission | Mapping[str, Json]"
+"""What is graded: a submission, or a row as datasets have them (``answer`` or ``messages``, with
+``question``, ``expected`` and ``metadata``)."""
+
+Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
+"""Grades items, each with an id that is unique among them."""
+
+OnError: TypeAlias = Literal["raise", "group_mean", "zero"]
+"""What stands for a reward that there is not, where a trainer takes no None: nothing (an error),
+the mean of the graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
+
+_LOG = logging.getLogger("assay.graders")
+_PURE = 256
+"""Items that are computed between two looks at what else is to be done."""
+_WINDOW = 10_000
+"""Items of an iterator that are held at once."""
+
+
+@frozen(kw_only=True)
+class Batch:
+    """What came of a batch.
+
+    Attributes:
+        graded: One outcome for each submission, in order.
+        seconds: How long each was worked on, queueing not counted; None where it was not begun.
+            Submissions that went into one request have its time each.
+    """
+
+    graded: tuple[Graded, ...]
+    seconds: tuple[float | None, ...]
+
+    def __str__(self) -> str:
+        from assay.graders.batch_shown import batch_text
+
+        return batch_text(self)
+
+    def _repr_html_(self) -> str:
+        from assay.graders.batch_shown import batch_html
+
+        return batch_html(self)
+
+    def __len__(self) -> int:
+        return len(self.graded)
+
+    @property
+    def rewards(self) -> list[float | None]:
+        """A finite reward for each, in order; None for what has none: never a 0 for a fault."""
+        return [one.score for one in self.graded]
+
+    def filled(self, on_error: OnError = "raise") -> list[float]:
+        """The rewards for a trainer that takes no None; the answers are those to one prompt.
+
+        Args:
+            on_error: What stands for a missing one. With ``group_mean``, a group of which nothing
+                was graded gets zeros, which are an advantage of 0 all the same.
+
+        Raises:
+            GraderError: With ``raise``, if one is missing.
+        """
+        known = [one for one in self.rewards if one is not None]
+        if on_error == "raise" and len(known) < len(self.graded):
+            why = next(one.error or one.reason for one in self.graded if one.score is None)
+            missing = len(self.graded) - len(known)
+            raise GraderError(f"{missing} of {len(self.graded)} answers have no reward: {why}")
+        mean = fsum(known) / len(known) if known and on_error == "group_mean" else 0.0
+        return [mean if one is None else one for one in self.rewards]
+
+    @property
+    def components(self) -> dict[str, list[float | None]]:
+        """The scores that the rewards are made of, by name: every name has one for each answer."""
+        found = [_parts(one) for one in self.graded]
+        names = dict.fromkeys(name for parts in found for name in parts)
+        return {name: [parts.get(name) for parts in found] for name in names}
+
+    @property
+    def errors(self) -> int:
+        """How many could not be graded."""
+        return sum(one.status == "error" for one in self.graded)
+
+    @property
+    def error_rate(self) -> float:
+        """Which part of them; 0 for an empty batch."""
+        return self.errors / len(self.graded) if self.graded else 0.0
+
+    def quantile(self, share: float) -> float | None:
+        """The seconds that a share of the items took at most (nearest rank); None for none."""
+        known = sorted(second for second in self.seconds if second is not None)
+        return known[min(len(known) - 1, int(share * len(known)))] if known else None
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers worth logging at each step: always the same names.
+
+        ``error_rate``, ``late_rate``, ``skipped_rate`` and ``flagged_rate`` are parts of the batch,
+        and ``seconds_p50`` and ``seconds_p99`` are of single items, 0 where nothing was timed.
+        """
+        size = len(self.graded) or 1
+        return {
+            "error_rate": self.error_rate,
+            "late_rate": sum(one.outcome == "late" for one in self.graded) / size,
+            "skipped_rate": sum(one.status == "skipped" for one in self.graded) / size,
+            "flagged_rate": sum(bool(one.flags) for one in self.graded) / size,
+            "seconds_p50": self.quantile(0.5) or 0.0,
+            "seconds_p99": self.quantile(0.99) or 0.0,
+        }
+
+
+@frozen(kw_only=True)
+class Way:
+    """How something grades that is asked for many at a time.
+
+    Attributes:
+        score: Grades items.
+        name: What it is called.
+        size: Items that it is handed together. They have a deadline each: by what grades them,
+            where it knows them apart (`assay.turns`), else by that of all.
+        at_once: How often that is done at the same time.
+    """
+
+    score: Score
+    name: str
+    size: int = 1
+    at_once: int = 16
+
+
+def way_of(graders: Sequence[GraderSpec]) -> Way:
+    """The way of declared graders, whose scores are combined as in a case.
+
+    An item goes through several of them one after the other.
+
+    Raises:
+        InputError: For no grader.
+    """
+    specs = tuple(graders)
+    if not specs:
+        raise InputError("there is no grader to grade with")
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        return await grade_items(specs, items)
+
+    if all(spec.kind.grader.is_pure for spec in specs):
+        size, at_once = _PURE, 1
+    else:
+        handed = [spec.kind.grader.handed(spec.options) for spec in specs]
+        size, at_once = handed[0] if len(specs) == 1 else (1, min(most for _, most in handed))
+    name = specs[0].label if len(specs) == 1 else "reward"
+    return Way(score=score, name=name, size=size, at_once=at_once)
+
+
+class Batches:
+    """Grades batches with one grader.
+
+    Args:
+        way: How it grades.
+        name: By which logs know it; its own by default.
+        deadline: Seconds that an item may take once its turn has come. An item that is late is an
+            error of ours, with no reward: what a submission may take is limited by the graders
+            themselves, whose limits are scores.
+        attempts: How often an item that cannot be graded is tried, after all others, before it has
+            no reward.
+        at_once: Items at work at the same time, of graders that take them one by one; by default
+            as many as these bear.
+
+    Raises:
+        InputError: For numbers that make no sense.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        *,
+        name: str = "",
+        deadline: float | None = None,
+        attempts: int = 1,
+        at_once: int | None = None,
+    ) -> None:
+        if deadline is not None and not 0 < deadline < float("inf"):
+            raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
+        for what, number in (("at_once", at_once), ("attempts", attempts)):
+            if number is not None and number < 1:
+                raise InputError(f"{what} is {number}", hint="at least 1")
+        self.name = name or way.name
+        self._way = way if at_once is None or way.size > 1 else replace(way, at_once=at_once)
+        self._deadline, self._attempts = deadline, attempts
+
+    async def grade(self, submissions: Iterable[Row]) -> Batch:
+        """Grade a batch, on assay's own loop; other work of this one goes on.
+
+        Args:
+            submissions: Submissions, or rows as datasets have them. An iterator is read in parts
+                of 10,000, of which nothing is held when the next one is read.
+
+        Raises:
+            InputError: For a grader that cannot be asked at all.
+        """
+        return _joined([await on_own_loop(self._grade(*part)) for part in _windows(submissions)])
+
+    def grade_now(self, submissions: Iterable[Row]) -> Batch:
+        """The same for who cannot await: waits, in whatever thread. Ctrl-C ends the work.
+
+        Raises:
+            InputError: As `grade`; or if called by a grader, on assay's own loop, which would wait
+                for itself.
+        """
+        return _joined([wait_for(self._grade(*part)) for part in _windows(submissions)])
+
+    async def _grade(self, first: int, given: Sequence[Row]) -> Batch:
+        graded: dict[int, Graded] = {}
+        seconds: dict[int, float] = {}
+
+        async def work(numbers: list[int]) -> None:
+            rows = [(number, given[number]) for number in numbers]
+            for number, (one, took) in zip(numbers, await self._work(first, rows), strict=True):
+                graded[number] = one
+                if took is not None:
+                    seconds[number] = took
+
+        numbers: Sequence[int] = range(len(given))
+        for _attempt in range(self._attempts):
+            parts = in_batches(numbers, self._way.size)
+            await run_batches(parts, work, _kept, at_once=min(self._way.at_once, len(numbers)))
+            numbers = [number for number in numbers if _may_succeed(graded[number])]
+        batch = Batch(
+            graded=tuple(graded[number] for number in range(len(given))),
+            seconds=tuple(seconds.get(number) for number in range(len(given))),
+        )
+        if given and batch.errors == len(given):
+            said = batch.graded[0].error
+            _LOG.warning("%s could grade none of %d answers: %s", self.name, len(given), said)
+        return batch
+
+    async def _work(
+        self, first: int, rows: Sequence[tuple[int, Row]]
+    ) -> list[tuple[Graded, float | None]]:
+        """What came of some items, and the seconds it took."""
+        found: dict[str, tuple[Graded, float | None]] = {}
+        items: list[tuple[str, Submission]] = []
+        for number, row in rows:
+            name = str(first + number)
+            try:
+                items.append((name, _submission(row, first + number)))
+            except InputError as error:  # the row is wrong, and whose fault that is nobody knows
+                found[name] = (Graded.failed(name, str(error), outcome="bad_item"), None)
+        for (name, _), (one, took) in zip(items, await self._timed(items), strict=True):
+            found[name] = (one if one.id == name else replace(one, id=name), took)
+        return [found[str(first + number)] for number, _ in rows]
+
+    async def _timed(self, items: Sequence[tuple[str, Submission]]) -> list[tuple[Graded, float]]:
+        if not items:
+            return []
+        turn = Turn(self._deadline)
+        try:
+            graded = await within(self._way.score(items), turn)
+        except OutOfTimeError:
+            return [(self._late(name), turn.spent) for name, _ in items]
+        except InputError:  # it is asked in a wrong way, and no other item will be graded either
+            raise
+        except Exception as error:  # the boundary: whatever breaks is an error of these items
+            return [(Graded.failed(name, reason_of(error)), turn.spent) for name, _ in items]
+        if len(graded) != len(items):
+            wrong = f"{self.name} gave {len(graded)} scores for {len(items)} submissions"
+            return [(Graded.failed(name, wrong), turn.spent) for name, _ in items]
+        each = turn.each if len(turn.each) == len(items) else [turn.spent] * len(items)
+        return [
+            (self._late(one.id) if self._is_over(took) and one.status != "error" else one, took)
+            for one, took in zip(graded, each, strict=True)
+        ]
+
+    def _is_over(self, seconds: float) -> bool:
+        return self._deadline is not None and seconds > self._deadline
+
+    def _late(self, name: str) -> Graded:
+        late = f"it was not graded within {self._deadline} seconds"
+        return Graded.failed(name, late, outcome="late")
+
+
+def _kept(numbers: list[int], done: None) -> None:
+    """Nothing more is to be done: what came of them is where it belongs."""
+    del numbers, done
+
+
+def _may_succeed(graded: Graded) -> bool:
+    return graded.status == "error" and graded.outcome != "bad_item"
+
+
+def _windows(given: Iterable[Row]) -> Iterator[tuple[int, Sequence[Row]]]:
+    """What is there already as it is, and an iterator in parts, each with its first number."""
+    if isinstance(given, Sequence):
+        yield 0, given
+        return
+    if isinstance(given, Mapping):
+        raise InputError("a batch is several rows, and this is one", hint="give it in a list")
+    first = 0
+    for part in in_batches(given, _WINDOW):
+        yield first, part
+        first += len(part)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(
+        graded=tuple(one for batch in batches for one in batch.graded),
+        seconds=tuple(one for batch in batches for one in batch.seconds),
+    )
+
+
+def _submission(given: Row, number: int) -> Submission:
+    if isinstance(given, Submission):
+        return given
+    # Rows are of the room above, which is found by name as kinds of graders are.
+    return importlib.import_module("assay.tasks.rows").read_row(given, number + 1).submission
+
+
+def _parts(graded: Graded) -> dict[str, float | None]:
+    nodes = graded.details.get("subscores")
+    found: dict[str, float | None] = {}
+    for node in nodes if isinstance(nodes, list) else ():
+        if isinstance(node, dict) and isinstance(name := node.get("name"), str):
+            value = node.get("value")
+            found[name] = float(value) if isinstance(value, int | float) else None
+    return found

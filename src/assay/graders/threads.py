@@ -1,0 +1,125 @@
+"""The loop of assay's own on which batches are graded, and threads for code that awaits nothing.
+
+Whoever asks, from whatever thread, process or event loop, may simply wait: grading goes on in a
+thread of its own. No signal is used. The child of a fork begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TypeVar, cast
+
+from assay.errors import GraderError, InputError
+
+__all__ = ["in_thread", "on_own_loop", "wait_for"]
+
+T = TypeVar("T")
+
+MOST_LEFT = 64
+"""Calls that nobody waits for any more and that still run, in a process; beyond, none is begun."""
+
+
+class _Own:
+    """What belongs to one process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+        self.left = 0
+
+    def running(self) -> asyncio.AbstractEventLoop:
+        with self.lock:
+            if self.loop is None:
+                self.loop = asyncio.new_event_loop()
+                self.thread = threading.Thread(
+                    target=self.loop.run_forever, name="assay-batches", daemon=True
+                )
+                self.thread.start()
+            return self.loop
+
+
+_own = _Own()
+os.register_at_fork(after_in_child=_own.__init__)
+
+
+async def on_own_loop(work: Coroutine[object, object, T]) -> T:
+    """Await something that runs on assay's own loop; cancelled if this is."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _own.running()))
+
+
+def wait_for(work: Coroutine[object, object, T]) -> T:
+    """The same for who cannot await; what is interrupted, as by Ctrl-C, is cancelled.
+
+    Raises:
+        InputError: If called on that loop, which would wait for itself.
+    """
+    loop = _own.running()
+    if threading.current_thread() is _own.thread:
+        work.close()
+        raise InputError(
+            "a batch was waited for on the loop that grades it", hint="await grade(...)"
+        )
+    future = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Run a call in a thread of its own, which does not keep the process alive when it is to end.
+
+    A thread cannot be killed. Where nobody waits for the call any more it is left behind, and of
+    those there are only so many.
+
+    Raises:
+        GraderError: If too many were left behind and still run.
+        Exception: What the call raised.
+    """
+    if _own.left >= MOST_LEFT:
+        raise GraderError(
+            f"{_own.left} earlier calls of Python functions were late and still run",
+            hint="a function that may hang belongs into the sandbox, where it is killed",
+        )
+    loop, own, context = asyncio.get_running_loop(), _own, contextvars.copy_context()
+    future: asyncio.Future[T] = loop.create_future()
+    is_left = is_over = False
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(cast("T", result))
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        nonlocal is_over
+        result, failure = None, None
+        try:
+            result = context.run(call)
+        except StopIteration as error:  # which no future can hold
+            failure = RuntimeError(f"StopIteration: {error}")
+        except (Exception, SystemExit) as error:
+            failure = error
+        with own.lock:
+            is_over = True
+            own.left -= is_left
+        with suppress(RuntimeError):  # the loop has gone, and who waited with it
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="assay-grader", daemon=True).start()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        with own.lock:
+            is_left = not is_over
+            own.left += is_left
+        raise

@@ -1,0 +1,286 @@
+"""Columns as files hold them, Parquet and Arrow, read as rows: a batch of them in memory at a time.
+
+What a column holds becomes the JSON that a row of JSONL would have: text, numbers, true and false,
+lists, objects, null. Dates and times are text in ISO 8601, decimals text with all their digits.
+Bytes are no text, so that a column of them is refused; NaN and infinities are no numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date, time
+from decimal import Decimal
+from importlib import import_module
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from assay.errors import InputError, Location, MissingExtraError
+from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+__all__ = [
+    "AS_JSON",
+    "TABLES",
+    "Batch",
+    "Table",
+    "TableKind",
+    "arrow",
+    "kind_of_table",
+    "lines_of",
+]
+
+TableKind = Literal["parquet", "arrow"]
+TABLES: tuple[TableKind, ...] = ("parquet", "arrow")
+
+AS_JSON = frozenset({"messages", "metadata"})
+"""Columns whose text is JSON: nothing else could stand there."""
+
+_ROWS = 1_024
+"""Rows of a batch: what is in memory at a time, beside a column of a row group of Parquet."""
+
+
+class Batch(Protocol):
+    """What assay needs of a ``pyarrow.RecordBatch``."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        ...
+
+    def to_pylist(self) -> list[dict[str, object]]:
+        """Its rows as Python objects."""
+        ...
+
+    def slice(self, offset: int, length: int) -> Batch:
+        """Some of its rows."""
+        ...
+
+
+def arrow(module: str = "pyarrow") -> Any:  # noqa: ANN401 - it has no types
+    """A module of pyarrow.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError("reading and writing Parquet and Arrow", extra="data") from error
+
+
+def kind_of_table(magic: bytes) -> TableKind | None:
+    """What kind of table begins with these (at least six) bytes."""
+    if magic.startswith(b"PAR1"):
+        return "parquet"
+    # A stream begins with a mark and the length of its schema; the first version of Feather
+    # is told apart to be refused by name.
+    is_arrow = magic.startswith((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"))
+    return "arrow" if is_arrow else None
+
+
+class Table:
+    """A file of columns.
+
+    Args:
+        path: Where it is.
+        name: What people call it.
+
+    Raises:
+        InputError: If it cannot be read, or has a column that no row can have.
+        MissingExtraError: If pyarrow is not installed.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        self._path, self._name = path, name
+        with self._told():
+            # Not mapped: a mapped file that somebody cuts off meanwhile kills who reads it.
+            self._source: Any = arrow().OSFile(path)
+            magic = bytes(self._source.read(8))
+            self._source.seek(0)
+            if magic.startswith(b"FEA1"):
+                raise InputError(
+                    f"{name} is Feather of version 1, which is no Arrow file",
+                    hint="write it again with a newer library",
+                )
+            self._is_parquet = magic.startswith(b"PAR1")
+            self._file = self._open(is_file=magic.startswith(b"ARROW1"))
+        for field in self.schema:
+            _check_type(field.name, field.type, name)
+
+    def _open(self, *, is_file: bool) -> Any:  # noqa: ANN401 - see `arrow`
+        if self._is_parquet:
+            return arrow("pyarrow.parquet").ParquetFile(self._source)
+        ipc = arrow("pyarrow.ipc")
+        return ipc.open_file(self._source) if is_file else ipc.open_stream(self._source)
+
+    def close(self) -> None:
+        """Close it."""
+        self._source.close()
+
+    @property
+    def schema(self) -> Any:  # noqa: ANN401 - see `arrow`
+        """Its ``pyarrow.Schema``."""
+        return self._file.schema_arrow if self._is_parquet else self._file.schema
+
+    def count(self) -> int:
+        """How many rows it has; the file is at its end then, if it is a stream."""
+        with self._told():
+            if self._is_parquet:
+                return int(self._file.metadata.num_rows)
+            return sum(batch.num_rows for batch in self._stored())
+
+    def batches(self, start: int = 0, size: int | None = None) -> Iterator[tuple[int, Batch]]:
+        """Its rows, or some of them, each batch with the place of its first row, from 0 up."""
+        place, end = 0, None if size is None else start + size
+        for batch in self._from(start):
+            if isinstance(batch, int):
+                place = batch
+                continue
+            for offset in range(0, batch.num_rows, _ROWS):
+                first, last = place + offset, place + min(offset + _ROWS, batch.num_rows)
+                first, last = max(first, start), last if end is None else min(last, end)
+                if first < last:
+                    yield first, batch.slice(first - place, last - first)
+            place += batch.num_rows
+            if end is not None and place >= end:
+                return
+
+    def _from(self, start: int) -> Iterator[Batch | int]:
+        """What holds the row at `start` and all after it; before it the place of its first row."""
+        with self._told():
+            if not self._is_parquet:
+                yield from self._stored()
+                return
+            groups, place = self._file.metadata.num_row_groups, 0
+            for group in range(groups):
+                rows = int(self._file.metadata.row_group(group).num_rows)
+                if place + rows > start:
+                    yield place
+                    wanted = list(range(group, groups))
+                    yield from self._file.iter_batches(batch_size=_ROWS, row_groups=wanted)
+                    return
+                place += rows
+
+    def _stored(self) -> Iterator[Batch]:
+        file = self._file
+        if not hasattr(file, "num_record_batches"):
+            yield from file
+            return
+        for number in range(file.num_record_batches):
+            yield cast("Batch", file.get_batch(number))
+
+    def _told(self) -> AbstractContextManager[None]:
+        return _Told(self._name)
+
+
+class _Told:
+    """Says of a fault in a file which file it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise InputError(f"cannot read {self._name}: {_first_line(error)}") from error
+        if error is not None and isinstance(error, arrow().ArrowException):
+            raise InputError(
+                f"{self._name} is broken or no table: {_first_line(error)}",
+                hint="is it whole? a copy that was cut off has no end",
+            ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text.strip().partition("\n")[0][:200]
+
+
+def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+    """Refuse what no row can hold, wherever in a column it stands."""
+    types = arrow("pyarrow.types")
+    if types.is_dictionary(given):
+        _check_type(column, given.value_type, name)
+    elif types.is_nested(given):
+        for number in range(given.num_fields):
+            inner = given.field(number)
+            _check_type(f"{column}.{inner.name}", inner.type, name)
+    elif (
+        types.is_binary(given)
+        or types.is_large_binary(given)
+        or types.is_fixed_size_binary(given)
+        or types.is_duration(given)
+        or types.is_interval(given)
+        or str(given).startswith(("binary_view", "extension"))
+    ):
+        raise InputError(
+            f"the column {column!r:.100} holds {given}, which no row can have",
+            location=Location(file=name),
+            hint="write the table without it, or as text",
+        )
+
+
+def lines_of(batch: Batch, names: Mapping[str, str]) -> list[bytes | InputError]:
+    """The rows of a batch as JSON; or what is wrong with one.
+
+    Args:
+        batch: Some rows.
+        names: Names of rows' fields, each with that of its column, where they differ.
+    """
+    text = {names.get(one, one) for one in AS_JSON}
+    return [_line(row, text) for row in _without_nanoseconds(batch).to_pylist()]
+
+
+def _without_nanoseconds(batch: Any) -> Batch:  # noqa: ANN401 - see `arrow`
+    """A batch whose times Python can hold: those of nanoseconds, to the microsecond."""
+    types = arrow("pyarrow.types")
+    for number, field in enumerate(batch.schema):
+        if types.is_timestamp(field.type) and field.type.unit == "ns":
+            smaller = arrow().timestamp("us", field.type.tz)
+        elif types.is_time64(field.type) and field.type.unit == "ns":
+            smaller = arrow().time64("us")
+        else:
+            continue
+        column = batch.column(number).cast(smaller, safe=False)
+        batch = batch.set_column(number, field.name, column)
+    return cast("Batch", batch)
+
+
+def _line(row: dict[str, object], text: set[str]) -> bytes | InputError:
+    for column in text & row.keys():
+        if isinstance(value := row[column], str):
+            try:
+                row[column] = decode_json(value)
+            except NotJsonError as error:
+                return InputError(f"the column {column!r} holds JSON, and here {error}")
+    try:
+        return _ENCODER.encode(row).encode("utf-8", "surrogatepass")
+    except (ValueError, TypeError) as error:
+        column = next((name for name, value in row.items() if not _is_plain(value)), "")
+        return InputError(f"the column {column!r:.100} holds what no row can have: {error}")
+
+
+def _other(value: object) -> Json:
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(value)
+    if isinstance(value, date | time):  # a datetime is a date, and so is that of pandas
+        return value.isoformat()
+    raise TypeError(f"a {type(value).__name__}")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_other)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    try:
+        _ENCODER.encode(value)
+    except (ValueError, TypeError):
+        return False
+    return True

@@ -1,0 +1,138 @@
+"""Turns: an item that is worked on has so many seconds, which do not run while it waits in a queue.
+
+Whoever grades many items gives each of them a turn (`assay.graders.within`). Whatever makes an item
+wait for others says so (`queueing`), and what can end work by itself, in another process, asks how
+long the turn still lasts (`seconds_left`). Nobody else need know of turns.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from assay.errors import AssayError
+
+__all__ = ["LateError", "Turn", "current_turn", "queueing", "seconds_left", "taking"]
+
+
+class LateError(AssayError):
+    """The turn is over: what was being done has been ended."""
+
+
+class Turn:
+    """The time of an item, or of several that are worked on together.
+
+    Args:
+        limit: Seconds that it has; None for no end.
+
+    Attributes:
+        limit: As given.
+        each: Seconds of the single items that are worked on together, where they are known.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self.each: list[float] = []
+        self._done: list[float] = []
+        self._lock = threading.Lock()  # an item may wait in several threads at once
+        self._queues = 0
+        self._clock: float = -time.perf_counter()  # runs if no time is added but the present one
+
+    @property
+    def spent(self) -> float:
+        """Seconds that were worked so far, queueing not counted."""
+        with self._lock:
+            return self._clock if self._queues else self._clock + time.perf_counter()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, negative if it is over; None for no end."""
+        return None if self.limit is None else self.limit - self.spent
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits in a queue."""
+        return self._queues > 0
+
+    def add(self, seconds: float) -> None:
+        """Count what somebody else has measured."""
+        with self._lock:
+            self._clock += seconds
+
+    def begin(self) -> None:
+        """The turn is the first one's of several, which are worked on one after the other."""
+        with self._lock:
+            self._clock = -time.perf_counter()
+
+    def next(self) -> None:
+        """One of several is done, and the turn is the next one's."""
+        self._done.append(self.spent)
+        self.begin()
+
+    def took(self, seconds: Iterable[float]) -> None:
+        """Several items are done, and each took so long."""
+        self._done += seconds
+
+    def put_down(self, were_done: Sequence[bool]) -> None:
+        """All items are through a grader, but for those that it had nothing to do with."""
+        if self._done and len(self._done) == sum(were_done):
+            done = iter(self._done)
+            now = [next(done) if was_done else 0.0 for was_done in were_done]
+            before = self.each or [0.0] * len(now)
+            self.each = [one + other for one, other in zip(before, now, strict=True)]
+        self._done = []
+
+    def stop(self) -> None:
+        """It waits for something that is not its doing; of several waits the longest counts."""
+        with self._lock:
+            if not self._queues:
+                self._clock += time.perf_counter()
+            self._queues += 1
+
+    def go_on(self) -> None:
+        """It need not wait any more."""
+        with self._lock:
+            self._queues -= 1
+            if not self._queues:
+                self._clock -= time.perf_counter()
+
+
+_TURN: ContextVar[Turn | None] = ContextVar("assay_turn", default=None)
+
+
+def current_turn() -> Turn | None:
+    """The turn in which this task or thread works; None where nobody gave one."""
+    return _TURN.get()
+
+
+def seconds_left() -> float | None:
+    """Seconds that the turn still lasts; None for no end."""
+    turn = _TURN.get()
+    return None if turn is None else turn.left
+
+
+@contextmanager
+def taking(turn: Turn) -> Generator[None]:
+    """Within it, work is done in a turn; also what is started from it."""
+    token = _TURN.set(turn)
+    try:
+        yield
+    finally:
+        _TURN.reset(token)
+
+
+@contextmanager
+def queueing() -> Generator[None]:
+    """Within it, the time of the turn does not run."""
+    turn = _TURN.get()
+    if turn is None:
+        yield
+        return
+    turn.stop()
+    try:
+        yield
+    finally:
+        turn.go_on()
