@@ -318,9 +318,7 @@ def _hands(
 ) -> Generator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
-        file=planned.data.path,
-        name=planned.data.name,
-        unit=planned.data.unit,
+        data=planned.data,
         graders=planned.graders,
         label=planned.label,
         run_id=planned.run.id,

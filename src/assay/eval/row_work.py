@@ -21,8 +21,7 @@ from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
 from assay.store.checks import plain
 from assay.store.records import CellRow, Packer, StoredCell, cell_row
-from assay.tasks.row_files import Unit
-from assay.tasks.rows import Row, parse_row
+from assay.tasks.rows import JsonLines, Row
 
 __all__ = ["Graded", "RowWork", "by_pieces"]
 
@@ -37,9 +36,7 @@ class RowWork:
     """Grades lines of a dataset.
 
     Attributes:
-        file: Where the dataset is, as JSON lines.
-        name: What people call it.
-        unit: What the numbers of its lines count.
+        data: The dataset.
         graders: What every row goes through.
         label: Field that people labelled; None for none.
         run_id: The run that the rows are of.
@@ -49,9 +46,7 @@ class RowWork:
         sent: The graders on their way to another machine; None for work that stays here.
     """
 
-    file: str
-    name: str
-    unit: Unit
+    data: JsonLines
     graders: tuple[GraderSpec, ...]
     label: str | None
     run_id: str
@@ -83,7 +78,7 @@ class RowWork:
 
     def lines(self, batch: Stretch | Lines) -> Lines:
         """The lines of a batch, which may have to be read."""
-        return batch.lines(self.file) if isinstance(batch, Stretch) else batch
+        return batch.lines(self.data.path) if isinstance(batch, Stretch) else batch
 
     async def grade(self, batch: Stretch | Lines) -> Graded:
         """Grade a batch.
@@ -104,9 +99,7 @@ class RowWork:
 
     def _rows(self, lines: Lines) -> list[Row]:
         return [
-            parse_row(
-                line, number, self.name, graders=self.graders, label=self.label, unit=self.unit
-            )
+            self.data.parse(line, number, graders=self.graders, label=self.label)
             for number, line in lines
         ]
 
