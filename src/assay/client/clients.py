@@ -41,6 +41,8 @@ class AsyncClient:
         store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_HOME`` or
             ``.assay`` by default.
         timeout: Seconds until a request is given up.
+        patience: Seconds in which a server that is busy or away is asked again; by default it is
+            asked four times.
 
     Attributes:
         graders: Create, version, prove and use graders.
@@ -69,8 +71,9 @@ class AsyncClient:
         project: str | None = "default",
         store: str | None = None,
         timeout: float = 90.0,
+        patience: float | None = None,
     ) -> None:
-        self._scope = Scope(_backend(base_url, api_key, store, timeout), project)
+        self._scope = Scope(_backend(base_url, api_key, store, timeout, patience), project)
         self.graders = AsyncGraders(self._scope)
         self.datasets = AsyncDatasets(self._scope)
         self.traces = AsyncTraces(self._scope)
@@ -116,6 +119,8 @@ class Client:
         store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_HOME`` or
             ``.assay`` by default.
         timeout: Seconds until a request is given up.
+        patience: Seconds in which a server that is busy or away is asked again; by default it is
+            asked four times.
 
     Raises:
         InputError: For both a server and a store, or an invalid address.
@@ -130,8 +135,11 @@ class Client:
         project: str | None = "default",
         store: str | None = None,
         timeout: float = 90.0,
+        patience: float | None = None,
     ) -> None:
-        self._client = AsyncClient(base_url, api_key, project=project, store=store, timeout=timeout)
+        self._client = AsyncClient(
+            base_url, api_key, project=project, store=store, timeout=timeout, patience=patience
+        )
         self._portal = portal = Portal(self._client.close)
         self.graders = Graders(portal, self._client.graders)
         self.datasets = Datasets(portal, self._client.datasets)
@@ -286,6 +294,7 @@ class Runs:
         self.compare = portal.plain(runs.compare)
         self.scores = portal.plain(runs.scores)
         self.score_pair = portal.plain(runs.score_pair)
+        self.trainability = portal.plain(runs.trainability)
         self.regrade = portal.plain(runs.regrade)
         self.regrading = portal.plain(runs.regrading)
 
@@ -384,7 +393,11 @@ class Keys:
 
 
 def _backend(
-    base_url: str | None, api_key: str | None, store: str | None, timeout: float
+    base_url: str | None,
+    api_key: str | None,
+    store: str | None,
+    timeout: float,
+    patience: float | None,
 ) -> Callable[[], Backend]:
     if base_url is not None and store is not None:
         raise InputError("give base_url or store, not both")
@@ -393,7 +406,7 @@ def _backend(
         from assay.client.remote import RemoteBackend, checked_url
 
         address, key = checked_url(url), api_key or os.environ.get("ASSAY_API_KEY")
-        return lambda: RemoteBackend(address, key, timeout=timeout)
+        return lambda: RemoteBackend(address, key, timeout=timeout, patience=patience)
 
     from assay.client.local import LocalBackend
 

@@ -24,6 +24,10 @@ class ArgumentError(InputError, TypeError):
     """A call has an argument that it does not take, or lacks one that it needs."""
 
 
+class TooLargeError(InputError):
+    """The server takes no request as large as this one."""
+
+
 class ApiError(AssayError):
     """The server refused or failed.
 
@@ -39,7 +43,7 @@ class ApiError(AssayError):
         return _rebuild, (type(self), self.message, self.status, self.hint)
 
 
-class AuthError(ApiError):
+class AuthError(ApiError, InputError):
     """The API key is missing, wrong or revoked, or its role does not allow this."""
 
 
@@ -61,6 +65,7 @@ _INPUT: Mapping[int, type[InputError]] = {
     404: NotFoundError,
     409: ConflictError,
     412: ConflictError,
+    413: TooLargeError,
     423: LockedError,
 }
 

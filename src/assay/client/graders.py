@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.client.errors import ServerError
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
-from assay.client.scope import Item, Scope, checked_calls, every, items_of, warn_caller
+from assay.client.scope import (
+    Item,
+    Scope,
+    checked_calls,
+    every,
+    items_of,
+    sized_items_of,
+    warn_caller,
+)
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
@@ -21,20 +29,23 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.registry.previews import JudgePreview
     from assay.scoring.json_safe import Json
+    from assay.service.graders import GradedItems
     from assay.service.kinds import EndpointReport, GraderKinds, KnownModel
     from assay.service.trials import Trial
     from assay.service.uses import GraderOverview, GraderUsage
     from assay.store import GraderRecord, GraderVersion
 
-_AT_ONCE = 1_000
-"""Items of one request."""
+_MOST_BYTES = 8 << 20
+"""Of the items of one request, unless it is one item; a server takes twice as much by default."""
 
 
 class Grades(list[Graded]):
-    """Outcomes in the order of the items, and the card of the grader that gave them.
+    """Outcomes in the order of the items, and the grader that gave them with its card.
 
     Attributes:
         calibration: The card, also one that is stale; None where the grader has none.
+        grader: The grader and its version, such as ``exact@3``; empty if nothing was graded.
+        digest: Of that version.
     """
 
     def __init__(
@@ -42,6 +53,7 @@ class Grades(list[Graded]):
     ) -> None:
         super().__init__(graded)
         self.calibration = calibration
+        self.grader = self.digest = ""
 
 
 @checked_calls("graders")
@@ -331,18 +343,17 @@ class AsyncGraders:
         Raises:
             InputError: For an item that cannot be graded, named by its place, or two of one id.
         """
-        rows = items_of(items, "items")
-        if len(rows) > _AT_ONCE and version is None:
+        parts = list(_parts(sized_items_of(items, "items")))
+        if len(parts) > 1 and version is None:
             present = await self._scope.call(operations.show_grader, project, grader_key)
             version = present.latest.number
         graded = Grades()
-        for start in range(0, len(rows), _AT_ONCE):
-            part = rows[start : start + _AT_ONCE]
+        for part in parts:
             some = await self._scope.call(operations.grade, project, grader_key, part, version)
-            if len(some.results) != len(part):
-                raise ServerError(f"the server graded {len(some.results)} of {len(part)} items")
+            _check_answer(some, part, grader_key if version is None else f"{grader_key}@{version}")
             graded += some.results
             graded.calibration = some.calibration
+            graded.grader, graded.digest = some.grader, some.digest
         return graded
 
     async def calibration(
@@ -454,6 +465,38 @@ class AsyncGraders:
         files, _ = read_folder(directory)
         found = await self._scope.call(operations.import_graders, project, files, update=update)
         return found.items
+
+
+def _parts(
+    rows: Iterable[tuple[Mapping[str, Json], int]],
+) -> Iterator[Sequence[Mapping[str, Json]]]:
+    """Rows in requests that a server takes."""
+    part: list[Mapping[str, Json]] = []
+    left = _MOST_BYTES
+    for row, size in rows:
+        if part and (len(part) == operations.MOST_ITEMS or size > left):
+            yield part
+            part, left = [], _MOST_BYTES
+        part.append(row)
+        left -= size
+    if part:
+        yield part
+
+
+def _check_answer(some: GradedItems, asked: Sequence[Mapping[str, Json]], grader: str) -> None:
+    """Refuse an answer to something else: a mixed-up reward is worse than none.
+
+    Raises:
+        ServerError: For outcomes of another grader, or of other items.
+    """
+    if len(some.results) != len(asked):
+        raise ServerError(f"the server graded {len(some.results)} of {len(asked)} items")
+    if some.grader and grader not in (some.grader, some.grader.partition("@")[0]):
+        raise ServerError(f"the server graded with {some.grader!r:.100} instead of {grader!r}")
+    for number, (one, row) in enumerate(zip(some.results, asked, strict=True)):
+        name = row.get("id")
+        if isinstance(name, str) and one.id != name:
+            raise ServerError(f"outcome {number + 1} is of item {one.id!r:.100}, not {name!r:.100}")
 
 
 def _with_settings(definition: Definition, present: GraderVersion) -> Definition:

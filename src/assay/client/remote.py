@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import json
 import typing
 import uuid
@@ -12,12 +13,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import asynccontextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
-from assay.client.errors import ServerError, UnreachableError, refusal
+from assay.client.errors import AuthError, ServerError, UnreachableError, refusal
 from assay.client.scope import Rows
-from assay.errors import InputError
+from assay.errors import InputError, ScoreError
 from assay.graders.functions import ValidationReport
 from assay.models.pace import Timing, asked_pause
 from assay.scoring.graded import Graded
@@ -49,10 +51,13 @@ class RemoteBackend:
         base_url: Its address.
         api_key: The key, or None where the server asks for none.
         timeout: Seconds until a request is given up.
+        patience: Seconds in which a server that is busy or away is asked again.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, *, timeout: float) -> None:
-        self._http = Transport(base_url, api_key, timeout=timeout)
+    def __init__(
+        self, base_url: str, api_key: str | None, *, timeout: float, patience: float | None = None
+    ) -> None:
+        self._http = Transport(base_url, api_key, timeout=timeout, patience=patience)
 
     async def call(
         self, operation: Operation[P, T], project: str, /, *args: P.args, **kwargs: P.kwargs
@@ -141,7 +146,10 @@ def _sent(value: object) -> Json:
 def _read(kind: Any, data: Json) -> object:  # noqa: ANN401 - any type
     """Read an output, passing over fields that a newer server adds."""
     if kind in (Graded, ValidationReport):
-        return kind.from_dict(_mapping(data))
+        try:
+            return kind.from_dict(_mapping(data))
+        except ScoreError as error:
+            raise ServerError(f"the answer is not that of an assay server: {error}") from error
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Page:
         items = _read(list[arguments[0]], _mapping(data).get("items"))
@@ -203,8 +211,9 @@ def _spool(rows: Iterable[Mapping[str, Json]], write: Callable[[bytes], object])
 # Requests: one connection pool, bounded retries, typed refusals
 
 _TRIES = 4
-_LONGEST_PAUSE = 20.0
-_AGAIN = frozenset({429, 502, 503, 504})
+_LONGEST_PAUSE, _PATIENT_PAUSE = 20.0, 60.0
+_AGAIN = frozenset({408, 429, 502, 503, 504})
+_CONNECT_SECONDS = 10.0
 _MOST_BYTES = 256 << 20
 
 Body: TypeAlias = "Json | Callable[[], AsyncIterator[bytes]]"
@@ -232,6 +241,14 @@ class Transport:
 
     A request that may change something carries a key of its own, so that repeating it after a
     broken connection changes nothing twice.
+
+    Args:
+        base_url: Its address.
+        api_key: The key, or None where the server asks for none.
+        timeout: Seconds until a try is given up.
+        patience: Seconds in which a server that is busy or away is asked again; by default it is
+            asked four times.
+        timing: Clock and chance.
     """
 
     def __init__(
@@ -240,6 +257,7 @@ class Transport:
         api_key: str | None,
         *,
         timeout: float,
+        patience: float | None = None,
         timing: Timing | None = None,
     ) -> None:
         self._base = checked_url(base_url)
@@ -252,6 +270,7 @@ class Transport:
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._timeout = timeout
+        self._patience = patience
         self._timing = timing or Timing()
         self._session: aiohttp.ClientSession | None = None
 
@@ -276,15 +295,26 @@ class Transport:
         sent = dict(headers or {})
         if method != "GET":
             sent.setdefault("Idempotency-Key", uuid.uuid4().hex)
-        for number in range(1, _TRIES + 1):
-            status, problem, wait = await self._try(method, path, query, body, sent)
-            if status < 400 and status:
-                return problem
-            if number == _TRIES or (status and status not in _AGAIN):
-                raise self._failure(status, problem, path)
-            longest = min(wait, _LONGEST_PAUSE)
-            await self._timing.sleep(longest if wait else self._timing.backoff(number))
+        clock = self._timing.clock
+        ends = None if self._patience is None else clock() + self._patience
+        for number in count(1):
+            seconds = self._timeout if ends is None else min(self._timeout, max(ends - clock(), 1))
+            status, answer, wait = await self._try(method, path, query, body, sent, seconds=seconds)
+            if 200 <= status < 300:
+                return answer
+            pause = self._pause(number, wait)
+            is_last = number == _TRIES if ends is None else clock() + pause >= ends
+            if is_last or (status and status not in _AGAIN):
+                raise self._failure(status, answer, path)
+            await self._timing.sleep(pause)
         raise AssertionError("unreachable")  # pragma: no cover - the last try raises
+
+    def _pause(self, number: int, wait: float) -> float:
+        """Seconds until the next try; many who were sent away together do not come back so."""
+        if not wait:
+            return self._timing.backoff(number)
+        asked = min(wait, _LONGEST_PAUSE if self._patience is None else _PATIENT_PAUSE)
+        return asked + self._timing.uniform(0.0, asked / 4)
 
     @asynccontextmanager
     async def events(self, path: str) -> AsyncGenerator[AsyncIterator[tuple[str, Json]]]:
@@ -323,6 +353,8 @@ class Transport:
         query: Mapping[str, str | int | None] | None,
         body: Body,
         headers: Mapping[str, str],
+        *,
+        seconds: float,
     ) -> tuple[int, Json, float]:
         """One try: the status (0 for no answer), the body or the fault, and how long to wait."""
         import aiohttp
@@ -332,7 +364,7 @@ class Transport:
             sent["data"] = body()
             sent["headers"]["Content-Type"] = "application/x-ndjson"
         elif body is not None:
-            sent["data"] = _encoded(body)
+            sent["data"] = io.BytesIO(_encoded(body))  # sent bit by bit, so that others get on
             sent["headers"]["Content-Type"] = "application/json"
         wanted = {name: str(value) for name, value in (query or {}).items() if value is not None}
         try:
@@ -341,7 +373,7 @@ class Transport:
                 self._base + path,
                 params=wanted,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
                 **sent,
             ) as response:
                 return (
@@ -362,8 +394,10 @@ class Transport:
     def _failure(self, status: int, answer: Json, path: str) -> Exception:
         if not status:
             return UnreachableError(str(answer))
-        if isinstance(answer, dict):
+        if isinstance(answer, dict) and status >= 400:
             return refusal(status, answer)
+        if status in (401, 403):  # a proxy before the server says it in its own words
+            return AuthError(f"the server at {self._base} answered {status}", status=status)
         return ServerError(
             f"the server at {self._base} answered {status} to {path}, not as assay does",
             status=status,
@@ -418,6 +452,10 @@ async def _json_of(response: aiohttp.ClientResponse) -> Json:
     try:
         return decode_json(bytes(content))
     except NotJsonError:
+        if response.content_type == "application/json" and content.rstrip()[-1:] not in b"}]":
+            import aiohttp
+
+            raise aiohttp.ClientPayloadError("the answer breaks off") from None
         return content[:200].decode("utf-8", "replace")
 
 

@@ -146,6 +146,8 @@ def rows_of(items: Iterable[Item]) -> list[Mapping[str, Json]]:
 
 
 _MOST_ROW_BYTES = 256 << 20
+_ESCAPED_BYTES = 6
+"""A character that is not of ASCII, as JSON escapes it."""
 
 
 def items_of(items: Iterable[Item], field: str) -> list[Mapping[str, Json]]:
@@ -158,12 +160,18 @@ def items_of(items: Iterable[Item], field: str) -> list[Mapping[str, Json]]:
     Raises:
         InputError: For a row that cannot be graded or is not JSON, named by its place.
     """
-    rows = rows_of(items)
-    for number, row in enumerate(rows):
+    return [row for row, _ in sized_items_of(items, field)]
+
+
+def sized_items_of(items: Iterable[Item], field: str) -> list[tuple[Mapping[str, Json], int]]:
+    """The same, each with the bytes that it has at most where it is sent."""
+    found: list[tuple[Mapping[str, Json], int]] = []
+    for number, row in enumerate(rows_of(items)):
         place = f"{field}[{number}]"
         read_row(row, number + 1, Location(field=place))
-        json_text(row, place, most=_MOST_ROW_BYTES)
-    return rows
+        text = json_text(row, place, most=_MOST_ROW_BYTES)
+        found.append((row, len(text) * (1 if text.isascii() else _ESCAPED_BYTES)))
+    return found
 
 
 def _row(item: Item, number: int) -> Mapping[str, Json]:

@@ -28,6 +28,7 @@ _TITLES = {
     428: "Say which version to replace",
     429: "Too many requests",
     500: "The server failed",
+    499: "The client went away",
     503: "Not available now",
 }
 

@@ -13,7 +13,6 @@ processes, too, in fewer rows at a time: theirs are worth more.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import time
@@ -38,6 +37,7 @@ from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.store.kept import held, rows_lock
 from assay.store.records import CellRow, RunRecord
 from assay.store.runs import Store
 from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines
@@ -200,11 +200,12 @@ def plan_rows(
         }
         digests = {Path(rows.name).name: version.digest}
         earlier = store.interrupted(config, digests, planned)
-        if earlier is not None and stack.enter_context(_held(store, earlier)):
+        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
             run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(_held(store, run))
+            stack.enter_context(held(rows_lock(store, run.id)))
         yield RowRun(
             data=rows,
             graders=tuple(graders),
@@ -242,34 +243,6 @@ def _no_rows(data: JsonLines) -> InputError:
     if data.left_out:
         return InputError(f"no row of {data.name} is well-formed: {data.first_left_out}")
     return InputError(f"{data.name} has no rows")
-
-
-@contextmanager
-def _held(store: Store, run: RunRecord) -> Generator[bool]:
-    """Whether this process alone grades the rows of a run, until the block or the process ends."""
-    path = Path(store.home, f"{run.id}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            if not _is_at(path, file.fileno()):
-                continue  # whoever held it has removed it between the opening and the locking
-            try:
-                yield True
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 async def grade_rows(

@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 from assay.errors import GraderError, InputError
 
-__all__ = ["in_thread", "on_own_loop", "wait_for"]
+__all__ = ["in_thread", "is_own_thread", "on_own_loop", "wait_for"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,11 @@ _own = _Own()
 os.register_at_fork(after_in_child=_own.__init__)
 
 
+def is_own_thread() -> bool:
+    """Whether this is the thread of that loop, in which nobody may wait."""
+    return threading.current_thread() is _own.thread
+
+
 async def on_own_loop(work: Coroutine[object, object, T]) -> T:
     """Await something that runs on assay's own loop; cancelled if this is."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _own.running()))
@@ -60,7 +65,7 @@ def wait_for(work: Coroutine[object, object, T]) -> T:
         InputError: If called on that loop, which would wait for itself.
     """
     loop = _own.running()
-    if threading.current_thread() is _own.thread:
+    if is_own_thread():
         work.close()
         raise InputError(
             "a batch was waited for on the loop that grades it", hint="await grade(...)"

@@ -14,6 +14,7 @@ from assay.models.messages import Attempt, Purpose, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Route
+from assay.turns import queueing
 
 _MONEY_SECONDS = 0.05
 
@@ -96,15 +97,18 @@ class Sending:
         self._begun = self.timing.clock()
         limiter = lane.limiter()
         if not limiter.try_acquire():
-            await limiter.acquire()
+            with queueing():
+                await limiter.acquire()
         try:
             if not lane.is_free:
-                await lane.wait(self, self.tokens, self.seconds)
+                with queueing():
+                    await lane.wait(self, self.tokens, self.seconds)
             if self.ledger.budget is not None:
                 # Requests under way may leave enough once they settle: most cost less than feared.
                 # Whether there is enough is decided where it is reserved.
-                while self.ledger.may_suffice_later(estimate()):
-                    await self.timing.sleep(_MONEY_SECONDS)
+                with queueing():
+                    while self.ledger.may_suffice_later(estimate()):
+                        await self.timing.sleep(_MONEY_SECONDS)
             return await self._within_deadline(converse, limiter)
         finally:
             limiter.release()
@@ -228,7 +232,8 @@ class Sending:
         if self.route.lane.is_free:
             await self.timing.sleep(wait)
         else:
-            wait = await self.route.lane.wait(self, self.tokens, left)
+            with queueing():
+                wait = await self.route.lane.wait(self, self.tokens, left)
         self.attempts.append(Attempt(fault.reason, fault.status, wait))
 
     def _pay(self, got: Got, kind: EntryKind, begun: float) -> float | None:

@@ -126,7 +126,11 @@ async def show_server(request: Request) -> Response:
                     ("a row", _bytes(settings.max_line_bytes), "its line of JSON"),
                     ("another request", _bytes(settings.max_body_bytes), ""),
                     ("jobs at once", f"{settings.job_slots:,}", "a project has half of the rest"),
-                    ("gradings that wait", f"{settings.max_waiting:,}", "of a project and sort"),
+                    (
+                        "gradings that wait",
+                        f"{settings.max_waiting:,}",
+                        "of a project and sort, half of them for one grader",
+                    ),
                     ("connections", f"{settings.limits.connections:,}", ""),
                     ("traces of a project", f"{settings.traces.traces:,}", ""),
                 )

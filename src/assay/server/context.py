@@ -26,7 +26,7 @@ from assay.server.access import Access, Allowances
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
 from assay.server.problems import SlowStoreError
-from assay.server.regrades import Regrades
+from assay.server.regrades import Regrading
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -58,7 +58,9 @@ class ServerSettings:
         max_depth: Deepest nesting of JSON.
         max_values: Most values in the JSON of a request.
         job_slots: Jobs worked on at once; a project has half of those that are left, at most.
-        max_waiting: Requests of a project that may wait for graders of one sort.
+        max_waiting: Requests of a project that may wait for graders of one sort; half of them, or
+            as many as others leave, for one grader.
+        grader_slots: Requests and jobs of one grader at once; None for its share.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
         lease_seconds: How long a job is this server's without a sign of life, and so how long it
             rests after a crash. The clocks of servers of one database must agree better than that.
@@ -84,7 +86,8 @@ class ServerSettings:
     max_depth: int = 64
     max_values: int = MAX_VALUES
     job_slots: int = 8
-    max_waiting: int = 256
+    max_waiting: int = 512
+    grader_slots: int | None = None
     job_batch: int = 64
     lease_seconds: float = 6.0
     poll_seconds: float = 0.5
@@ -157,7 +160,7 @@ class Context:
     allowances: Allowances
     metrics: Metrics
     lanes: Lanes
-    regrades: Regrades
+    regrades: Regrading
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Counter[str] = field(default_factory=Counter[str])
@@ -170,14 +173,14 @@ class Context:
     async def grade_apart(
         self, project: str, version: GraderVersion, items: Sequence[Item]
     ) -> list[Graded]:
-        """Grade items for a project, when it is its turn.
+        """Grade items for a project, when it is the turn of its grader.
 
         Raises:
             InputError: If graders of this kind cannot run here.
-            ProblemError: If too many requests of the project wait.
+            ProblemError: If too many requests of the project, or for the grader, wait.
         """
         lane = lane_of(version)
-        return await self.lanes.run(lane, project, lambda: self.grade(version, items))
+        return await self.lanes.run(lane, project, lambda: self.grade(version, items), version.key)
 
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         """Grade items with a stored version, and count what came of them; on a loop of a lane.
@@ -188,7 +191,7 @@ class Context:
         started = time.perf_counter()
         graded = await grade_version(version, items, self.settings.permissions)
         seconds = time.perf_counter() - started
-        self.metrics.graded(version.kind, graded, seconds, version.project)
+        self.metrics.graded(version, graded, seconds)
         return graded
 
 

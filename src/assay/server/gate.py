@@ -13,7 +13,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from starlette.datastructures import Headers
 
 from assay.endpoint.problems import ProblemError
 from assay.scoring.graded import Graded
+from assay.server.figures import OTHERS, GraderFigures
 from assay.server.problems import problem_reply
 from assay.types.codec import Problem
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from assay.server.context import ServerSettings
+    from assay.store.catalog import GraderVersion
     from assay.store.traces import Received
 
 T = TypeVar("T")
@@ -229,13 +231,14 @@ def _is_same(origin: str, host: str) -> bool:
 MOST_PROJECTS: Final = 100
 """Projects that are counted by their names."""
 
-_OTHERS = "_others"  # no key of a project
-
 
 class Metrics:
     """What one server counts. Labels are of few values: routes, never paths; kinds, never keys.
 
-    Of projects only the first `MOST_PROJECTS` are told apart.
+    Of projects only the first `MOST_PROJECTS` are told apart, and of graders the busiest.
+
+    Attributes:
+        graders: What is counted of each grader.
     """
 
     def __init__(self) -> None:
@@ -279,6 +282,8 @@ class Metrics:
         self._project_seconds = self._counted("grading_seconds", "Time that grading took.")
         self._project_spans = self._counted("spans", "Spans by outcome.", "outcome")
         self._project_jobs = self._counted("jobs", "Jobs by how they ended.", "status")
+        self.graders = GraderFigures(self._project)
+        self._of_projects.register(self.graders)
         self._project_queue = Gauge(
             "assay_project_jobs_waiting",
             "Of each project: Jobs that wait or run.",
@@ -298,7 +303,7 @@ class Metrics:
         """The label of a project."""
         if key not in self._named and len(self._named) < MOST_PROJECTS:
             self._named.add(key)
-        return key if key in self._named else _OTHERS
+        return key if key in self._named else OTHERS
 
     def request(
         self, method: str, route: str, status: int, seconds: float, project: str = ""
@@ -309,8 +314,10 @@ class Metrics:
         if project:
             self._project_requests.labels(self._project(project), str(status)).inc()
 
-    def graded(self, kind: str, items: Iterable[Graded], seconds: float, project: str) -> None:
+    def graded(self, version: GraderVersion, items: Sequence[Graded], seconds: float) -> None:
         """Count a batch that was graded."""
+        kind, project = version.kind, version.project
+        self.graders.graded(project, version.key, items, seconds)
         label = self._project(project)
         for item in items:
             self._grades.labels(kind, item.outcome).inc()

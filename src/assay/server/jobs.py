@@ -220,7 +220,9 @@ class _Worker:
                 batches = in_batches(todo, size)
                 stretch = partial(self._stretch, job.id, version, batches, at_once)
                 await server.allowances.find(job.project)
-                await server.lanes.run(lane_of(version), job.project, stretch)
+                await server.lanes.run(
+                    lane_of(version), job.project, stretch, version.key, is_refused=False
+                )
         await server.storage.run(lambda database: Jobs(database).release(job.id, self._owner))
 
     async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:

@@ -7,6 +7,7 @@ can ask again without doing anything twice.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import json
@@ -31,7 +32,6 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
-from assay.eval.regrading import RegradeState
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -70,6 +70,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.records import CellKey
+from assay.store.regrades import RegradeState
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
@@ -353,24 +354,48 @@ class _ServerHost:
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.
-        return await _Aside(lambda: self._server.lanes.run("functions", self._project, work))
+        return await self._in_turn(lambda: self._server.lanes.run("functions", self._project, work))
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
         by = self._desk.who.name
         return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
 
-    def regrading(self, run: str) -> RegradeState | None:
-        return self._server.regrades.of(run)
-
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         if self._is_short and is_quick(version):
             return await self._server.grade(version, items)
-        return await _Aside(lambda: self._server.grade_apart(self._project, version, items))
+        return await self._in_turn(lambda: self._server.grade_apart(self._project, version, items))
+
+    def _in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> _Aside[T]:
+        """Work that waits for its turn, and has none any more once its client goes away."""
+        return _Aside(lambda: _while_connected(self._request, work()))
 
     @property
     def _desk(self) -> Desk:
         assert self._at is not None
         return self._at
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Stop working for a client that goes away.
+
+    Raises:
+        ProblemError: 499, which nobody reads.
+    """
+    doing, leaving = asyncio.create_task(work), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ProblemError(499, "the client went away")
+        return doing.result()
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def desk_of(request: Request, database: Database, project: str) -> Desk:

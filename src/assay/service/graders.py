@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
 _LONGEST_ID = 500
+MOST_ITEMS = 1_000
+"""Items that one request may have."""
 _RESERVED = ("export", "import", "new", "validate")
 _SOURCE = (
     "async def grade(thread: StringThread) -> float:\n"
@@ -187,7 +189,7 @@ async def grade(
         Sequence[Row],
         Spec(
             min_length=1,
-            max_length=1_000,
+            max_length=MOST_ITEMS,
             description="1 to 1,000; more are a dataset. Ids differ.",
             example=[{"id": "1", "question": "What is 2 + 2?", "answer": "4"}],
         ),
@@ -200,11 +202,17 @@ async def grade(
 ) -> GradedItems:
     """Grade items. Their scores are stored before they are acknowledged, unless `record` is false.
 
-    Items that cannot be graded are errors among the results; the others are graded.
+    Items that cannot be graded are errors among the results, as are those that lack something
+    unless all of them do; the others are graded.
     """
-    read = read_items(items, "items")
+    read = _gradable(items)
     found = await host.run(lambda desk: version_to_run(desk, key, version))
-    graded = await host.grade(found, read)
+    name = f"{found.key}@{found.number}"
+    fine = [(item, one) for item, one in read if isinstance(one, Submission)]
+    done = iter(await host.grade(found, fine))
+    graded = [
+        one.by(name, found.digest) if isinstance(one, Graded) else next(done) for _, one in read
+    ]
 
     def store(desk: Desk) -> GradedItems:
         if record:
@@ -504,27 +512,63 @@ def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str
     Raises:
         InputError: For a row that is malformed, or has the id of another.
     """
+    items: list[tuple[str, Submission]] = []
+    for name, item in _each(rows, field):
+        if isinstance(item, InputError):
+            raise item
+        items.append((name, item))
+    return items
+
+
+def _gradable(rows: Sequence[Mapping[str, Json]]) -> list[tuple[str, Submission | Graded]]:
+    """The items of a request in their order; of one that no grader can be given, what came of it.
+
+    Raises:
+        InputError: If they are all malformed, or two have one id.
+    """
+    found = list(_each(rows, "items"))
+    faults = [item for _, item in found if isinstance(item, InputError)]
+    if faults and len(faults) == len(found):
+        raise faults[0]
+    return [
+        (name, Graded.failed(name, str(item), outcome="bad_item"))
+        if isinstance(item, InputError)
+        else (name, item)
+        for name, item in found
+    ]
+
+
+def _each(
+    rows: Sequence[Mapping[str, Json]], field: str
+) -> Iterator[tuple[str, Submission | InputError]]:
+    """Each row's id, and what is to be graded or what is wrong with it."""
     from assay.tasks.rows import read_row
 
-    items: list[tuple[str, Submission]] = []
     seen: dict[str, int] = {}
     for number, data in enumerate(rows):
         place = Location(field=f"{field}[{number}]")
-        row = read_row(data, number + 1, place)
-        if row.id in seen:
+        at_id = Location(field=f"{place.field}.id")
+        item: Submission | InputError
+        try:
+            row = read_row(data, number + 1, place)
+            name, item = row.id, row.submission
+        except InputError as error:
+            if error.location.field == at_id.field:
+                raise
+            given = data.get("id")  # other faults of an id are refused by the request's model
+            name, item = given if isinstance(given, str) and given else str(number + 1), error
+        if name in seen:
             raise InputError(
-                f"the id {row.id!r:.100} is also that of {field}[{seen[row.id]}]",
-                location=Location(field=f"{place.field}.id"),
+                f"the id {name!r:.100} is also that of {field}[{seen[name]}]",
+                location=at_id,
                 hint="ids must differ",
             )
-        if len(row.id) > _LONGEST_ID or "\0" in row.id:
+        if len(name) > _LONGEST_ID or "\0" in name:
             raise InputError(
-                f"longer than {_LONGEST_ID} characters, or holds a null character",
-                location=Location(field=f"{place.field}.id"),
+                f"longer than {_LONGEST_ID} characters, or holds a null character", location=at_id
             )
-        seen[row.id] = number
-        items.append((row.id, row.submission))
-    return items
+        seen[name] = number
+        yield name, item
 
 
 async def _wanted(

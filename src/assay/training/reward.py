@@ -6,7 +6,6 @@ spawned, and from inside event loops; how that goes is `assay.graders.batch`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from assay.errors import InputError
 from assay.graders.batch import Batch, Batches, OnError, Way, way_of
-from assay.scoring.graded import Graded
-from assay.types.submission import Submission
+from assay.graders.threads import is_own_thread, wait_for
 
 if TYPE_CHECKING:
-    from assay.client import AsyncClient
     from assay.graders.base import Grader
     from assay.graders.spec import GraderSpec
 
@@ -43,6 +40,7 @@ class RewardOptions(TypedDict, total=False):
     url: str | None
     store: str | None
     project: str
+    patience: float
 
 
 class Reward(Batches):
@@ -61,9 +59,13 @@ class Reward(Batches):
         url: Of an assay server that has the stored grader; by default ``ASSAY_URL``, or the store.
         store: Instead of a server: where the stored grader is.
         project: Of the stored grader.
+        patience: Seconds in which a stored grader must grade a batch (of more than a thousand
+            answers, each thousand), with all waiting for a server that is busy or away; what is
+            not graded then has no reward.
 
     Raises:
         InputError: For a grader that is not there, or that cannot grade answers alone.
+        ApiError: For a server that does not know the key, or is none of assay's.
     """
 
     def __init__(
@@ -77,7 +79,10 @@ class Reward(Batches):
         url: str | None = None,
         store: str | None = None,
         project: str = "default",
+        patience: float = 600.0,
     ) -> None:
+        if not 0 < patience < float("inf"):
+            raise InputError(f"the patience is {patience} seconds", hint="more than 0")
         self._given = (
             grader,
             RewardOptions(
@@ -88,16 +93,21 @@ class Reward(Batches):
                 url=url,
                 store=store,
                 project=project,
+                patience=patience,
             ),
         )
         if isinstance(grader, str) and Path(grader).suffix not in _FILES:
-            way = _stored(grader, url, store, project, together=deadline is None)
+            way = _stored(grader, url, store, project, patience)
         else:
             way = _way(grader)
         super().__init__(way, name=name, deadline=deadline, attempts=attempts, at_once=at_once)
 
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
+        from assay.training.served import Served
+
         grader, options = self._given
+        if isinstance(self._way.score, Served):  # of the same version there
+            grader = self._way.score.name
         return partial(Reward, **options), (grader,)
 
 
@@ -130,20 +140,10 @@ def _way(grader: Gradable) -> Way:
     return way_of(specs)
 
 
-def _stored(given: str, url: str | None, store: str | None, project: str, *, together: bool) -> Way:
-    from assay.client import AsyncClient
+def _stored(given: str, url: str | None, store: str | None, project: str, patience: float) -> Way:
+    from assay.training.served import Served
 
-    key, _, number = given.partition("@")
-    if number and not (number.isascii() and number.isdecimal()):
-        raise InputError(f"{given!r} names no version", hint="KEY or KEY@NUMBER")
-    clients: dict[int, AsyncClient] = {}  # one for each process: it belongs to the loop that grades
-
-    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        if (client := clients.get(os.getpid())) is None:
-            client = clients[os.getpid()] = AsyncClient(url, store=store, project=project)
-        answers = [one for _, one in items]
-        return await client.graders.grade(key, answers, version=int(number) if number else None)
-
-    if together:
-        return Way(score=score, name=given, size=_STRETCH, at_once=1)
-    return Way(score=score, name=given, at_once=_AT_ONCE)
+    served = Served(given, url, store, project, patience)
+    if served.is_remote and not is_own_thread():
+        wait_for(served.check())
+    return Way(score=served, name=given, size=_STRETCH, at_once=1)

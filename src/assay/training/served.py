@@ -1,0 +1,200 @@
+"""A stored grader as a reward: asked in parts, again while it is busy or away, and never for ever.
+
+What a server cannot answer in time, or answers with something else, is an outcome without a score
+that says why. What no patience mends stops the training: a wrong key, project or grader, and a
+server whose version is not the one that graded before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from assay.client.errors import ApiError, AuthError, ServerError, TooLargeError, UnreachableError
+from assay.errors import ConflictError, InputError, NotFoundError
+from assay.eval.batch import in_batches, run_batches
+from assay.scoring.graded import Graded
+from assay.service.graders import MOST_ITEMS
+from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from assay.client import AsyncClient
+
+__all__ = ["Served"]
+
+Items: TypeAlias = "Sequence[tuple[str, Submission]]"
+
+_LOG = logging.getLogger("assay.training")
+_AT_ONCE = 4
+_FEWEST = 64
+"""Items of a request, unless there are fewer: a smaller one costs more than it saves."""
+_SPLITS = 32
+"""How often a refused request is halved, to find the items that are the reason."""
+_FIRST_SECONDS = 10.0
+
+
+class Served:
+    """Grades with one version of a stored grader, of a server or a store. Safe after a fork.
+
+    Args:
+        given: ``key@3``, or a key for the version that is the newest when it is first asked.
+        url: Address of the server; by default ``ASSAY_URL``, or the store.
+        store: Instead of a server: where the grader is.
+        project: Of the grader.
+        patience: Seconds in which what is handed over together must be graded, with all waiting
+            and asking again.
+
+    Raises:
+        InputError: For what names no version.
+    """
+
+    def __init__(
+        self, given: str, url: str | None, store: str | None, project: str, patience: float
+    ) -> None:
+        self._key, at, number = given.partition("@")
+        if at and not (number.isascii() and number.isdecimal()):
+            raise InputError(f"{given!r} names no version", hint="KEY or KEY@NUMBER")
+        self._version = int(number) if at else None
+        self._digest = ""
+        self._url, self._store, self._project = url, store, project
+        self._patience = patience
+        self._clients: dict[int, AsyncClient] = {}  # of each process; they belong to its loop
+
+    @property
+    def name(self) -> str:
+        """The grader, with its version as soon as that is known."""
+        return self._key if self._version is None else f"{self._key}@{self._version}"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server is asked."""
+        return bool(self._url or (self._store is None and os.environ.get("ASSAY_URL")))
+
+    async def check(self) -> None:
+        """Find out once whether there is such a grader; a server that is away may come later.
+
+        Raises:
+            InputError: For a grader, version or project that there is not.
+            ApiError: For a key that is not let in, and a server that is not assay's.
+        """
+        async with self._client(timeout=_FIRST_SECONDS, patience=0.0) as client:
+            try:
+                await self._pin(client)
+            except ApiError as error:
+                if not _may_pass(error):
+                    raise
+                _LOG.warning("%s is not asked yet: %s", self._key, error)
+
+    async def __call__(self, items: Items) -> list[Graded]:
+        """What came of items, in their order.
+
+        Raises:
+            InputError: As `check`; ConflictError if the version is another one than before.
+            AuthError: If the key is not let in any more.
+        """
+        ends = asyncio.get_running_loop().time() + self._patience
+        graded: dict[str, Graded] = {}
+
+        async def grade(part: Items) -> list[Graded]:
+            try:
+                async with asyncio.timeout_at(ends):
+                    return await self._grade(part, [_SPLITS])
+            except TimeoutError:
+                late = f"it was not graded within {self._patience:g} seconds"
+                return [Graded.failed(item, late, outcome="late") for item, _ in part]
+
+        def keep(_: Items, done: Sequence[Graded]) -> None:
+            graded.update({one.id: one for one in done})
+
+        size = min(max(math.ceil(len(items) / _AT_ONCE), _FEWEST), MOST_ITEMS)
+        await run_batches(in_batches(items, size), grade, keep, at_once=_AT_ONCE)
+        return [graded[item] for item, _ in items]
+
+    async def _grade(self, items: Items, splits: list[int]) -> list[Graded]:
+        """Ask for a part; where an item is the reason that it is refused, for halves of it."""
+        try:
+            return await self._asked(items)
+        except TooLargeError as error:
+            why: Exception = error
+        except (AuthError, NotFoundError, ConflictError):
+            raise
+        except ApiError as error:
+            why = error
+            if error.status != 500:  # of 500 one item may be the reason
+                splits[0] = 0
+        except InputError as error:
+            if not error.location.field.startswith("items["):
+                raise
+            why = error
+        if len(items) > 1 and splits[0] > 0:
+            splits[0] -= 1
+            half = len(items) // 2
+            return [
+                *await self._grade(items[:half], splits),
+                *await self._grade(items[half:], splits),
+            ]
+        return [Graded.failed(item, str(why), outcome=_outcome(why)) for item, _ in items]
+
+    async def _asked(self, items: Items) -> list[Graded]:
+        process = os.getpid()
+        if (client := self._clients.get(process)) is None:
+            client = self._client(timeout=self._patience, patience=self._patience)
+            self._clients[process] = client
+        if self._version is None:
+            await self._pin(client)
+        answers = [one for _, one in items]
+        some = await client.graders.grade(self._key, answers, version=self._version)
+        if wrong := {some.grader, *(one.grader for one in some)} - {self.name}:
+            raise ServerError(f"the server graded with {wrong.pop()!r:.100}, not {self.name!r}")
+        self._is(some.digest)
+        return [_named(one, item) for one, (item, _) in zip(some, items, strict=True)]
+
+    async def _pin(self, client: AsyncClient) -> None:
+        if self._version is None:
+            record = await client.graders.get(self._key)
+            if record is None:
+                raise NotFoundError(f"project {self._project!r} has no grader {self._key!r}")
+            found = record.latest
+        else:
+            found = await client.graders.version(self._key, self._version)
+        self._is(found.digest)
+        self._version = found.number
+
+    def _is(self, digest: str) -> None:
+        """Two definitions never give the rewards of one training."""
+        if self._digest and digest != self._digest:
+            raise ConflictError(
+                f"grader {self.name} is not the one that graded before: its digest was "
+                f"{self._digest:.12} and is {digest:.12}",
+                hint="is it another server, or another store?",
+            )
+        self._digest = digest
+
+    def _client(self, *, timeout: float, patience: float) -> AsyncClient:
+        from assay.client import AsyncClient
+
+        return AsyncClient(
+            self._url, store=self._store, project=self._project, timeout=timeout, patience=patience
+        )
+
+
+def _may_pass(error: ApiError) -> bool:
+    """Whether a server that answers so may answer better later."""
+    is_busy = error.status == 429 or error.status >= 500
+    return isinstance(error, UnreachableError) or (isinstance(error, ServerError) and is_busy)
+
+
+def _outcome(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return "bad_item"
+    return "unreachable" if isinstance(error, UnreachableError) else "error"
+
+
+def _named(graded: Graded, item: str) -> Graded:
+    from dataclasses import replace
+
+    return graded if graded.id == item else replace(graded, id=item)

@@ -1,0 +1,237 @@
+"""Queues of graders: a slow one holds up no other, one too many is told when to come again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from assay import Client
+from assay.endpoint.problems import ProblemError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.server.app import context_of
+from assay.server.context import Context, Item, ServerSettings
+from assay.server.figures import GraderFigures
+from assay.server.gate import Metrics
+from assay.server.lanes import QUICK_BYTES, Turns
+from assay.store.catalog import GraderVersion
+from tests.client_modes import running
+from tests.server_app import Site, body_of, faults_of, items_of, serving
+
+LONG = "4" * QUICK_BYTES  # what is short is compared at once
+RIGHT: Json = {"items": [{"answer": LONG, "expected": LONG}]}
+
+
+class Hanging:
+    """`Context.grade`, in which the graders of some keys do not end before they are told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *keys: str) -> None:
+        self.begun = threading.Semaphore(0)
+        self.stopped = threading.Semaphore(0)
+        self.go_on = threading.Event()
+        real, hanging = Context.grade, self
+
+        async def grade(
+            server: Context, version: GraderVersion, items: Sequence[Item]
+        ) -> list[Graded]:
+            if version.key in keys:
+                hanging.begun.release()
+                try:
+                    while not hanging.go_on.is_set():  # noqa: ASYNC110 - on another loop
+                        await asyncio.sleep(0.001)
+                except asyncio.CancelledError:
+                    hanging.stopped.release()
+                    raise
+            return await real(server, version, items)
+
+        monkeypatch.setattr(Context, "grade", grade)
+
+
+async def _asked(site: Site, key: str, number: int) -> list[asyncio.Task[int]]:
+    async def ask() -> int:
+        return (await site.post(f"graders/{key}/grade", RIGHT)).status_code
+
+    return [asyncio.create_task(ask()) for _ in range(number)]
+
+
+def _standing(site: Site, key: str) -> tuple[int, int]:
+    """How many requests of a grader are under way, and how many wait."""
+    found = context_of(site.app).metrics.graders.standing()
+    counts = [(held, waiting) for _, grader, held, waiting in found if grader == key]
+    return (sum(held for held, _ in counts), sum(waiting for _, waiting in counts))
+
+
+async def _until(site: Site, key: str, counts: tuple[int, int]) -> None:
+    async with asyncio.timeout(20):
+        while _standing(site, key) != counts:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+
+
+async def test_slow_graders_hold_up_no_other_of_the_project_and_one_too_many_is_told_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ServerSettings(location="", max_waiting=8, poll_seconds=0.02)
+    async with serving(str(tmp_path), settings) as site:
+        for key in ("slow", "slower", "exact"):
+            await site.made(key)
+        hanging = Hanging(monkeypatch, "slow", "slower")
+        tasks = await _asked(site, "slow", 4 + 4)
+        await _until(site, "slow", (4, 4))
+        refused = await site.post("graders/slow/grade", RIGHT)
+        (fault,) = faults_of(refused)
+        assert refused.status_code == 429
+        assert "4 requests for grader 'slow' of project 'default' are under way" in fault["message"]
+        assert (refused.headers["retry-after"], fault["hint"][:14]) == ("1", "ask again in 1")
+        assert refused.headers["ratelimit-policy"] == '"grader";q=8;qu="concurrent-requests"'
+        assert refused.headers["ratelimit"] == '"grader";r=0;t=1'
+
+        tasks += await _asked(site, "slower", 2 + 2)
+        await _until(site, "slower", (2, 2))
+        async with asyncio.timeout(20):
+            assert (await site.post("graders/exact/grade", RIGHT)).status_code == 200
+        await site.uploaded("d", [{"answer": "4", "expected": "4"}])
+        job = await site.post("jobs", {"grader": "slow", "dataset": "d"})
+        await _until(site, "slow", (4, 5))  # a job waits, and is not refused
+        text = (await site.admin.get("/metrics")).text
+        for line in (
+            'assay_grader_running{grader="slow",project="default"} 4.0',
+            'assay_grader_waiting{grader="slow",project="default"} 5.0',
+            'assay_grader_refused_total{grader="slow",project="default"} 1.0',
+            'assay_grader_items_total{grader="exact",project="default",status="scored"} 1.0',
+            'assay_grader_work_seconds_count{grader="exact",project="default"} 1.0',
+        ):
+            assert line in text
+        hanging.go_on.set()
+        assert set(await asyncio.gather(*tasks)) == {200}
+        events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 20)
+        assert '"status":"finished"' in events.text
+
+
+async def test_a_server_can_give_a_grader_fewer_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(str(tmp_path), ServerSettings(location="", grader_slots=1)) as site:
+        await site.made("slow")
+        hanging = Hanging(monkeypatch, "slow")
+        tasks = await _asked(site, "slow", 3)
+        await _until(site, "slow", (1, 2))
+        hanging.go_on.set()
+        assert set(await asyncio.gather(*tasks)) == {200}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waiting", "told"),
+    [(0.01, 2, "1"), (10.0, 2, "20"), (1000.0, 2, "60"), (10.0, 4, "40"), (None, 2, "1")],
+)
+async def test_who_is_refused_is_told_how_long_the_queue_is_in_seconds(
+    seconds: float | None, waiting: int, told: str
+) -> None:
+    turns = Turns(1, most_waiting=2 * waiting)
+    await turns.come("p", "g")
+    turns.give_back("p", "g", seconds)
+    await turns.come("p", "g")
+    tasks = [asyncio.create_task(turns.come("p", "g")) for _ in range(waiting)]
+    await asyncio.sleep(0)
+    with pytest.raises(ProblemError) as refused:
+        await turns.come("p", "g")
+    assert refused.value.headers["Retry-After"] == told
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert list(turns.standing()) == [("p", "g", 1, 0)]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["at work", "in the queue"])
+def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    hanging = Hanging(monkeypatch, "slow")
+    with running(str(tmp_path)) as server, Client(server.url, key := server.key()) as client:
+        client.graders.create.declared(key="slow", graders=[{"type": "exact_match"}])
+        body = json.dumps(RIGHT).encode()
+        head = (
+            "POST /api/v1/projects/default/graders/slow/grade HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        port = urlsplit(server.url).port
+        opened = [socket.create_connection(("127.0.0.1", port)) for _ in range(5 if waits else 1)]
+        try:
+            for one in opened:
+                one.sendall(head.encode() + body)
+            for _ in range(4 if waits else 1):
+                assert hanging.begun.acquire(timeout=20)
+        finally:
+            for one in opened:
+                one.close()
+        for _ in range(4 if waits else 1):
+            assert hanging.stopped.acquire(timeout=20)
+        hanging.go_on.set()
+        assert client.graders.grade("slow", [{"answer": LONG, "expected": LONG}])[0].score == 1.0
+        asked = 1 + len(opened)
+        assert sum(hanging.begun.acquire(blocking=False) for _ in range(asked)) == 1
+
+
+async def test_an_item_that_lacks_something_fails_alone_and_keeps_its_place(tmp_path: Path) -> None:
+    async with serving(str(tmp_path)) as site:
+        await site.made()
+        right: Json = {"answer": "4", "expected": "4"}
+        rows: list[Json] = [right, {"anser": "4", "id": "b"}, {"question": "?"}, right]
+        answer = await site.post("graders/exact/grade", {"items": rows})
+        results = items_of(answer, "results")
+        assert [(one["id"], one["status"], one["score"], one["outcome"]) for one in results] == [
+            ("1", "scored", 1.0, "ok"),
+            ("b", "error", None, "bad_item"),
+            ("3", "error", None, "bad_item"),
+            ("4", "scored", 1.0, "ok"),
+        ]
+        assert {(one["grader"], one["digest"]) for one in results[1:3]} == {
+            ("exact@1", body_of(answer)["digest"])
+        }
+
+
+def _labels(figures: GraderFigures, name: str) -> dict[tuple[str, str], float]:
+    (metric,) = [one for one in figures.collect() if one.name == name]
+    found: dict[tuple[str, str], float] = {}
+    for one in metric.samples:
+        place = (one.labels["project"], one.labels["grader"])
+        found[place] = found.get(place, 0.0) + one.value
+    return found
+
+
+def test_ten_thousand_graders_make_few_series_and_the_busy_one_keeps_its_name() -> None:
+    figures = GraderFigures(lambda project: project, most=3)
+    done = [Graded(id="1", status="scored", score=1.0)]
+    seen = 0.0
+    for number in range(10_000):
+        figures.graded("p", f"g{number}", done, 0.1)
+        figures.refused("p", f"g{number}")
+        for _ in range(2):
+            figures.graded("p", "busy", done, 0.1)
+        if number % 1_000 == 0:
+            others = _labels(figures, "assay_grader_items").get(("p", "_others"), 0.0)
+            assert others >= seen, "a count never falls"
+            seen = others
+    items = _labels(figures, "assay_grader_items")
+    assert len(items) <= 4
+    assert sum(items.values()) == 30_000
+    assert items["p", "busy"] > 19_900
+    assert sum(_labels(figures, "assay_grader_refused").values()) == 10_000
+
+
+def test_the_figures_of_a_project_are_for_those_who_may_see_it() -> None:
+    metrics = Metrics()
+    for project in ("a", "b"):
+        metrics.graders.graded(project, "g", [], 0.25)
+    text = metrics.text("a").decode()
+    assert 'assay_grader_work_seconds{grader="g",project="a",quantile="0.99"} 0.25' in text
+    assert not re.search(r'project="b"', text)
+    assert 'project="b"' in metrics.text("*").decode()
