@@ -23,6 +23,7 @@ from bench import (
     rollouts,
     sandbox,
     server,
+    shards,
     startup,
 )
 from bench.machine import describe
@@ -41,6 +42,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "calls": calls.measure,
     "completions": completions.measure,
     "datasets": datasets.measure,
+    "shards": shards.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
     "rollouts": rollouts.measure,

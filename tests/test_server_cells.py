@@ -17,7 +17,7 @@ from tests.command_line import assay
 from tests.repairs import write_repair
 from tests.server_app import Site, serving
 
-CELL = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
+CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
 
 
 @pytest.fixture(scope="module")

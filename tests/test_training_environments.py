@@ -7,9 +7,9 @@ import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast, get_type_hints
 
 import pytest
 
@@ -125,7 +125,8 @@ def test_a_rollout_has_the_tools_and_the_reward_of_its_own_session(place: str) -
 def test_a_tool_is_a_method_with_a_signature_and_a_docstring(place: str) -> None:
     with environment_factory(place, "save") as world:
         rollout: Any = world()
-        methods = inspect.getmembers(type(rollout), predicate=inspect.isfunction)
+        kind = cast("type[object]", type(rollout))
+        methods = inspect.getmembers(kind, predicate=inspect.isfunction)
         shown = [name for name, _ in methods if not name.startswith("_")]
         assert shown == ["deposit", "reset"]
         signature = inspect.signature(rollout.deposit)
@@ -283,11 +284,16 @@ def test_a_tool_that_trl_could_not_have_is_refused() -> None:
     env = Environment("games")
 
     @env.template()
-    async def game() -> Any:
+    async def game() -> AsyncGenerator[object, str]:
         yield "Play."
         yield 1.0
 
-    env.tool(lambda: "", name="reset", description="Start again.")
+    @env.tool
+    def reset() -> str:
+        """Start again."""
+        return ""
+
+    assert reset() == ""
     with pytest.raises(InputError, match="no tool that is called 'reset'"):
         environment_factory(env)
 
@@ -298,7 +304,7 @@ def test_work_in_a_workspace_has_the_tools_over_it() -> None:
     project = env.workspace()
 
     @env.template(workspace=project)
-    async def write(text: str = "hello") -> Any:
+    async def write(text: str = "hello") -> AsyncGenerator[object, str]:
         yield "Write a file `found`."
         yield 1.0 if (project.read("found") or "").strip() == text else 0.0
 

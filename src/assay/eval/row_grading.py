@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import TypeVar, cast
 
 from assay.errors import reason_of
 from assay.graders.apply import grade_batch
@@ -14,7 +15,9 @@ from assay.tasks.rows import Row
 from assay.tasks.task import RunOptions
 from assay.types.submission import Submission
 
-__all__ = ["ROW_PARTS", "computes", "is_pure", "row_results", "unanswered"]
+__all__ = ["ROW_PARTS", "computes", "is_pure", "row_results", "unanswered", "without_loop"]
+
+T = TypeVar("T")
 
 ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
 """What every row has; some have a trace, too."""
@@ -63,3 +66,13 @@ def unanswered(submission: Submission) -> EvaluationResult:
     ended = "it ended in an error" if trace.status == "error" else ""
     why = missing_part(trace) or ended
     return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
+
+
+def without_loop(work: Coroutine[object, None, T]) -> T:
+    """What a coroutine returns that waits for nothing, so that it needs no loop."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return cast("T", ended.value)
+    work.close()
+    raise RuntimeError("a grader that only computes has waited for something")
