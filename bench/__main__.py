@@ -22,6 +22,7 @@ from bench import (
     rollouts,
     sandbox,
     server,
+    shards,
     startup,
 )
 from bench.machine import describe
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "import": imports.measure,
     "calls": calls.measure,
     "datasets": datasets.measure,
+    "shards": shards.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
     "rollouts": rollouts.measure,

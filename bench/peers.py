@@ -34,6 +34,8 @@ class Wanted:
         version: The pinned version.
         newest_python: The last minor version of Python 3 that it can be installed on.
         extra: What it is given beside it, where it leaves the choice of a client to its users.
+        alone: Whether it is installed without what it depends on, as no machine without a GPU has
+            that.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Wanted:
     version: str
     newest_python: int = 99
     extra: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def requirement(self) -> str:
@@ -64,6 +67,10 @@ _TESTED = (
     Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
+    Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("openrlhf", "openrlhf", "0.11.2", 11, ("torch==2.13.0", "aiohttp", *_ASSAY), alone=True),
+    Wanted("verifiers-legacy", "verifiers", "0.2.1", extra=_ASSAY),
+    Wanted("adaptive-sdk", "adaptive-sdk", "0.14.2", extra=_ASSAY),
 )
 """Those that can be installed by name: also what only tests run."""
 
@@ -98,7 +105,7 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     Raises:
         PeerError: If it is not there and cannot be installed.
     """
-    place = _HOME / wanted.distribution
+    place = _HOME / wanted.name
     stamp = place / ".installed"
     peer = Peer(wanted.name, wanted.version, place / "bin")
     if stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == wanted.requirement:
@@ -110,7 +117,11 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     uv = _find_uv()
     _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
     get = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", peer.python]
-    _uv([*get, *wanted.requirement.split()])
+    if wanted.alone:
+        _uv([*get, *wanted.extra])
+        _uv([*get, "--no-deps", f"{wanted.distribution}=={wanted.version}"])
+    else:
+        _uv([*get, *wanted.requirement.split()])
     stamp.write_text(f"{wanted.requirement}\n", encoding="utf-8")
     return peer
 

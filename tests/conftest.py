@@ -31,6 +31,26 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Each worker begins to import elsewhere: none compiles what another one just compiled."""
+    report = yield
+    worker = getattr(collector.config, "workerinput", None)
+    if worker is not None and isinstance(collector, pytest.Dir):
+        first = len(report.result) * int(worker["workerid"][2:]) // worker["workercount"]
+        report.result = [*report.result[first:], *report.result[:first]]
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_collection_modifyitems")
+def put_in_order(items: list[pytest.Item]) -> Generator[None]:
+    """All workers have the same order again, before it is left to chance."""
+    items.sort(key=lambda item: item.path)
+    return (yield)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each worker begins with the slow tests of its share: none ends on one while others idle."""

@@ -17,7 +17,6 @@ import pytest
 
 from assay import Environment, Run, Taskset
 from assay.errors import AgentError, SkippedError
-from assay.graders import within
 from assay.graders import (
     Grader,
     choice_match,
@@ -27,6 +26,7 @@ from assay.graders import (
     json_schema,
     math_equal,
     numeric_match,
+    within,
 )
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case

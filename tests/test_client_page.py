@@ -35,26 +35,26 @@ ROWS: list[dict[str, Json]] = [
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """A store with a run, graders, a dataset, two jobs and labels."""
     root = tmp_path_factory.mktemp("made")
     with FakeJudge() as fake:
         write_repair(root, model=fake.model)
         done = assay("run", "evals", "--label", "kit", cwd=root)
-    assert done.returncode == 1, done.stderr
-    with Client(store=str(root / ".assay")) as client:
-        client.graders.create.declared(key="match", graders=MATCH)
-        client.graders.create.declared(key="never", graders=NEVER)
-        client.datasets.create("rows", ROWS)
-        for grader in ("match", "never"):
-            client.jobs.create(grader, "rows")
-        for item in client.labels.queue(dataset="rows", limit=50).items:
-            answer = next(part.text for part in item.parts if part.name == "answer")
-            says = "PASS" if answer == "4" else "FAIL"
-            client.labels.add(item, says, dataset="rows", note="read", criterion="Is it 4?")
-        client.calibrations.create("match")
-        client.calibrations.create("match", repeats=2)
-    return root
+        assert done.returncode == 1, done.stderr
+        with Client(store=str(root / ".assay")) as client:
+            client.graders.create.declared(key="match", graders=MATCH)
+            client.graders.create.declared(key="never", graders=NEVER)
+            client.datasets.create("rows", ROWS)
+            for grader in ("match", "never"):
+                client.jobs.create(grader, "rows")
+            for item in client.labels.queue(dataset="rows", limit=50).items:
+                answer = next(part.text for part in item.parts if part.name == "answer")
+                says = "PASS" if answer == "4" else "FAIL"
+                client.labels.add(item, says, dataset="rows", note="read", criterion="Is it 4?")
+            client.calibrations.create("match")
+            client.calibrations.create("match", repeats=2)
+        yield root
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
     state = client.cells.regrade("kit", FIX)
     while state.status == "running":
         state = client.runs.regrading("kit")
-    assert state.run == client.runs.get("kit").id
+    assert (state.status, state.done, state.run) == ("finished", 1, client.runs.get("kit").id)
 
 
 def test_a_viewer_reads_and_changes_nothing(location: str) -> None:

@@ -12,13 +12,14 @@ from assay.errors import GraderError
 from assay.graders.kinds import kind_of
 from assay.models import ModelClient, ModelSettings, using
 from assay.reports.html import write_html
-from assay.reports.review import review
+from assay.reports.review import review, run_summary
 from assay.reports.statistics import statistics
 from assay.reports.summary import summarize
 from assay.reports.totals import JudgeCosts, judge_costs
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
 from assay.testing import FakeJudge
 from assay.types.thread import StringThread
 from tests.report_files import ReportFile
@@ -156,3 +157,23 @@ def test_a_run_without_judges_says_nothing_of_them() -> None:
     numbers = summary.to_dict()
     assert (numbers["judgements"], numbers["judge_cost_usd"]) == (0, None)
     assert "Judge cost" not in dict(statistics(summary))
+
+
+def test_a_stored_run_comes_to_the_same_without_its_answers_and_other_score_trees(
+    tmp_path: Path,
+) -> None:
+    run = RunRecord(id="r1", created_at="2026-11-20T10:00:00+00:00", planned=3, finished=True)
+    plain = SubScore("tests", 0.5, metadata={"output": "x" * 100}).to_dict()
+    cells = [
+        cell(left(votes=[call(0.25), call(None)]), plain),
+        cell(plain, case="b", reward=0.5, passed=False, answer="It is 4."),
+        cell(plain, case="c", status="error", reward=None, passed=None, error="judge: away"),
+    ]
+    with Store.open(str(tmp_path)) as store:
+        store.create_run(run)
+        for one in cells:
+            store.add_cell(one, {})
+        found = run_summary(store, run)
+    assert found.totals == summarize(cells, run=run).totals
+    assert found.causes == summarize(cells, run=run).causes
+    assert (found.totals.judgements, found.totals.judge_cost_usd) == (2, 0.25)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from assay.reports.trainability import ENDS, floors_of, trainability
+from assay.client import AsyncClient
+from assay.reports.histogram import Bar
+from assay.reports.html import file_report
+from assay.reports.review import review
+from assay.reports.summary import verdict
+from assay.reports.trainability import ENDS, Times, Trainability, trainability, trainability_of
 from assay.store import CellRecord, RunRecord, Store
 from tests.command_line import assay
 
@@ -45,53 +51,88 @@ def _cells() -> list[CellRecord]:
     ]
 
 
-def test_groups_come_to_what_a_trainer_would_make_of_them() -> None:
-    seen = trainability(_cells(), floors={"learns": 1.0, "half-broken": 0.2, "unknown": 0.0})
-    assert dict(seen.ends) == {
-        "learnable": 2, "all_right": 1, "all_wrong": 1, "all_alike": 1, "too_few": 2,
-    }  # fmt: skip
-    assert set(seen.ends) == set(ENDS)
-    assert (seen.groups, seen.cells) == (7, 17)
-    assert seen.share == pytest.approx(2 / 7)
-    assert (seen.ungraded, seen.ungraded_groups, seen.flagged) == (4, 3, 2)
-    assert seen.bins == (4, 0, 0, 0, 0, 3, 0, 1, 0, 5)
-    assert seen.trials == {1: 1, 2: 3, 3: 2, 4: 1}
-    assert seen.spread == pytest.approx((0.5 + 0.41457809879) / 2)
-    assert seen.seconds == (2.0, 4.0)
-    assert seen.graders == {"tests": (4.0, 8.0)}
-    assert seen.unbeaten == 1  # of those the floor is known of
+def _ends(seen: Trainability) -> dict[str, int]:
+    return {end.name: end.groups for end in seen.ends}
 
 
-def test_what_counts_as_equal_is_the_callers_choice() -> None:
-    assert trainability(_cells(), tolerance=1e-12).ends["all_alike"] == 0
-    assert trainability(_cells(), tolerance=1.0).ends["learnable"] == 0
+def _counts(bars: tuple[Bar, ...]) -> tuple[int, ...]:
+    return tuple(bar.count for bar in bars)
 
 
-def test_a_run_of_nothing_teaches_nothing() -> None:
-    seen = trainability([])
-    assert (seen.groups, seen.share, seen.spread, seen.seconds) == (0, None, None, None)
-    assert floors_of(_cells()) == {
-        "learns": 1.0, "half-broken": 1.0, "right": 1.0, "wrong": 0.0, "alike": 0.5 + 1e-9,
-        "lone": 0.7,
-    }  # fmt: skip
-
-
-def test_the_command_shows_it_and_fails_where_too_little_teaches(tmp_path: Path) -> None:
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A directory whose store has the run."""
     with Store.open(str(tmp_path / ".assay")) as store:
         store.create_run(RunRecord(id=RUN, created_at="2026-11-23T04:05:06Z", planned=17))
         for cell in _cells():
             store.add_cell(cell, {})
-    shown = assay("trainability", "--floor", RUN, cwd=tmp_path)
+    return tmp_path
+
+
+def test_groups_come_to_what_a_trainer_would_make_of_them() -> None:
+    seen = trainability(_cells(), floors={"learns": 1.0, "half-broken": 0.2, "unknown": 0.0})
+    assert _ends(seen) == {
+        "learnable": 2, "all_right": 1, "all_wrong": 1, "all_alike": 1, "too_few": 2,
+    }  # fmt: skip
+    assert set(_ends(seen)) == set(ENDS)
+    assert (seen.groups, seen.cells) == (7, 17)
+    assert seen.learnable_share == seen.ends[0].share == pytest.approx(2 / 7)
+    assert (seen.ungraded, seen.ungraded_groups, seen.flagged) == (4, 3, 2)
+    assert _counts(seen.rewards) == (4, 0, 0, 0, 0, 3, 0, 1, 0, 5)
+    assert seen.sizes == (
+        "7 groups of trials: 1 of 1 trial, 3 of 2 trials, 2 of 3 trials, 1 of 4 trials"
+    )
+    assert seen.spread == pytest.approx((0.5 + 0.41457809879) / 2)
+    assert _counts(seen.spreads) == (0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
+    assert seen.seconds == Times(name="", p50=2.0, p95=4.0)
+    assert seen.graders == (Times(name="tests", p50=4.0, p95=8.0),)
+    assert (seen.unbeaten, seen.floored) == (1, 2)  # of those the floor is known of
+    assert [line.label for line in seen.lines] == ["spread", "no reward", "flagged", "floor"]
+
+
+def test_what_counts_as_equal_is_the_callers_choice() -> None:
+    assert _ends(trainability(_cells(), tolerance=1e-12))["all_alike"] == 0
+    assert _ends(trainability(_cells(), tolerance=1.0))["learnable"] == 0
+
+
+def test_a_run_of_nothing_teaches_nothing() -> None:
+    seen = trainability([])
+    assert (seen.groups, seen.learnable_share, seen.spread, seen.seconds) == (0, None, None, None)
+    assert (seen.floored, seen.unbeaten, seen.graders) == (None, None, ())
+
+
+def test_names_of_any_number_and_length_do_no_harm() -> None:
+    names = [f"{number}" + "x" * 9_999 for number in range(200)]
+    scores = tuple({"name": name, "value": 0.5, "metadata": {"seconds": 1}} for name in names)
+    seen = trainability([replace(_cells()[0], subscores=scores)])
+    assert len(seen.graders) == 50
+    assert max(len(times.name) for times in seen.graders) <= 120
+
+
+async def test_all_who_tell_it_tell_the_same(stored: Path) -> None:
+    home = str(stored / ".assay")
+    with Store.open(home) as store:
+        seen = trainability_of(store, RUN, floor=RUN)
+        found = review(store.run(RUN), _cells())
+        filed = file_report(found, verdict(found.summary)).trainability
+    assert (seen.floored, seen.unbeaten) == (6, 6)
+    assert filed == trainability(_cells(), run=RUN)  # whatever order the report shows cells in
+    async with AsyncClient(store=home) as client:
+        assert await client.runs.trainability("latest", floor=RUN) == seen
+
+
+def test_the_command_shows_it_and_fails_where_too_little_teaches(stored: Path) -> None:
+    shown = assay("trainability", "--floor", RUN, cwd=stored)
     assert shown.returncode == 0, shown.stderr
     assert "7 groups of trials: 1 of 1 trial, 3 of 2 trials" in shown.stdout
     assert "learnable       2   29 %" in shown.stdout
     assert "no reward  4 of 17 cells, in 3 groups" in shown.stdout
-    assert "floor      5 groups never beat it" not in shown.stdout
+    assert "floor      6 of 6 groups never beat it" in shown.stdout
     assert "p50 2.0 s, p95 4.0 s a cell" in shown.stdout
-    told = assay("trainability", RUN, "--json", "--at-least", "0.5", cwd=tmp_path)
+    told = assay("trainability", RUN, "--json", "--at-least", "0.5", cwd=stored)
     said = json.loads(told.stdout)
-    assert (told.returncode, said["passed"], said["ends"]["learnable"]) == (1, False, 2)
-    enough = assay("trainability", "--at-least", "0.25", cwd=tmp_path)
+    assert (told.returncode, said["passed"], said["ends"][0]["groups"]) == (1, False, 2)
+    enough = assay("trainability", "--at-least", "0.25", cwd=stored)
     assert enough.returncode == 0
-    wrong = assay("trainability", "nothing", cwd=tmp_path)
+    wrong = assay("trainability", "nothing", cwd=stored)
     assert (wrong.returncode, "there is no run 'nothing'" in wrong.stderr) == (2, True)

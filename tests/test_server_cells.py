@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from assay.store.database import Database
+from assay.store.regrades import Regrades
+from assay.store.runs import Store
 from tests.command_line import assay
 from tests.repairs import write_repair
 from tests.server_app import Site, serving
 
-CELL = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
+CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +95,34 @@ async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site
     assert len(opened["history"]) == 2
 
 
-async def test_a_server_that_ends_leaves_no_regrade_behind(ran: Path, tmp_path: Path) -> None:
+async def test_a_server_that_ends_leaves_no_regrade_behind(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    path = "/api/v1/runs/kit/regrade"
     async with serving(str(tmp_path / ".assay")) as site:
-        assert (await site.post("/api/v1/runs/kit/regrade", {})).status_code == 202
+        assert (await site.post(path, {})).status_code == 202
     # The fixture of every test looks for processes that are left.
+    async with serving(str(tmp_path / ".assay")) as site:
+        state = (await site.get(path)).json()
+        assert (state["status"], state["message"]) == (
+            "failed",
+            "it was interrupted; what was graded is kept",
+        )
+        assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
+        while (state := (await site.get(path)).json())["status"] == "running":  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.05)
+        assert (state["status"], state["done"]) == ("finished", 1), state
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.get(path)).json() == state
+        await site.with_store(lambda database: Store(database).forget_run(state["run"]))
+
+
+async def test_whoever_grades_a_run_again_is_alone_with_it(site: Site, tmp_path: Path) -> None:
+    with Store.open(str(tmp_path / ".assay")) as store:
+        run = store.run("kit").id
+        with Regrades(store.database).held(run):
+            answer = await site.post("/api/v1/runs/kit/regrade", {})
+            assert (answer.status_code, "being graded again" in answer.text) == (409, True)
+    assert (await site.get("/api/v1/runs/kit/regrade")).json()["status"] == "none"

@@ -6,7 +6,7 @@ import asyncio
 import pickle
 import sys
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,6 +119,10 @@ def test_openrlhf_is_given_the_answer_without_its_prompt(monkeypatch: pytest.Mon
     }
     with pytest.raises(GraderError):
         openrlhf.reward_function(EXACT)(["4"], [""], [None])
+    # Its queries are decoded with special tokens, which nobody said.
+    special = reward(["<s>2+2=4</s>", "2+2=4<|im_end|>\n", "4"], ["2+2="] * 3, ["4"] * 3)
+    assert special["rewards"] == [1.0, 1.0, 0.0]
+    assert special["extra_logs"] == {"graded": [1.0, 1.0, 0.0]}  # the last had another prompt
 
 
 @dataclass
@@ -147,10 +151,41 @@ async def _any(awaited: Any) -> Any:
     return await awaited
 
 
-def test_a_rubric_of_verifiers_calls_it_by_the_names_it_knows() -> None:
-    score = verifiers.rubric_function(EXACT)
-    rewards = [
-        asyncio.run(_any(score(prompt=CHAT, completion=_said(text), answer="4", info={})))
-        for text in ("4", "5")
+def test_a_rubric_of_verifiers_is_told_what_could_not_be_graded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    package = ModuleType("verifiers")
+    vars(package)["InfraError"] = RuntimeError
+    monkeypatch.setitem(sys.modules, "verifiers", package)
+    states: list[dict[str, Any]] = [
+        {"prompt": CHAT, "completion": _said(text), "answer": truth, "info": {}, "error": None}
+        for text, truth in (("4", "4"), ("5", "4"), ("4", None))
     ]
-    assert rewards == [1.0, 0.0]
+    alone = verifiers.rubric_function(EXACT, name="mine")
+    assert [asyncio.run(_any(alone(state))) for state in states[:2]] == [1.0, 0.0]
+    with pytest.raises(GraderError):
+        asyncio.run(_any(alone(states[2])))
+    assert "mine: needs 'expected'" in str(states[2]["error"])
+    states[2]["error"] = None
+    group = verifiers.rubric_function(EXACT, group=True)
+    assert asyncio.run(_any(group(states))) == [1.0, 0.0, 0.5]
+    assert [bool(state["error"]) for state in states] == [False, False, True]
+    assert getattr(alone, "__name__", "") == "mine"
+
+
+def test_a_trace_of_verifiers_is_graded_with_its_question_and_its_words() -> None:
+    def seen(question: str, answer: str, expected: str, thread: Any) -> float:
+        turns = [(turn.role, turn.content) for turn in thread.turns]
+        assert turns == [("user", "2+2?"), ("assistant", "4")]
+        return float((question, answer, expected) == ("2+2?", "4", "4"))
+
+    trace = SimpleNamespace(messages=[SimpleNamespace(**one) for one in [*CHAT, *_said("4")]])
+    assert asyncio.run(_any(verifiers.reward_function(seen)({"answer": "4"}, trace))) == 1.0
+
+
+def test_slimes_conversation_ends_with_what_was_said() -> None:
+    def seen(thread: Any) -> float:
+        return float([turn.content for turn in thread.turns] == ["2+2?", "4"])
+
+    reward = slime.reward_function(seen)
+    assert asyncio.run(_any(reward(None, Sample("4", None, CHAT)))) == 1.0

@@ -69,8 +69,10 @@ class Turn:
 
     def next(self) -> None:
         """One of several is done, and the turn is the next one's."""
-        self._done.append(self.spent)
-        self.begin()
+        with self._lock:
+            now = time.perf_counter()
+            self._done.append(self._clock + now)
+            self._clock = -now
 
     def took(self, seconds: Iterable[float]) -> None:
         """Several items are done, and each took so long."""

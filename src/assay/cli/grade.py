@@ -8,16 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
+from assay.cli.grade_parts import add_parts, grade_into_parts, in_parts, write_rows
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     BAD_INPUT,
     EXITS,
     INTERRUPTED,
     Outputs,
+    add_engine,
     add_outputs,
     add_workers,
     bounds,
     check_targets,
+    engine_given,
     explain,
     file_warnings,
     share,
@@ -49,7 +52,8 @@ _EXAMPLES = """\
   assay grade answers.jsonl --function grade.py
   assay grade answers.csv.gz --graders graders.yaml --map answer=response,expected=target
   assay grade traces/ --graders graders.yaml
-  assay grade inspect.eval --graders graders.yaml --on-bad-row skip"""
+  assay grade inspect.eval --graders graders.yaml --on-bad-row skip
+  assay grade answers.jsonl --graders graders.yaml --engine ray"""
 _MORE = f"""\
 {ROWS}
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
@@ -64,8 +68,6 @@ The results are stored as a run. After an interruption, the same command goes on
 {EXITS}; rows that --on-bad-row skip leaves out
 are told, counted in the verdict, and change no status: without any row left it is 2
 """
-
-_OUT_ROWS = 256
 
 
 def add(parser: ArgumentParser) -> None:
@@ -89,11 +91,10 @@ def add(parser: ArgumentParser) -> None:
         metavar="X",
         help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
     )
-    option(
-        "--out", metavar="FILE", help="write every row with its grade as JSONL, once all are graded"
-    )
+    add_parts(parser)
     add_reading(parser, may_skip=True)
     add_workers(parser)
+    add_engine(parser)
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
@@ -107,7 +108,8 @@ def run(given: Namespace) -> int:
     """
     outputs = Outputs.of(given)
     source = given.function or given.graders
-    check_targets((given.out, outputs.junit, outputs.html), inputs=(given.data, source))
+    out = None if (is_parted := in_parts(given)) else given.out
+    check_targets((out, outputs.junit, outputs.html), inputs=(given.data, source))
     if given.function is None:
         _refuse(given, ("isolation", "range"), "--function")
     else:
@@ -122,6 +124,15 @@ def run(given: Namespace) -> int:
     from assay.eval.recorded import check_rows
     from assay.tasks.rows import as_json_lines
 
+    if is_parted:
+        with rows_given(given, given.data, may_record=True) as found:
+            if given.function is not None:
+                made = _function(given)
+                if isinstance(made, int):
+                    return made
+                graders, _ = made
+            threshold = _threshold(given, graders)
+            return grade_into_parts(given, found, graders, threshold=threshold, outputs=outputs)
     with (
         rows_given(given, given.data, may_record=True) as found,
         as_json_lines(found.path, label=given.label, reading=found.reading) as rows,
@@ -175,7 +186,7 @@ def _grade(
             )
             return INTERRUPTED
         if given.out:
-            _write(given.out, rows, store)
+            write_rows(given.out, rows, store)
         return conclude(store, rows.run.id, outputs)
 
 
@@ -204,15 +215,10 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport 
 
     try:
         # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), shown:
-            asyncio.run(
-                grade_rows(
-                    rows,
-                    store,
-                    on_rows=on_rows,
-                    workers=worker_count(given.workers, rows.graders),
-                )
-            )
+        with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
+            here = worker_count(given.workers, rows.graders)
+            workers = here if cluster is None else given.workers or 0
+            asyncio.run(grade_rows(rows, store, on_rows=on_rows, workers=workers, cluster=cluster))
     except KeyboardInterrupt:
         return False
     return True
@@ -282,20 +288,6 @@ def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
         return 0.0
     own = graders[0].pass_threshold if len(graders) == 1 else None
     return 1.0 if own is None else own
-
-
-def _write(out: str, rows: RowRun, store: Store) -> None:
-    """Write the dataset's rows, in their order, each with its grade; the file is whole or not."""
-    from assay.eval.batch import in_batches
-    from assay.reports.files import replacing
-    from assay.reports.opened import cell_dict
-
-    with replacing(out) as file:
-        for batch in in_batches(rows.data.rows(), _OUT_ROWS):
-            cells = store.cells_of(rows.run.id, [row.id for row in batch])
-            for row in batch:
-                graded = {**row.fields, "grade": cell_dict(cells[row.id])}
-                file.write(json.dumps(graded) + "\n")
 
 
 def _refuse(

@@ -7,7 +7,8 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from datetime import datetime
 
+    from assay.eval.cluster import Cluster
     from assay.graders.spec import GraderSpec
 
 
@@ -273,6 +275,52 @@ def add_workers(parser: ArgumentParser) -> None:
         metavar="N",
         help="how many at once; as many as cores by default",
     )
+
+
+def add_engine(parser: ArgumentParser) -> None:
+    """Add where the work is done; see `engine_given`."""
+    parser.add_argument(
+        "--engine",
+        type=engine,
+        default="local",
+        metavar="ENGINE",
+        help="where to work: local (the default), ray, or ray://HOST:PORT (docs/cluster.md)",
+    )
+
+
+def engine(text: str) -> str:
+    """The name of an engine; argparse's ``type``.
+
+    Raises:
+        ArgumentTypeError: If it names none.
+    """
+    from argparse import ArgumentTypeError
+
+    from assay.eval.cluster import engine_address
+
+    try:
+        if text != "local":
+            engine_address(text)
+    except InputError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+@contextmanager
+def engine_given(given: Namespace) -> Generator[Cluster | None]:
+    """The cluster that `add_engine` was given, connected until the block ends; None for here.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: There is no such cluster.
+    """
+    if given.engine == "local":
+        yield None
+        return
+    from assay.eval.cluster import connected
+
+    with connected(given.engine) as cluster:
+        yield cluster
 
 
 def add_outputs(parser: ArgumentParser) -> None:

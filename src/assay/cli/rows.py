@@ -14,6 +14,7 @@ from typing import IO, cast
 from assay.errors import InputError, StoreError
 from assay.tasks.packed import name_inside
 from assay.tasks.row_files import FORMATS, ROOM, Reading, unnamed
+from assay.tasks.row_sets import holds_rows
 
 __all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
 
@@ -119,7 +120,7 @@ def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
     """Whether a path holds recordings of agents; rows are told from them without any reader."""
     place = Path(path)
     if place.is_dir():
-        return True
+        return not (given.format or holds_rows(path) or _begins_with_rows(place))
     if given.format or _is_table(path) or not place.is_file():  # a pipe may be silent for ever
         return False
     try:
@@ -132,6 +133,14 @@ def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
     from assay.agents.transcripts.rows import holds_recordings
 
     return holds_recordings(path)
+
+
+def _begins_with_rows(place: Path) -> bool:
+    """Whether the first JSONL file in a directory has rows: recordings are called so, too."""
+    from assay.agents.transcripts.rows import holds_recordings
+
+    files = sorted(one for one in place.iterdir() if name_inside(one.name).endswith(".jsonl"))
+    return bool(files) and not holds_recordings(str(files[0]))
 
 
 def _begins_with_a_row(head: bytes) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import cast
 
 from assay.cli.options import RUN, add_json, explain, number_between, state_home
-from assay.reports.figures import DASH, count, duration, percent, score
+from assay.reports.figures import DASH, duration, percent
+from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
 from assay.reports.plain import one_line
-from assay.reports.trainability import ENDS, Trainability, floors_of, trainability
-from assay.store.labels import Decisions, decided
+from assay.reports.trainability import Times, Trainability, trainability_of
+from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 
 _MORE = """\
@@ -56,16 +58,11 @@ def run(given: Namespace) -> int:
     """Look at the run, and say what it could teach."""
     with Store.open(state_home()) as store:
         found = store.run(given.run)
-        read = Decisions(store.database).all
-        floors = None
-        if given.floor is not None:
-            floors = floors_of(decided(store.cells(store.run(given.floor).id), read))
-        seen = trainability(
-            decided(store.cells(found.id), read), tolerance=given.tolerance, floors=floors
-        )
-    is_enough = given.at_least is None or (seen.share or 0.0) >= given.at_least
+        floor = store.run(given.floor).id if given.floor is not None else ""
+        seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)
+    is_enough = given.at_least is None or (seen.learnable_share or 0.0) >= given.at_least
     if given.json:
-        print(json.dumps({"run": found.id, **seen.to_dict(), "passed": is_enough}))
+        print(json.dumps({"passed": is_enough, **cast("dict[str, Json]", as_json(seen))}))
     else:
         page = page_on(sys.stdout)
         page.line((one_line(found.label or found.id, 60), "bold"), (f"  {found.id}", "dim"))
@@ -76,41 +73,36 @@ def run(given: Namespace) -> int:
 
 
 def _show(page: Page, seen: Trainability) -> None:
-    sizes = ", ".join(f"{n:,} of {count(size, 'trial')}" for size, n in sorted(seen.trials.items()))
-    page.line(f"{count(seen.groups, 'group')} of trials: {sizes or 'none'}")
+    page.line(seen.sizes)
     page.blank()
-    for name, meaning in ENDS.items():
-        number = seen.ends[name]
-        share = percent(number / seen.groups) if seen.groups else ""
-        style = "green" if name == "learnable" else "dim"
+    for end in seen.ends:
+        share = percent(end.share) if end.share is not None else ""
+        style = "green" if end.name == "learnable" else "dim"
         page.line(
-            (f"{name.replace('_', ' '):<10} {number:>6,} {share:>6}  ", style if number else "dim"),
-            (meaning, "dim"),
+            (
+                f"{end.name.replace('_', ' '):<10} {end.groups:>6,} {share:>6}  ",
+                style if end.groups else "dim",
+            ),
+            (end.meaning, "dim"),
         )
     page.blank()
-    if seen.spread is not None:
-        page.line(f"spread     median {score(seen.spread)} within the groups that teach")
-    kept = f"{seen.ungraded:,} of {count(seen.cells, 'cell')}"
-    page.line(f"no reward  {kept}, in {count(seen.ungraded_groups, 'group')}: left out, never a 0")
-    if seen.flagged:
-        page.line((f"flagged    {count(seen.flagged, 'cell')} with signs of tampering", "magenta"))
-    if seen.unbeaten is not None:
-        page.line(f"floor      {count(seen.unbeaten, 'group')} never beat it")
+    for line in seen.lines:
+        page.line((f"{line.label:<11}{line.text}", "magenta" if line.label == "flagged" else ""))
     if seen.seconds is not None:
         page.line(f"time       {_times(seen.seconds)} a cell")
-    for name, times in seen.graders.items():
-        page.line(f"           {_times(times)} of {one_line(name, 40)}")
+    for times in seen.graders:
+        page.line(f"           {_times(times)} of {one_line(times.name, 40)}")
     page.blank()
-    most = max(seen.bins)
-    for place, number in enumerate(seen.bins):
-        bar = "█" * round(_WIDE * number / most) if most else ""
-        low = place / len(seen.bins)
-        page.line(f"{low:.1f}{DASH}{low + 0.1:.1f}  {bar or ('▏' if number else '')} {number:,}")
-    if seen.ends["too_few"] == seen.groups and seen.groups:
+    most = max(bar.count for bar in seen.rewards)
+    for one in seen.rewards:
+        bar = "█" * round(_WIDE * one.count / most) if most else ""
+        page.line(
+            f"{one.low:.1f}{DASH}{one.high:.1f}  {bar or ('▏' if one.count else '')} {one.count:,}"
+        )
+    if seen.ends[-1].groups == seen.groups and seen.groups:
         page.blank()
         page.line(("Next  ", "dim"), "assay run ... --trials 8", ("  for groups to compare", "dim"))
 
 
-def _times(times: tuple[float, float]) -> str:
-    half, most = times
-    return f"p50 {duration(half)}, p95 {duration(most)}"
+def _times(times: Times) -> str:
+    return f"p50 {duration(times.p50)}, p95 {duration(times.p95)}"

@@ -9,7 +9,6 @@ from assay.errors import InputError
 from assay.service import cells as operations
 
 if TYPE_CHECKING:
-    from assay.eval.regrading import RegradeState
     from assay.reports.cell_records import (
         CellView,
         ChangedFiles,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from assay.store import CellRecord
     from assay.store.labels import Decision, Ruling
     from assay.store.records import CellKey
+    from assay.store.regrades import RegradeState
 
 
 class Placed(Protocol):

@@ -294,6 +294,7 @@ class Runs:
         self.compare = portal.plain(runs.compare)
         self.scores = portal.plain(runs.scores)
         self.score_pair = portal.plain(runs.score_pair)
+        self.trainability = portal.plain(runs.trainability)
         self.regrade = portal.plain(runs.regrade)
         self.regrading = portal.plain(runs.regrading)
 

@@ -12,14 +12,15 @@ from assay.service import environments
 from assay.service import runs as operations
 
 if TYPE_CHECKING:
-    from assay.eval.regrading import RegradeState
     from assay.reports.comparing.shown import RunComparison
     from assay.reports.run_records import AgentName, CellWindow, RunMatrix, RunOverview, RunRows
     from assay.reports.score_pairs import ScorePair
     from assay.reports.scores import ScoreTable
+    from assay.reports.trainability import Trainability
     from assay.service.environments import EnvironmentSeen
     from assay.store import RunRecord
     from assay.store.kept import Freed
+    from assay.store.regrades import RegradeState
     from assay.store.windows import Order
 
 
@@ -177,7 +178,7 @@ class AsyncRuns:
         return await self._scope.backend.call(cell_operations.regrade_run, "", run)
 
     async def regrading(self, run: str) -> RegradeState:
-        """How far the newest regrade of a run is that this server began.
+        """How far the newest regrade of a run is, also of one that has ended.
 
         Raises:
             NotFoundError: There is no such run.
@@ -249,6 +250,23 @@ class AsyncRuns:
             InputError: No cell has such a score.
         """
         return await self._scope.backend.call(comparing.show_score_pair, "", run, x=x, y=y)
+
+    async def trainability(
+        self, run: str, *, floor: str = "", tolerance: float = 1e-6
+    ) -> Trainability:
+        """Which of a run's groups of trials would teach a trainer anything.
+
+        Args:
+            run: Its id, its label, or `latest`.
+            floor: A run of the same cases in which nothing is done; empty for none.
+            tolerance: Rewards that differ by no more are equal.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        return await self._scope.backend.call(
+            comparing.show_trainability, "", run, floor=floor, tolerance=tolerance
+        )
 
 
 @checked_calls("environments")

@@ -12,33 +12,34 @@ forgotten when a row turns out to be malformed.
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
 import hashlib
 import os
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, nearest
+from assay.eval.actors import DEPTH
 from assay.eval.batch import Processes, in_batches, run_batches
-from assay.eval.records import graders_digest, row_record, shortened, start_run
-from assay.eval.row_grading import ROW_PARTS, is_pure, row_results, without_loop
+from assay.eval.cluster import Cluster
+from assay.eval.records import graders_digest, start_run
+from assay.eval.row_grading import ROW_PARTS, is_pure
+from assay.eval.row_work import Graded, RowWork, by_pieces
+from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import Lines, Stretch, Version, survey
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
-from assay.scoring.strict_json import json_encoding
-from assay.store.checks import plain
-from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
+from assay.store.kept import held, rows_lock
+from assay.store.records import CellRow, RunRecord
 from assay.store.runs import Store
-from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines
+from assay.tasks.rows import OWN_FIELDS, JsonLines, as_json_lines
+from assay.tasks.task import RunOptions
 
 __all__ = [
     "OnRows",
@@ -57,6 +58,13 @@ _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
+_BATCHES = 8
+"""Batches under way for each core, of graders that take many rows together."""
+_WAITING = 64
+"""Rows under way with a worker whose graders wait for others."""
+_LEAST_ROOM = 16
+_SLOW_SECONDS = 600.0
+"""How long a worker may take over a batch beyond the time that grading has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +193,12 @@ def plan_rows(
         }
         digests = {Path(rows.name).name: version.digest}
         earlier = store.interrupted(config, digests, planned)
-        if earlier is not None and stack.enter_context(_held(store, earlier)):
+        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
             run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(_held(store, run))
+            stack.enter_context(held(rows_lock(store, run.id)))
         yield RowRun(
             data=rows,
             graders=tuple(graders),
@@ -229,35 +238,14 @@ def _no_rows(data: JsonLines) -> InputError:
     return InputError(f"{data.name} has no rows")
 
 
-@contextmanager
-def _held(store: Store, run: RunRecord) -> Generator[bool]:
-    """Whether this process alone grades the rows of a run, until the block or the process ends."""
-    path = Path(store.home, f"{run.id}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            if not _is_at(path, file.fileno()):
-                continue  # whoever held it has removed it between the opening and the locking
-            try:
-                yield True
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers: int = 0) -> None:
+async def grade_rows(
+    planned: RowRun,
+    store: Store,
+    *,
+    on_rows: OnRows,
+    workers: int = 0,
+    cluster: Cluster | None = None,
+) -> None:
     """Grade the rows of a run that have no result yet, and those that could not be graded.
 
     Args:
@@ -266,63 +254,85 @@ async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers:
         on_rows: Told of each batch that is stored.
         workers: Processes where graders only compute, else rows under way; by default as many as
             there are cores.
+        cluster: Where to grade, else here. Then ``workers`` are actors, by default one for each
+            core of it; they are sent rows, and what they make of them is stored here.
 
     Raises:
         InputError: For a malformed row, or a dataset that changed meanwhile.
+        GraderError: If no worker of the cluster can do it.
         StoreError: If results cannot be stored.
     """
-    cores = workers or len(os.sched_getaffinity(0))
 
-    def keep(_: object, graded: object) -> None:
+    def keep(_: object, graded: Graded | None) -> None:
         # What is stored is of the version that the run names, also if it is gone on with later.
-        if not planned.version.holds():
+        if graded is None or not planned.version.holds():
             raise _changed(planned)
-        rows = cast("Sequence[StoredCell]", graded)
-        store.add_rows(planned.run.id, rows)
-        on_rows([columns for columns, _, _ in rows])
+        store.add_rows(planned.run.id, graded[0])
+        on_rows([columns for columns, _, _ in graded[0]])
 
-    if planned.stretches:
-        await _compute(planned, store, keep, cores)
-    else:
-        at_once = cores if planned.batch_size == 1 else 8 * cores
-        await run_batches(_todo(planned, store), _Grader(planned).grade, keep, at_once=at_once)
+    with _hands(planned, workers, cluster) as (work, at_once):
+        if planned.stretches:
+            await _compute(planned, store, work, keep, at_once=at_once)
+        else:
+            await run_batches(_todo(planned, store), work, keep, at_once=at_once)
     store.finish_run(planned.run.id)
 
 
+@contextmanager
+def _hands(
+    planned: RowRun, workers: int, cluster: Cluster | None
+) -> Generator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+    """What grades a batch, and how many batches it may have under way."""
+    work = RowWork(
+        data=planned.data,
+        graders=planned.graders,
+        label=planned.label,
+        run_id=planned.run.id,
+        threshold=planned.threshold,
+        digest=graders_digest(planned.graders),
+        is_pure=bool(planned.stretches),
+        sent=None if cluster is None else SentGraders.of(planned.graders),
+    )
+    cores = workers or len(os.sched_getaffinity(0))
+    batches = 1 if planned.batch_size == 1 else _BATCHES
+    if cluster is not None:
+        waits = any(spec.kind.grader.waits for spec in planned.graders)
+        depth = _WAITING if waits else max(DEPTH, 1 if work.is_pure else batches)
+        limit = _SLOW_SECONDS + (0.0 if work.is_pure else RunOptions().grading_timeout or 0.0)
+        with cluster.actors(work, workers, depth=depth, patience=limit) as pool:
+            room = workers or max(_LEAST_ROOM, 2 * cluster.cores)  # machines may join
+            yield partial(by_pieces, pool, work), depth * room
+    elif not work.is_pure:
+        yield work.grade, batches * cores
+    elif cores > 1 and planned.run.planned > _AT_HOME:
+        with Processes(work, cores) as pool:
+            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * cores
+    else:
+        yield work.compute_here, 1
+
+
 async def _compute(
-    planned: RowRun, store: Store, keep: Callable[[object, object], None], cores: int
+    planned: RowRun,
+    store: Store,
+    work: Callable[[Stretch | Lines], Awaitable[Graded | None]],
+    keep: Callable[[object, Graded | None], None],
+    *,
+    at_once: int,
 ) -> None:
     """Grade rows that nobody has read yet; all that is stored is forgotten if one is malformed."""
-    grader, labelled, has_fault = _Grader(planned), 0, False
+    labelled, has_fault = 0, False
 
-    def work(batch: object) -> tuple[list[StoredCell], int] | None:
-        batch = cast("Stretch | Lines", batch)
-        try:
-            lines = batch.lines(planned.data.path) if isinstance(batch, Stretch) else batch
-            return without_loop(grader.grade_labelled(lines))
-        except (InputError, OSError):
-            return None  # the first malformed row is looked for below
-
-    async def work_here(batch: object) -> object:
-        await asyncio.sleep(0)  # Ctrl-C has its turn
-        return work(batch)
-
-    def keep_well_formed(batch: object, graded: object) -> None:
+    def keep_well_formed(batch: object, graded: Graded | None) -> None:
         nonlocal labelled, has_fault
         if graded is None or not planned.version.holds():
-            has_fault = True
+            has_fault = True  # the first malformed row is looked for below
         elif not has_fault:
-            rows, more = cast("tuple[list[StoredCell], int]", graded)
-            labelled += more
-            keep(batch, rows)
+            labelled += graded[1]
+            keep(batch, graded)
 
-    every: Iterable[object] = _todo(planned, store) if planned.kept else planned.stretches
+    every: Iterable[Stretch | Lines] = _todo(planned, store) if planned.kept else planned.stretches
     batches = takewhile(lambda _: not has_fault, every)
-    if cores > 1 and planned.run.planned > _AT_HOME:
-        with Processes(work, cores) as pool:
-            await run_batches(batches, pool, keep_well_formed, at_once=2 * cores)
-    else:
-        await run_batches(batches, work_here, keep_well_formed, at_once=1)
+    await run_batches(batches, work, keep_well_formed, at_once=at_once)
     # Of two rows with one id there is one result.
     complete = not has_fault and store.case_count(planned.run.id) == planned.run.planned
     if not complete or (planned.label is not None and not labelled):
@@ -351,62 +361,3 @@ def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:
             yield todo
-
-
-class _Grader:
-    """From lines of a dataset to what is stored of them.
-
-    Args:
-        planned: What they go through.
-    """
-
-    def __init__(self, planned: RowRun) -> None:
-        self._planned = planned
-        self._digest = graders_digest(planned.graders)
-        self._packer = Packer(level=1)
-
-    async def grade(self, lines: Lines) -> list[StoredCell]:
-        """Grade a batch; raises only for a row that is malformed."""
-        return (await self.grade_labelled(lines))[0]
-
-    async def grade_labelled(self, lines: Lines) -> tuple[list[StoredCell], int]:
-        """Grade a batch, and count the rows with a label."""
-        planned, begun = self._planned, time.monotonic()
-        data, graders, label = planned.data, planned.graders, planned.label
-        rows = [data.parse(line, number, graders=graders, label=label) for number, line in lines]
-        ended = await row_results(graders, rows)
-        seconds = (time.monotonic() - begun) / max(1, len(rows))
-        written: dict[tuple[int, str], CellRow] = {}
-        stored: list[StoredCell] = []
-        for row, result, (_, line) in zip(rows, ended, lines, strict=True):
-            key = (id(result), repr(row.label))
-            if key in written:
-                columns = _with_row(written[key], row)
-            else:
-                columns = written[key] = cell_row(self._record(row, result, seconds))
-            stored.append((columns, "", self._packer.compress(_detail(line))))
-        return stored, sum(row.label is not None for row in rows)
-
-    def _record(self, row: Row, result: EvaluationResult, seconds: float) -> CellRecord:
-        return row_record(
-            row,
-            result,
-            run_id=self._planned.run.id,
-            threshold=self._planned.threshold,
-            digest=self._digest,
-            seconds=seconds,
-        )
-
-
-def _with_row(columns: CellRow, row: Row) -> CellRow:
-    """The columns of another row whose result and label are the same."""
-    answer = plain(shortened(row.submission.answer or ""))
-    return (columns[0], row.id, *columns[2:15], plain(row.file), columns[16], answer, *columns[18:])
-
-
-def _detail(line: bytes) -> bytes:
-    """What is kept of a row: its line as it is, which was read, strictly, and so is JSON."""
-    if not line.isascii() or b"\0" in line:  # UTF-16 without a mark is ASCII and NUL
-        text = line.decode(json_encoding(line), "surrogatepass")
-        line = text.encode("utf-8", "surrogatepass")
-    return b'{"row":%b}' % line.strip()

@@ -29,7 +29,15 @@ from assay.version import __version__
 if TYPE_CHECKING:
     from assay.tasks.rows import Row
 
-__all__ = ["graded_by", "graders_digest", "record_of", "row_record", "shortened", "start_run"]
+__all__ = [
+    "graded_by",
+    "graders_digest",
+    "reaches_threshold",
+    "record_of",
+    "row_record",
+    "shortened",
+    "start_run",
+]
 
 ROW_HARNESS = "recorded"
 """What did the work that a dataset's rows hold, as reports name it."""
@@ -119,7 +127,12 @@ def record_of(
     if reward is None:
         return cell
     is_sound = reaches(assurance, min_assurance) and cell.is_covered
-    return replace(cell, passed=reward >= threshold - _PRECISION and is_sound)
+    return replace(cell, passed=reaches_threshold(reward, threshold) and is_sound)
+
+
+def reaches_threshold(reward: float, threshold: float) -> bool:
+    """Whether a reward is enough, give or take 1e-9 of rounding."""
+    return reward >= threshold - _PRECISION
 
 
 def row_record(
@@ -141,7 +154,7 @@ def row_record(
         harness=ROW_HARNESS,
         status="error" if is_error else "skipped" if reward is None else "graded",
         reward=reward,
-        passed=None if reward is None else reward >= threshold - _PRECISION,
+        passed=None if reward is None else reaches_threshold(reward, threshold),
         threshold=threshold,
         assurance=result.assurance,
         error=(content or "not graded") if is_error else "",

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.tasks.row_files import MAX_LINE_BYTES
 
-__all__ = ["STRETCH_BYTES", "STRETCH_ROWS", "Lines", "Stretch", "Version", "survey"]
+__all__ = ["STRETCH_BYTES", "STRETCH_ROWS", "Lines", "Stretch", "Version", "survey", "version_of"]
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 
@@ -79,6 +79,21 @@ class Version:
         except OSError:
             return False
         return True
+
+
+def version_of(file: str, name: str) -> Version:
+    """The version of any file.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
+    try:
+        with Path(file).open("rb") as handle:
+            stamp = _stamp(handle.fileno())
+            digest = hashlib.file_digest(handle, partial(hashlib.blake2b, digest_size=32))
+            return Version(file, stamp, handle.tell(), digest.hexdigest())
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _stamp(descriptor: int) -> tuple[int, ...]:

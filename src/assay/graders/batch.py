@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
@@ -44,6 +44,7 @@ _PURE = 256
 """Items that are computed between two looks at what else is to be done."""
 _WINDOW = 10_000
 """Items of an iterator that are held at once."""
+_NOT_YET = Graded.failed("", "it was not graded")
 
 
 @frozen(kw_only=True)
@@ -238,69 +239,64 @@ class Batches:
         return _joined([wait_for(self._grade(*part)) for part in _windows(submissions)])
 
     async def _grade(self, first: int, given: Sequence[Row]) -> Batch:
-        graded: dict[int, Graded] = {}
-        seconds: dict[int, float] = {}
+        graded: list[Graded] = [_NOT_YET] * len(given)
+        seconds: list[float | None] = [None] * len(given)
 
         async def work(numbers: list[int]) -> None:
-            rows = [(number, given[number]) for number in numbers]
-            for number, (one, took) in zip(numbers, await self._work(first, rows), strict=True):
-                graded[number] = one
-                if took is not None:
-                    seconds[number] = took
+            places: list[int] = []
+            items: list[tuple[str, Submission]] = []
+            for number in numbers:
+                name = str(first + number)
+                try:
+                    items.append((name, _submission(given[number], first + number)))
+                    places.append(number)
+                except InputError as error:  # the row is wrong; whose fault that is nobody knows
+                    graded[number] = Graded.failed(name, str(error), outcome="bad_item")
+            for number, one, took in zip(places, *await self._timed(items), strict=True):
+                graded[number], seconds[number] = one, took
 
         numbers: Sequence[int] = range(len(given))
         for _attempt in range(self._attempts):
             parts = in_batches(numbers, self._way.size)
             await run_batches(parts, work, _kept, at_once=min(self._way.at_once, len(numbers)))
             numbers = [number for number in numbers if _may_succeed(graded[number])]
-        batch = Batch(
-            graded=tuple(graded[number] for number in range(len(given))),
-            seconds=tuple(seconds.get(number) for number in range(len(given))),
-        )
+        batch = Batch(graded=tuple(graded), seconds=tuple(seconds))
         if given and batch.errors == len(given):
             said = batch.graded[0].error
             _LOG.warning("%s could grade none of %d answers: %s", self.name, len(given), said)
         return batch
 
-    async def _work(
-        self, first: int, rows: Sequence[tuple[int, Row]]
-    ) -> list[tuple[Graded, float | None]]:
-        """What came of some items, and the seconds it took."""
-        found: dict[str, tuple[Graded, float | None]] = {}
-        items: list[tuple[str, Submission]] = []
-        for number, row in rows:
-            name = str(first + number)
-            try:
-                items.append((name, _submission(row, first + number)))
-            except InputError as error:  # the row is wrong, and whose fault that is nobody knows
-                found[name] = (Graded.failed(name, str(error), outcome="bad_item"), None)
-        for (name, _), (one, took) in zip(items, await self._timed(items), strict=True):
-            found[name] = (one if one.id == name else replace(one, id=name), took)
-        return [found[str(first + number)] for number, _ in rows]
-
-    async def _timed(self, items: Sequence[tuple[str, Submission]]) -> list[tuple[Graded, float]]:
+    async def _timed(
+        self, items: Sequence[tuple[str, Submission]]
+    ) -> tuple[Sequence[Graded], Sequence[float]]:
+        """What came of items that are worked on together, and the seconds of each."""
         if not items:
-            return []
-        turn = Turn(self._deadline)
+            return [], []
+        turn, failed = Turn(self._deadline), ""
+        graded: Sequence[Graded] = ()
         try:
             graded = await within(self._way.score(items), turn)
+            if len(graded) != len(items):
+                failed = f"{self.name} gave {len(graded)} scores for {len(items)} submissions"
         except OutOfTimeError:
-            return [(self._late(name), turn.spent) for name, _ in items]
+            return [self._late(name) for name, _ in items], [turn.spent] * len(items)
         except InputError:  # it is asked in a wrong way, and no other item will be graded either
             raise
         except Exception as error:  # the boundary: whatever breaks is an error of these items
-            return [(Graded.failed(name, reason_of(error)), turn.spent) for name, _ in items]
-        if len(graded) != len(items):
-            wrong = f"{self.name} gave {len(graded)} scores for {len(items)} submissions"
-            return [(Graded.failed(name, wrong), turn.spent) for name, _ in items]
+            failed = reason_of(error)
+        if failed:
+            return [Graded.failed(name, failed) for name, _ in items], [turn.spent] * len(items)
         each = turn.each if len(turn.each) == len(items) else [turn.spent] * len(items)
-        return [
-            (self._late(one.id) if self._is_over(took) and one.status != "error" else one, took)
-            for one, took in zip(graded, each, strict=True)
+        outcomes = [
+            one if one.id == name else one.called(name)
+            for (name, _), one in zip(items, graded, strict=True)
         ]
-
-    def _is_over(self, seconds: float) -> bool:
-        return self._deadline is not None and seconds > self._deadline
+        if self._deadline is None or max(each) <= self._deadline:
+            return outcomes, each
+        return [
+            self._late(one.id) if took > self._deadline and one.status != "error" else one
+            for one, took in zip(outcomes, each, strict=True)
+        ], each
 
     def _late(self, name: str) -> Graded:
         late = f"it was not graded within {self._deadline} seconds"
@@ -341,6 +337,8 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 def _submission(given: Row, number: int) -> Submission:
     if isinstance(given, Submission):
         return given
+    if not isinstance(cast("object", given), Mapping):
+        raise InputError(f"item {number} is {type(given).__name__}, and neither submission nor row")
     # Rows are of the room above, which is found by name as kinds of graders are.
     return importlib.import_module("assay.tasks.rows").read_row(given, number + 1).submission
 

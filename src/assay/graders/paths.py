@@ -12,7 +12,7 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["CasePath", "named_paths", "resolve_paths"]
+__all__ = ["CasePath", "moved_paths", "named_paths", "resolve_paths"]
 
 _MARK = "a file or directory of the case"
 
@@ -25,6 +25,11 @@ def resolve_paths(
 ) -> Json:
     """Make every `CasePath` in some data absolute, adding a problem for each that is missing."""
     return _each(annotation, data, path, lambda given, at: _existing(given, base, at, problems))
+
+
+def moved_paths(annotation: object, data: Json, change: Callable[[str], str]) -> Json:
+    """Some data with another path for every `CasePath`."""
+    return _each(annotation, data, (), lambda given, _: change(given))
 
 
 def named_paths(annotation: object, data: Json) -> list[str]:

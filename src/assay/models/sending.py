@@ -14,8 +14,7 @@ from assay.models.messages import Attempt, Purpose, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Route
-
-_MONEY_SECONDS = 0.05
+from assay.turns import queueing
 
 
 class Got(Protocol):
@@ -96,15 +95,15 @@ class Sending:
         self._begun = self.timing.clock()
         limiter = lane.limiter()
         if not limiter.try_acquire():
-            await limiter.acquire()
+            with queueing():
+                await limiter.acquire()
         try:
             if not lane.is_free:
-                await lane.wait(self, self.tokens, self.seconds)
+                with queueing():
+                    await lane.wait(self, self.tokens, self.seconds)
             if self.ledger.budget is not None:
-                # Requests under way may leave enough once they settle: most cost less than feared.
-                # Whether there is enough is decided where it is reserved.
-                while self.ledger.may_suffice_later(estimate()):
-                    await self.timing.sleep(_MONEY_SECONDS)
+                with queueing():
+                    await self.ledger.wait_for(estimate(), self.timing.sleep)
             return await self._within_deadline(converse, limiter)
         finally:
             limiter.release()
@@ -184,7 +183,7 @@ class Sending:
         begun: float,
     ) -> G | Fault:
         """Send once, and pay: also what was sent and lost, which may have been worked on."""
-        with self.ledger.reserve(estimate, self.route.name) as reservation:
+        with await self.ledger.set_aside(estimate, self.route.name) as reservation:
             try:
                 got = await post(reservation.sent)
             except BaseException:  # above all when it is cancelled, as by the deadline
@@ -228,7 +227,8 @@ class Sending:
         if self.route.lane.is_free:
             await self.timing.sleep(wait)
         else:
-            wait = await self.route.lane.wait(self, self.tokens, left)
+            with queueing():
+                wait = await self.route.lane.wait(self, self.tokens, left)
         self.attempts.append(Attempt(fault.reason, fault.status, wait))
 
     def _pay(self, got: Got, kind: EntryKind, begun: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.frozen import frozen
@@ -28,6 +28,7 @@ from assay.reports.run_records import (
 from assay.reports.run_view import cell_row, matrix_cell, overview_of, run_row
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.summary import Summary, Verdict, cause_key, cause_text, verdict
+from assay.reports.trainability import Trainability, trainability
 from assay.scoring.json_safe import Json
 from assay.store.kept import RunState, run_state
 from assay.store.labels import Decisions, decided
@@ -77,6 +78,7 @@ class FileReport:
         causes: Of each of them the key of why it could not be graded; empty where it was.
         opened: The cells that can be opened.
         scores: How its scores lie; None of a run too large for that.
+        trainability: What its groups could teach; likewise.
         left_out: What is not in the file.
     """
 
@@ -88,6 +90,7 @@ class FileReport:
     causes: tuple[str, ...]
     opened: tuple[OpenedCell, ...]
     scores: ScoreTable | None
+    trainability: Trainability | None
     left_out: tuple[str, ...]
 
 
@@ -141,7 +144,12 @@ def file_report(
             cause_key(cause_text(cell)) if ended(cell) == "error" else "" for cell in review.cells
         ),
         opened=_linked(opened),
-        scores=_scores(review, store),
+        scores=None
+        if (cells := _every_cell(review, store)) is None
+        else score_table(run.id, cells),
+        trainability=None
+        if (cells := _every_cell(review, store)) is None
+        else trainability(cells, run=run.id),
         left_out=tuple(_left_out(review, opened)),
     )
 
@@ -169,14 +177,14 @@ def _row(run: RunRecord, summary: Summary, store: Store | None) -> RunRow:
     return run_row(run, "unfinished" if state == "running" else state, sums)
 
 
-def _scores(review: Review, store: Store | None) -> ScoreTable | None:
-    total, run = review.summary.totals.total, review.run.id
+def _every_cell(review: Review, store: Store | None) -> Iterable[CellRecord] | None:
+    """Every cell of the run, as a store has them in order; None of a run too large for that."""
+    total = review.summary.totals.total
     if total == len(review.cells):
-        return score_table(run, review.cells)
+        return sorted(review.cells, key=lambda cell: cell.key)  # as a store has them
     if store is None or total > _MOST_SCORED:
         return None
-    cells = decided(store.cells(run), Decisions(store.database).all)
-    return score_table(run, cells)
+    return decided(store.cells(review.run.id), Decisions(store.database).all)
 
 
 def _record(run: RunRecord) -> RunRecord:

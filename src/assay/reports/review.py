@@ -106,7 +106,9 @@ def run_summary(
         for cell, times in store.alike_cells(run.id):
             tally.count(cell, times)
     else:
-        for cell in decided(store.cells(run.id), lambda: known):
+        # Cards are found by what stands in the score trees.
+        cells = store.cells(run.id) if shelf else store.counted_cells(run.id)
+        for cell in decided(cells, lambda: known):
             tally.add(cell)
     return tally.summary(with_groups=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,13 +11,18 @@ from statistics import median
 
 from assay.frozen import frozen
 from assay.reports.explain import nodes
+from assay.reports.figures import count, score
+from assay.reports.histogram import Bar
 from assay.reports.outcome import reward_of
+from assay.reports.plain import one_line
+from assay.reports.run_records import RunLine
 from assay.scoring.advantage import keep_group
-from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
+from assay.store.runs import Store
 
-__all__ = ["ENDS", "Trainability", "floors_of", "trainability"]
+__all__ = ["ENDS", "GroupEnd", "Times", "Trainability", "trainability", "trainability_of"]
 
 ENDS: Mapping[str, str] = {
     "learnable": "two graded trials differ",
@@ -28,7 +34,42 @@ ENDS: Mapping[str, str] = {
 """What a group comes to, and what that means; only the first teaches anything."""
 
 _BINS = 10
+_MOST_SPREAD = 0.5
+"""No standard deviation of rewards between 0 and 1 is larger."""
+_MOST_GRADERS = 50
 _SECONDS = ("wall_seconds", "seconds")
+
+
+@frozen(kw_only=True)
+class GroupEnd:
+    """The groups that come to the same.
+
+    Attributes:
+        name: ``learnable``, ``all_right``, ``all_wrong``, ``all_alike`` or ``too_few``.
+        groups: How many they are.
+        share: Of all groups; null where there are none.
+        meaning: What that means.
+    """
+
+    name: str
+    groups: int
+    share: float | None
+    meaning: str
+
+
+@frozen(kw_only=True)
+class Times:
+    """How long something took.
+
+    Attributes:
+        name: Of the grader; empty for whole cells.
+        p50: Median, in seconds.
+        p95: 95th percentile (nearest rank), in seconds.
+    """
+
+    name: str
+    p50: float
+    p95: float
 
 
 @frozen(kw_only=True)
@@ -36,59 +77,65 @@ class Trainability:
     """The groups of a run: trials of one case by one agent.
 
     Attributes:
-        groups: How many there are.
-        trials: Trials in a group, to how many groups have so many.
-        ends: What groups come to, by the names of `ENDS`; all of them are there.
+        run: Id of the run.
+        floor: Id of the run in which nothing is done; empty without one.
+        groups: How many groups there are.
+        sizes: The same with how many trials they have, in words.
+        ends: What groups come to; each kind of end is there.
+        learnable_share: Which part of the groups teaches anything; null for no groups.
         cells: Cells in all.
         ungraded: Cells without a reward, which a trainer has to leave out.
         ungraded_groups: Groups with one of them.
         flagged: Cells with signs of tampering: a trainer would learn to tamper.
-        spread: Median standard deviation (population) within the groups that teach; None for none.
-        bins: Graded cells by reward, in ten equal bins; the last one has its upper end, 1.
-        seconds: The 50th and 95th percentile (nearest rank) of a cell's time; None for none.
-        graders: The same for each grader that notes its time.
-        unbeaten: Groups whose best trial is no better than the floor; None without one.
+        spread: Median standard deviation (population) within the groups that teach; null for none.
+        spreads: Groups that teach by that deviation, from 0 to 0.5.
+        rewards: Graded cells by reward, from 0 to 1.
+        seconds: How long cells took; null for none.
+        graders: The same for graders that note their time, slowest first; at most 50.
+        unbeaten: Groups whose best trial is no better than the floor; null without one.
+        floored: Graded groups whose case has a floor; null without one.
+        lines: The numbers in words.
     """
 
+    run: str
+    floor: str
     groups: int
-    trials: Mapping[int, int]
-    ends: Mapping[str, int]
+    sizes: str
+    ends: tuple[GroupEnd, ...]
+    learnable_share: float | None
     cells: int
     ungraded: int
     ungraded_groups: int
     flagged: int
     spread: float | None
-    bins: tuple[int, ...]
-    seconds: tuple[float, float] | None
-    graders: Mapping[str, tuple[float, float]]
+    spreads: tuple[Bar, ...]
+    rewards: tuple[Bar, ...]
+    seconds: Times | None
+    graders: tuple[Times, ...]
     unbeaten: int | None
-
-    @property
-    def share(self) -> float | None:
-        """Which part of the groups teaches anything; None for no groups."""
-        return self.ends["learnable"] / self.groups if self.groups else None
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        return {
-            "groups": self.groups,
-            "trials": {str(size): number for size, number in sorted(self.trials.items())},
-            "ends": dict(self.ends),
-            "learnable_share": self.share,
-            "cells": self.cells,
-            "ungraded": self.ungraded,
-            "ungraded_groups": self.ungraded_groups,
-            "flagged": self.flagged,
-            "spread": self.spread,
-            "bins": list(self.bins),
-            "seconds": None if self.seconds is None else list(self.seconds),
-            "graders": {name: list(times) for name, times in self.graders.items()},
-            "unbeaten": self.unbeaten,
-        }
+    floored: int | None
+    lines: tuple[RunLine, ...]
 
 
-def floors_of(cells: Iterable[CellRecord]) -> dict[str, float]:
-    """The best reward of each case in a run that does nothing: of its no-op, say."""
+def trainability_of(
+    store: Store, run: str, *, floor: str = "", tolerance: float = 1e-6
+) -> Trainability:
+    """Look at the groups of a stored run.
+
+    Args:
+        store: Where it is.
+        run: Its id.
+        floor: Id of a run of the same cases in which nothing is done; empty for none.
+        tolerance: As for `trainability`.
+    """
+    read = Decisions(store.database).all
+    floors = _floors(decided(store.cells(floor), read)) if floor else None
+    cells = decided(store.cells(run), read)
+    return trainability(cells, run=run, floor=floor, floors=floors, tolerance=tolerance)
+
+
+def _floors(cells: Iterable[CellRecord]) -> dict[str, float]:
+    """The best reward of each case."""
     floors: dict[str, float] = {}
     for cell in cells:
         if (reward := reward_of(cell)) is not None:
@@ -99,63 +146,112 @@ def floors_of(cells: Iterable[CellRecord]) -> dict[str, float]:
 def trainability(
     cells: Iterable[CellRecord],
     *,
-    tolerance: float = 1e-6,
+    run: str = "",
+    floor: str = "",
     floors: Mapping[str, float] | None = None,
+    tolerance: float = 1e-6,
 ) -> Trainability:
     """Look at the groups of a run.
 
     Args:
         cells: In the order of the store: by case, harness, model and trial.
-        tolerance: Rewards that differ by no more are equal, as in `keep_group`.
+        run: Its id.
+        floor: Id of the run that the floors are from.
         floors: What doing nothing earns, by case.
+        tolerance: Rewards that differ by no more are equal, as in `keep_group`.
 
     Raises:
         ScoreError: For a tolerance that is not finite.
     """
-    ends, trials, bins = Counter[str](), Counter[int](), [0] * _BINS
-    spreads: list[float] = []
-    seconds: list[float] = []
-    graders: dict[str, list[float]] = {}
-    total = ungraded = ungraded_groups = flagged = unbeaten = 0
+    seen = _Seen()
     for (case, _, _), group in groupby(cells, key=lambda cell: cell.key[:3]):
+        seen.add(group, None if floors is None else floors.get(case), tolerance)
+    return seen.told(run, floor, has_floor=floors is not None)
+
+
+class _Seen:
+    """The groups so far."""
+
+    def __init__(self) -> None:
+        self._ends, self._sizes = Counter[str](), Counter[int]()
+        self._rewards, self._spreads = array("d"), array("d")
+        self._seconds = array("d")
+        self._graders: dict[str, array[float]] = {}
+        self._cells = self._ungraded = self._ungraded_groups = self._flagged = 0
+        self._floored = self._unbeaten = 0
+
+    def add(self, group: Iterable[CellRecord], floor: float | None, tolerance: float) -> None:
         rewards: list[float | None] = []
         for cell in group:
-            rewards.append(reward := reward_of(cell))
-            flagged += bool(cell.flags)
-            if reward is not None:
-                bins[min(_BINS - 1, int(reward * _BINS))] += 1
-            seconds.append(cell.seconds)
+            rewards.append(reward_of(cell))
+            self._flagged += bool(cell.flags)
+            self._seconds.append(cell.seconds)
             for name, second in _times(nodes(cell)):
-                graders.setdefault(name, []).append(second)
+                self._graders.setdefault(name, array("d")).append(second)
         known = [reward for reward in rewards if reward is not None]
         missing = len(rewards) - len(known)
-        total, ungraded, ungraded_groups = (
-            total + len(rewards),
-            ungraded + missing,
-            ungraded_groups + bool(missing),
-        )
-        trials[len(rewards)] += 1
+        self._cells += len(rewards)
+        self._ungraded += missing
+        self._ungraded_groups += bool(missing)
+        self._sizes[len(rewards)] += 1
+        self._rewards.extend(known)
         end = _end(known, tolerance)
-        ends[end] += 1
+        self._ends[end] += 1
         if end == "learnable":
             mean = fsum(known) / len(known)
-            spreads.append(sqrt(fsum((r - mean) ** 2 for r in known) / len(known)))
-        if floors is not None and case in floors and known:
-            unbeaten += max(known) <= floors[case] + tolerance
-    return Trainability(
-        groups=sum(trials.values()),
-        trials=dict(trials),
-        ends={name: ends[name] for name in ENDS},
-        cells=total,
-        ungraded=ungraded,
-        ungraded_groups=ungraded_groups,
-        flagged=flagged,
-        spread=median(spreads) if spreads else None,
-        bins=tuple(bins),
-        seconds=_percentiles(seconds),
-        graders={n: found for n, s in graders.items() if (found := _percentiles(s)) is not None},
-        unbeaten=None if floors is None else unbeaten,
-    )
+            self._spreads.append(sqrt(fsum((r - mean) ** 2 for r in known) / len(known)))
+        if floor is not None and known:
+            self._floored += 1
+            self._unbeaten += max(known) <= floor + tolerance
+
+    def told(self, run: str, floor: str, *, has_floor: bool) -> Trainability:
+        groups = self._ends.total()
+        graders = [_percentiles(name, times) for name, times in self._graders.items()]
+        sizes = ", ".join(
+            f"{n:,} of {count(size, 'trial')}" for size, n in sorted(self._sizes.items())
+        )
+        return Trainability(
+            run=run,
+            floor=floor,
+            groups=groups,
+            sizes=f"{count(groups, 'group')} of trials: {sizes or 'none'}",
+            ends=tuple(
+                GroupEnd(
+                    name=name,
+                    groups=self._ends[name],
+                    share=self._ends[name] / groups if groups else None,
+                    meaning=meaning,
+                )
+                for name, meaning in ENDS.items()
+            ),
+            learnable_share=self._ends["learnable"] / groups if groups else None,
+            cells=self._cells,
+            ungraded=self._ungraded,
+            ungraded_groups=self._ungraded_groups,
+            flagged=self._flagged,
+            spread=median(self._spreads) if self._spreads else None,
+            spreads=_bars(self._spreads, _MOST_SPREAD),
+            rewards=_bars(self._rewards, 1.0),
+            seconds=_percentiles("", self._seconds) if self._seconds else None,
+            graders=tuple(sorted(graders, key=lambda times: -times.p95)[:_MOST_GRADERS]),
+            unbeaten=self._unbeaten if has_floor else None,
+            floored=self._floored if has_floor else None,
+            lines=tuple(self._lines(has_floor=has_floor)),
+        )
+
+    def _lines(self, *, has_floor: bool) -> Iterator[RunLine]:
+        if self._spreads:
+            told = f"median {score(median(self._spreads))} within the groups that teach"
+            yield RunLine(label="spread", text=told, warns=False)
+        told = f"{self._ungraded:,} of {count(self._cells, 'cell')}"
+        told += f", in {count(self._ungraded_groups, 'group')}: left out, never a 0"
+        yield RunLine(label="no reward", text=told, warns=self._ungraded > 0)
+        if self._flagged:
+            told = f"{count(self._flagged, 'cell')} with signs of tampering"
+            yield RunLine(label="flagged", text=told, warns=True)
+        if has_floor:
+            told = f"{self._unbeaten:,} of {count(self._floored, 'group')} never beat it"
+            yield RunLine(label="floor", text=told, warns=self._unbeaten > 0)
 
 
 def _end(rewards: Sequence[float], tolerance: float) -> str:
@@ -174,13 +270,24 @@ def _times(parts: Sequence[SubScore]) -> Iterator[tuple[str, float]]:
         for name in _SECONDS:
             second = found.get(name)
             if isinstance(second, int | float) and not isinstance(second, bool):
-                yield node.name, float(second)
+                yield one_line(node.name, 120), float(second)
                 break
 
 
-def _percentiles(values: list[float]) -> tuple[float, float] | None:
-    if not values:
-        return None
+def _percentiles(name: str, values: Iterable[float]) -> Times:
     ranked = sorted(values)
     last = len(ranked) - 1
-    return ranked[min(last, len(ranked) // 2)], ranked[min(last, int(0.95 * len(ranked)))]
+    return Times(
+        name=name,
+        p50=ranked[min(last, len(ranked) // 2)],
+        p95=ranked[min(last, int(0.95 * len(ranked)))],
+    )
+
+
+def _bars(values: Iterable[float], high: float) -> tuple[Bar, ...]:
+    """Ten bars from 0; the last one has its upper end too, and 0.3 begins a bar."""
+    counts = Counter(min(_BINS - 1, int(value / high * _BINS + 1e-9)) for value in values)
+    return tuple(
+        Bar(low=high * at / _BINS, high=high * (at + 1) / _BINS, count=counts[at])
+        for at in range(_BINS)
+    )

@@ -34,6 +34,7 @@ __all__ = [
     "pass_hat_k",
     "ratio",
     "score_interval",
+    "spread_interval",
     "wilson",
 ]
 
@@ -88,23 +89,50 @@ def mean_interval(
         ScoreError: For a value that is not a finite number or out of bounds, or a ``confidence``
             out of range.
     """
-    upper = two_sided(confidence)
     numbers = _checked(values, bounds)
     n = len(numbers)
     if n == 0:
+        two_sided(confidence)  # which refuses one that is none
         return Interval(None, None, None, 0)
-    smallest, largest = min(numbers), max(numbers)
-    mean = min(max(fsum(numbers) / n, smallest), largest)
+    least, most = min(numbers), max(numbers)
+    mean = min(max(fsum(numbers) / n, least), most)
+    sd = sqrt(fsum((v - mean) ** 2 for v in numbers) / (n - 1)) if n > 1 else 0.0
+    return spread_interval(
+        mean, sd, n, least=least, most=most, confidence=confidence, bounds=bounds
+    )
+
+
+def spread_interval(
+    mean: float,
+    sd: float,
+    n: int,
+    *,
+    least: float,
+    most: float,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+) -> Interval:
+    """`mean_interval` of ``n`` values of which only this is known: more than memory holds.
+
+    Args:
+        mean: Their mean.
+        sd: Their standard deviation, of ``n - 1``.
+        n: How many they are, from 1 up.
+        least: The smallest.
+        most: The largest.
+        confidence: As there.
+        bounds: As there.
+    """
+    upper = two_sided(confidence)
     if n == 1:
         return Interval(mean, None, None, 1)
-    if largest - smallest <= _SAME:
+    if most - least <= _SAME:
         if bounds is None:
             return Interval(mean, None, None, n)
         unseen = 1.0 - (1.0 - upper) ** (1.0 / n)
         low = mean - unseen * (mean - bounds[0])
         high = mean + unseen * (bounds[1] - mean)
         return Interval(mean, low, high, n)
-    sd = sqrt(fsum((v - mean) ** 2 for v in numbers) / (n - 1))
     half = t_quantile(upper, n - 1) * sd / sqrt(n)
     low, high = mean - half, mean + half
     if bounds is not None:

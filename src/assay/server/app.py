@@ -36,7 +36,7 @@ from assay.server.lanes import Lanes
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
-from assay.server.regrades import Regrades
+from assay.server.regrades import Regrading
 from assay.version import __version__
 
 OPENAPI = "/api/v1/openapi.json"
@@ -82,7 +82,13 @@ def create_app(settings: ServerSettings) -> FastAPI:
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once, settings.grader_slots, metrics.graders)
     app.state.context = Context(
-        settings, storage, access, allowances, metrics, lanes, Regrades(settings.location)
+        settings,
+        storage,
+        access,
+        allowances,
+        metrics,
+        lanes,
+        Regrading(settings.location, storage),
     )
     for router in (
         health.router,

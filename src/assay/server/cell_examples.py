@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assay.eval.regrading import RegradeState
 from assay.reports.cell_records import (
     CellCommand,
     CellPlace,
@@ -21,6 +20,7 @@ from assay.reports.opened import FileChange
 from assay.reports.score_view import FoldedText, ScoreFact, ScoreFinding, ScoreNode, TamperSign
 from assay.service.cells import CellText, Promotion
 from assay.store.labels import Decision
+from assay.store.regrades import RegradeState
 
 _RUN = "20261121-090830-ab12"
 _PLACE = CellPlace(case="kit", harness="replay", model="fix", trial=1)

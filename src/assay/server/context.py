@@ -26,7 +26,7 @@ from assay.server.access import Access, Allowances
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
 from assay.server.problems import SlowStoreError
-from assay.server.regrades import Regrades
+from assay.server.regrades import Regrading
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -160,7 +160,7 @@ class Context:
     allowances: Allowances
     metrics: Metrics
     lanes: Lanes
-    regrades: Regrades
+    regrades: Regrading
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Counter[str] = field(default_factory=Counter[str])

@@ -32,7 +32,6 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
-from assay.eval.regrading import RegradeState
 from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
@@ -71,6 +70,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.records import CellKey
+from assay.store.regrades import RegradeState
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
@@ -359,9 +359,6 @@ class _ServerHost:
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
         by = self._desk.who.name
         return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
-
-    def regrading(self, run: str) -> RegradeState | None:
-        return self._server.regrades.of(run)
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None

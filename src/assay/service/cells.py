@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.errors import ConflictError, NotFoundError
-from assay.eval.regrading import RegradeState
 from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import (
     CellView,
@@ -41,6 +40,7 @@ from assay.service.operation import (
 from assay.service.runs import Run, show_run
 from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
+from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 
 _Coordinate = Annotated[str, Spec(max_length=500)]
@@ -356,13 +356,10 @@ async def regrade_run(
     return await host.regrade(found, cells)
 
 
-@waiting_operation(
-    "GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,)
-)
-async def show_regrade(host: Host, run: Run) -> RegradeState:
-    """How far the newest regrade of a run is that this server began."""
-    found = await host.run(lambda desk: show_run.function(desk, run).id)
-    return host.regrading(found) or RegradeState(run=found)
+@operation("GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,))
+def show_regrade(desk: Desk, run: Run) -> RegradeState:
+    """How far the newest regrade of a run is that a server or a client began."""
+    return Regrades(desk.database).of(show_run.function(desk, run).id)
 
 
 @operation("POST", "/runs/{run}/cells/promote", "admin", tag="runs", where="default", faults=(404,))

@@ -11,6 +11,7 @@ from assay.reports.comparing.shown import RunComparison, shown
 from assay.reports.run_records import AgentName
 from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
+from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
 from assay.service.runs import Run, show_run
 from assay.store.database import Database
@@ -91,6 +92,33 @@ def show_score_pair(
         raise InputError("a score agrees with itself", location=Location(field="y"))
     cells = _cells(desk.database, found.id)
     return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
+
+
+@operation(
+    "GET",
+    "/runs/{run}/trainability",
+    "viewer",
+    tag="runs",
+    where="default",
+    faults=(404,),
+    apart=True,
+)
+def show_trainability(
+    desk: Desk,
+    run: Run,
+    *,
+    floor: Annotated[
+        str,
+        Spec(max_length=200, description="A run of the same cases in which nothing is done."),
+    ] = "",
+    tolerance: Annotated[
+        float, Spec(ge=0, le=1, description="Rewards that differ by no more are equal.")
+    ] = 1e-6,
+) -> Trainability:
+    """Which of a run's groups of trials would teach a trainer anything."""
+    found, store = show_run.function(desk, run), Store(desk.database)
+    below = show_run.function(desk, floor).id if floor else ""
+    return trainability_of(store, found.id, floor=below, tolerance=tolerance)
 
 
 @operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,), apart=True)

@@ -50,11 +50,11 @@ from assay.store.projects import KeyRole
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from assay.eval.regrading import RegradeState
     from assay.graders.batch import Batch
     from assay.registry.grading import Items
     from assay.registry.registry import Registry
     from assay.store.records import CellKey
+    from assay.store.regrades import RegradeState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -251,10 +251,6 @@ class Host(Protocol):
         """Begin to grade cells of a run again, or all, in the background of a server."""
         ...
 
-    def regrading(self, run: str) -> RegradeState | None:
-        """How far the newest regrade of a run is that this host began."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class _Here:
@@ -288,13 +284,11 @@ class _Here:
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
         from assay.eval.regrading import regrade
+        from assay.store.regrades import Regrades
         from assay.store.runs import Store
 
-        return await regrade(Store(self.desk.database), run, cells)
-
-    def regrading(self, run: str) -> RegradeState | None:
-        del run  # it was at its end before anybody could ask
-        return None
+        with Regrades(self.desk.database).held(run):
+            return await regrade(Store(self.desk.database), run, cells, by=self.desk.who.name)
 
 
 @dataclass(frozen=True, slots=True)

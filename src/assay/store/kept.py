@@ -57,6 +57,54 @@ def alone_with(home: str) -> Generator[bool]:
         yield True
 
 
+@contextmanager
+def held(path: Path) -> Generator[int | None]:
+    """Hold a file alone until the block ends, or all processes that have it open.
+
+    Yields:
+        Its descriptor; None where somebody else holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield None
+                return
+            if not _is_at(path, file.fileno()):
+                continue  # whoever held it has removed it between the opening and the locking
+            try:
+                yield file.fileno()
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds a file alone."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def rows_lock(store: Store, run_id: str) -> Path:
+    """What is held by whoever grades the rows of a dataset in a run."""
+    return Path(store.home, f"{run_id}.lock")
+
+
 RunState = Literal["finished", "running", "interrupted", "unfinished"]
 
 
@@ -68,10 +116,10 @@ def run_state(store: Store, run: RunRecord) -> RunState:
     """
     if run.finished:
         return "finished"
-    home = Path(store.home)
-    if _is_locked(home / f"{run.id}.lock"):
+    if is_held(rows_lock(store, run.id)):
         return "running"
-    if run.config.get("kind") != "dataset" and _is_locked_by_any(home / "at-work.lock"):
+    at_work = Path(store.home, "at-work.lock")
+    if run.config.get("kind") != "dataset" and _is_locked_by_any(at_work):
         newest = store.newest_unfinished()
         return "running" if newest == run.id else "unfinished"
     return "unfinished" if "://" in store.database.place else "interrupted"
@@ -114,7 +162,7 @@ def delete_run(store: Store, run_id: str, *, keep_files: bool = False) -> Freed:
         StoreError: If something that other results rest on cannot be read: nothing is deleted then.
     """
     run, keeps = store.run(run_id), bool(store.snapshots(run_id))
-    if _is_locked(Path(store.home, f"{run.id}.lock")):  # see `assay.eval.recorded`
+    if is_held(rows_lock(store, run.id)):
         raise ConflictError(f"run {run.id} is at work", hint="interrupt it first, with Ctrl-C")
     is_rows = run.config.get("kind") == "dataset"
     if (keep_files and run.finished) or (is_rows and not keeps):
@@ -149,17 +197,6 @@ def _lock(home: str) -> Generator[int]:
         yield file
     finally:
         os.close(file)
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _doomed(store: Store, run_id: str) -> Iterator[Path]:

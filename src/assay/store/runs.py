@@ -55,6 +55,10 @@ _SELECT_PAGE = f"""
 """  # noqa: S608 - see above
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
 """What only the scores of judges have; see `assay.reports.totals`."""
+_SELECT_COUNTED = _SELECT_PAGE.replace(
+    "answer, subscores",
+    "'', CASE WHEN subscores LIKE ? OR subscores LIKE ? THEN subscores ELSE '[]' END",
+)
 _ALIKE = f"""
     SELECT {CELL_COLUMNS}, CASE WHEN status = 'error' THEN content ELSE '' END AS trouble,
       flags <> '[]' OR subscores LIKE ? OR subscores LIKE ? AS odd
@@ -175,6 +179,7 @@ class Store:
         with self._database.writing():
             self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
             self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
+            self._database.change("DELETE FROM regrade WHERE run_id = ?", run_id)
             if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
                 raise self._unknown_run(run_id)
 
@@ -283,11 +288,18 @@ class Store:
             only_failures: Leave out what passed and what was skipped; errors are failures.
         """
         self._require_run(run_id)
-        return self._pages(run_id, only_failures=only_failures)
+        return self._pages(_SELECT_PAGE, (), run_id, only_failures=only_failures)
 
-    def _pages(self, run_id: str, *, only_failures: bool) -> Iterator[CellRecord]:
+    def counted_cells(self, run_id: str) -> Iterator[CellRecord]:
+        """As `cells`, with what totals need: no answers, and no score trees but those of judges."""
+        self._require_run(run_id)
+        return self._pages(_SELECT_COUNTED, _JUDGED, run_id, only_failures=False)
+
+    def _pages(
+        self, sql: str, values: tuple[Scalar, ...], run_id: str, *, only_failures: bool
+    ) -> Iterator[CellRecord]:
         after: CellKey = ("", "", "", 0)
-        while page := self._database.rows(_SELECT_PAGE, run_id, *after, int(only_failures)):
+        while page := self._database.rows(sql, *values, run_id, *after, int(only_failures)):
             for row in page:
                 cell = read_cell(cast("CellRow", row))
                 yield cell

@@ -41,6 +41,7 @@ __all__ = [
     "parse_line",
     "place_of",
     "renamed",
+    "renamed_line",
 ]
 
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "arrow")
@@ -294,13 +295,12 @@ def _mapped(
             continue
         try:
             row = parse_line(line)
-            row_of_ours = renamed(row, mapping, found)
+            yield number, renamed_line(row, mapping, found)
         except InputError as error:
             yield number, error
             continue
         if len(others) < _NAMES:
             others.update(row)
-        yield number, json.dumps(row_of_ours, ensure_ascii=False).encode("utf-8", "surrogatepass")
     missing = next((one for one in mapping.values() if one not in found), None)
     if rows and missing is not None:
         raise _no_field(missing, name, sorted(others))
@@ -314,6 +314,12 @@ def _no_field(missing: str, name: str, others: list[str]) -> InputError:
     return InputError(
         f"--map: no row of {name} has a field {missing!r:.100}", hint=nearest(missing, others)
     )
+
+
+def renamed_line(row: Mapping[str, Json], mapping: Mapping[str, str], found: set[str]) -> bytes:
+    """A row with our names as a line of JSON; see `renamed`."""
+    ours = renamed(row, mapping, found)
+    return json.dumps(ours, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def renamed(

@@ -31,6 +31,7 @@ __all__ = [
     "arrow",
     "kind_of_table",
     "lines_of",
+    "load_arrow",
 ]
 
 TableKind = Literal["parquet", "arrow"]
@@ -59,6 +60,10 @@ class Batch(Protocol):
         """Some of its rows."""
         ...
 
+    def take(self, indices: list[int]) -> Batch:
+        """Those at some places."""
+        ...
+
 
 def arrow(module: str = "pyarrow") -> Any:  # noqa: ANN401 - it has no types
     """A module of pyarrow.
@@ -70,6 +75,17 @@ def arrow(module: str = "pyarrow") -> Any:  # noqa: ANN401 - it has no types
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError("reading and writing Parquet and Arrow", extra="data") from error
+
+
+def load_arrow() -> None:
+    """Import all of pyarrow that is used: once, in the process that others are forked from.
+
+    Where pandas is installed, the first array imports it, which takes a second.
+    """
+    arrow("pyarrow.parquet")
+    arrow("pyarrow.ipc")
+    arrow("pyarrow.types")
+    arrow().array([""])
 
 
 def kind_of_table(magic: bytes) -> TableKind | None:
@@ -262,7 +278,8 @@ def _line(row: dict[str, object], text: set[str]) -> bytes | InputError:
         return _ENCODER.encode(row).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError) as error:
         column = next((name for name, value in row.items() if not _is_plain(value)), "")
-        return InputError(f"the column {column!r:.100} holds what no row can have: {error}")
+        what = "NaN or an infinity" if isinstance(error, ValueError) else str(error)
+        return InputError(f"the column {column!r:.100} holds {what}, which no row can have")
 
 
 def _other(value: object) -> Json:

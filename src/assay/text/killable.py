@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import GraderError, InputError, MissingExtraError
+from assay.turns import LateError, queueing, seconds_left
 
 __all__ = ["MATHEMATICS", "SCHEMAS", "Pool"]
 
@@ -37,6 +38,10 @@ class _WorkerDiedError(Exception):
 
 class _TooSlowError(_WorkerDiedError):
     """The comparison took longer than it may; the process was killed."""
+
+
+class _OutOfTurnError(_WorkerDiedError):
+    """The turn was over before the comparison's own time was; the process was killed."""
 
 
 class _RefusedError(Exception):
@@ -113,12 +118,14 @@ class _Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
+                if (turn := seconds_left()) is not None and turn <= 0:
+                    raise _OutOfTurnError
                 left = wall - (time.monotonic() - started)
                 if cpu is not None:
                     left = min(left, cpu - (self._cpu_seconds() - burnt))
                 if left <= 0:
                     raise _TooSlowError
-                if selector.select(left):
+                if selector.select(left if turn is None else min(left, turn)):
                     read = os.read(stdout.fileno(), 65_536)
                     if not read:
                         return None
@@ -191,12 +198,15 @@ class Pool:
 
         Raises:
             InputError: What is wanted makes no sense, or cannot be read in time.
+            LateError: The turn (`assay.turns`) is over.
         """
         if (wanted, seconds) in self._blamed:  # once is enough
             raise self._unreadable(wanted)
         for last_try in (False, True):
             try:
                 return self._try(wanted, answer, seconds)
+            except _OutOfTurnError:
+                raise LateError("the comparison took longer than it has") from None
             except _WorkerDiedError as died:
                 if died.reading_wanted and (last_try or isinstance(died, _TooSlowError)):
                     self._blame(wanted, seconds)
@@ -215,8 +225,11 @@ class Pool:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
     def _try(self, wanted: str, answer: str, seconds: float) -> bool:
-        with self._slots:
-            worker = self._take()
+        with queueing():
+            self._slots.acquire()
+        try:
+            with queueing():  # starting one is nobody's
+                worker = self._take()
             try:
                 holds = worker.compare(wanted, answer, seconds)
             except _RefusedError as error:
@@ -230,6 +243,8 @@ class Pool:
                 raise
             self._put_back(worker)
             return holds
+        finally:
+            self._slots.release()
 
     def _put_back(self, worker: _Worker) -> None:
         with self._lock:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Unpack
 
+from assay.graders.endpoints.forms.openrlhf import sample
 from assay.scoring.json_safe import plain
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions
-from assay.types.submission import Submission
 
 __all__ = ["reward_function"]
 
@@ -53,13 +53,9 @@ def reward_function(
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
-        given = [
-            Submission(
-                answer=query.removeprefix(prompt), question=prompt or None, expected=plain(label)
-            )
-            for query, prompt, label in zip(queries, asked, wanted, strict=True)
-        ]
-        batch = reward.grade_now(given)
+        given = [sample(*one) for one in zip(queries, asked, map(plain, wanted), strict=True)]
+        # What is no sample is no answer either, and so has no reward.
+        batch = reward.grade_now({} if isinstance(one, str) else one for one in given)
         rewards = tensor(batch.filled(on_error))
         graded = tensor([float(one is not None) for one in batch.rewards])
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"graded": graded}}

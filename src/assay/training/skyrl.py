@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
-from assay.training.chat import turns_of
+from assay.training.chat import submission_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions
-from assay.types.submission import Submission
-from assay.types.thread import StringThread
 
 __all__ = ["environment"]
 
@@ -62,25 +60,20 @@ def environment(
             del env_config
             row = plain(dict(extras or {}))
             self._row = row if isinstance(row, dict) else {}
-            self._asked: list[tuple[str, str]] = []
+            self._asked: Sequence[Mapping[str, object]] = []
 
         def init(
             self, prompt: Sequence[Mapping[str, object]]
         ) -> tuple[Sequence[Mapping[str, object]], dict[str, object]]:
             """Remember what is asked."""
-            self._asked = turns_of(prompt, "user")
+            self._asked = prompt
             return prompt, {}
 
         def step(self, action: str) -> dict[str, object]:
             """Grade the answer; the episode is over."""
             spec = self._row.get("reward_spec")
-            submission = Submission(
-                answer=action,
-                thread=StringThread(self._asked) if self._asked else None,
-                question=next((t for role, t in reversed(self._asked) if role == "user"), None),
-                expected=spec.get("ground_truth") if isinstance(spec, dict) else None,
-                metadata=self._row,
-            )
+            truth = spec.get("ground_truth") if isinstance(spec, dict) else None
+            submission = submission_of(self._asked, action, truth, self._row)
             batch = reward.grade_now([submission])
             metadata = {"graded": float(batch.errors == 0), **batch.metrics()}
             (score,) = batch.filled(on_error)

@@ -15,11 +15,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, Unpack, cast
 
-from assay.scoring.json_safe import plain
-from assay.training.chat import Text, turns_of
+from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions
 from assay.types.submission import Submission
-from assay.types.thread import StringThread
 
 __all__ = ["Sample", "reward_function"]
 
@@ -72,12 +70,4 @@ def reward_function(
 
 
 def _submission(sample: Sample) -> Submission:
-    metadata = plain(sample.metadata)
-    asked = turns_of(sample.prompt, "user")
-    return Submission(
-        answer=sample.response,
-        thread=None if isinstance(sample.prompt, str) else StringThread(asked),
-        question=next((text for role, text in reversed(asked) if role == "user"), None),
-        expected=plain(sample.label),
-        metadata=metadata if isinstance(metadata, dict) else {},
-    )
+    return submission_of(sample.prompt, sample.response, sample.label, sample.metadata)

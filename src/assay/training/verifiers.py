@@ -5,22 +5,21 @@ In a module ``my_reward``::
     from assay.training.verifiers import reward_function, rubric_function
 
     reward = reward_function("graders.yaml")  # v1: TaskConfig.rewards names "my_reward:reward"
-    func = rubric_function("graders.yaml")  # 0.2: vf.Rubric(funcs=[func])
+    func = rubric_function("graders.yaml", group=True)  # 0.2: vf.Rubric(funcs=[func])
 
 What cannot be graded is an exception. Of it v1 and prime-rl drop the trace, as they should; the
-rubric of 0.2 makes a 0 of any exception, and says so in its log alone.
+rubric of 0.2 makes a 0 of any exception, but not of a group's mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from typing import TypeAlias, Unpack, cast
 
 from assay.scoring.json_safe import plain
-from assay.training.chat import Text, turns_of
-from assay.training.reward import Gradable, Reward, RewardOptions
-from assay.types.submission import Submission
-from assay.types.thread import StringThread
+from assay.training.chat import Text, submission_of
+from assay.training.reward import Batch, Gradable, Reward, RewardOptions
 
 __all__ = ["reward_function", "rubric_function"]
 
@@ -47,46 +46,53 @@ def reward_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Score
         messages: list[dict[str, object]] = [
             {name: getattr(one, name, None) for name in ("role", "content")} for one in said
         ]
-        submission = _submission(
-            messages, metadata.get("answer", metadata.get("expected")), metadata
-        )
+        truth = metadata.get("answer", metadata.get("expected"))
+        submission = submission_of([], messages, truth, metadata)
         return (await reward.grade([submission])).filled("raise")[0]
 
     return assay_reward
 
 
-def rubric_function(grader: Gradable, **options: Unpack[RewardOptions]) -> Scored:
+def rubric_function(
+    grader: Gradable,
+    *,
+    group: bool = False,
+    **options: Unpack[RewardOptions],
+) -> Callable[..., Awaitable[float | list[float]]]:
     """Make a reward function of a legacy ``Rubric``: called with what it names.
 
     Args:
         grader: As `assay.training.Reward` takes it.
+        group: Whether it is one for groups. What cannot be graded then has the mean of its graded
+            siblings, and so an advantage of 0; alone it is an exception, of which the rubric makes
+            a 0. In both cases it is the state's ``error``, an ``InfraError``, by which it is told.
         **options: Further ones of `assay.training.Reward`.
     """
     reward = Reward(grader, **options)
 
-    async def assay_reward(
-        prompt: Text, completion: Text, answer: object = None, info: object = None
-    ) -> float:
-        known = plain(info)
-        said = [*turns_of(prompt, "user"), *turns_of(completion, "assistant")]
-        messages: list[dict[str, object]] = [{"role": role, "content": text} for role, text in said]
-        metadata = known if isinstance(known, dict) else {}
-        submission = _submission(messages, answer, metadata)
-        return (await reward.grade([submission])).filled("raise")[0]
+    async def graded(states: Sequence[dict[str, object]]) -> Batch:
+        given = [
+            submission_of(
+                cast("Text", state["prompt"]),
+                cast("Text", state["completion"]),
+                state.get("answer"),
+                state.get("info"),
+            )
+            for state in states
+        ]
+        batch = await reward.grade(given)
+        for state, one in zip(states, batch.graded, strict=True):
+            if one.score is None and state.get("error") is None:
+                fault = import_module("verifiers").InfraError
+                state["error"] = fault(f"{reward.name}: {one.error or one.reason}")
+        return batch
 
-    return assay_reward
+    async def of_one(state: dict[str, object]) -> float:
+        return (await graded([state])).filled("raise")[0]
 
+    async def of_group(states: Sequence[dict[str, object]]) -> list[float]:
+        return (await graded(states)).filled("group_mean")
 
-def _submission(
-    messages: list[dict[str, object]], expected: object, metadata: Mapping[str, object]
-) -> Submission:
-    turns = turns_of(messages, "assistant")
-    last = turns[-1] if turns else ("", "")
-    known = plain(dict(metadata))
-    return Submission(
-        answer=last[1] if last[0] == "assistant" else "",
-        thread=StringThread(turns),
-        question=next((text for role, text in turns if role == "user"), None),
-        expected=plain(expected),
-        metadata=known if isinstance(known, dict) else {},
-    )
+    chosen = of_group if group else of_one
+    chosen.__name__ = reward.name  # by which its logs know it, and merge those of one name
+    return cast("Callable[..., Awaitable[float | list[float]]]", chosen)

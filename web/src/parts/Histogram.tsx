@@ -5,7 +5,7 @@ import "./parts.css";
 const HEIGHT = 44;
 
 /** How scores lie between the first bar's low end and the last one's high end. */
-export function Histogram({ bars }: { bars: readonly Schemas["Bar"][] }) {
+export function Histogram({ bars, what = "Scores" }: HistogramProps) {
   const most = Math.max(1, ...bars.map((bar) => bar.count));
   const width = 100 / bars.length;
   const filled = bars.map((bar, place) => ({ ...bar, place })).filter((bar) => bar.count > 0);
@@ -15,7 +15,7 @@ export function Histogram({ bars }: { bars: readonly Schemas["Bar"][] }) {
         viewBox={`0 0 100 ${HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`Scores: ${filled.map(said).join("; ") || "none"}`}
+        aria-label={`${what}: ${filled.map(said).join("; ") || "none"}`}
       >
         {filled.map((bar) => {
           const height = Math.max(1.5, (bar.count / most) * (HEIGHT - 2));
@@ -39,6 +39,11 @@ export function Histogram({ bars }: { bars: readonly Schemas["Bar"][] }) {
       </span>
     </span>
   );
+}
+
+interface HistogramProps {
+  bars: readonly Schemas["Bar"][];
+  what?: string;
 }
 
 function said({ low, high, count }: Schemas["Bar"]): string {

@@ -19,6 +19,7 @@ const answers: Record<string, (query: Query) => unknown> = {
   "/api/v1/runs/{run}/overview": () => runData().overview,
   "/api/v1/runs/{run}/matrix": matrix,
   "/api/v1/runs/{run}/scores": () => runData().scores ?? missing(),
+  "/api/v1/runs/{run}/trainability": () => runData().trainability ?? missing(),
   "/api/v1/runs/{run}/cells/window": cells,
   "/api/v1/runs/{run}/cells/opened": (query) => opened(query).view,
   "/api/v1/runs/{run}/cells/outline": (query) => opened(query).outline,

@@ -27,6 +27,8 @@ export interface RunData {
   opened: OpenedCell[];
   /** How its scores lie; null of a run too large for that. */
   scores: Schemas["ScoreTable"] | null;
+  /** What its groups would teach; likewise. */
+  trainability: Schemas["Trainability"] | null;
   /** What is not in the file. */
   left_out: string[];
 }

@@ -24,11 +24,13 @@ import "./runs.css";
 type RunRow = Schemas["RunRow"];
 
 const ScoresTab = later(() => import("./scores/ScoresTab"));
+const TrainabilityTab = later(() => import("./training/TrainabilityTab"));
 
 const TABS = [
   ["overview", "Overview"],
   ["cells", "Cells"],
   ["scores", "Scores"],
+  ["training", "Trainability"],
   ["config", "Config"],
 ] as const;
 
@@ -140,6 +142,11 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
         {tab === "scores" && (
           <Suspense fallback={<Loading what="Loading scores" />}>
             <ScoresTab run={id} isLive={now.state !== "finished"} />
+          </Suspense>
+        )}
+        {tab === "training" && (
+          <Suspense fallback={<Loading what="Loading trainability" />}>
+            <TrainabilityTab run={id} isLive={now.state !== "finished"} />
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}

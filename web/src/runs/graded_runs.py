@@ -26,6 +26,7 @@ def cell(
     reason: str = "",
     cost_usd: float | None = 0.01,
     seconds: float = 2.0,
+    grader_seconds: float | None = None,
 ) -> CellRecord:
     """A cell whose reward is the mean of its scores; where one is None it could not be graded."""
     nodes = [
@@ -36,7 +37,8 @@ def cell(
             value=value,
             weight=1 / len(scores),
             passed=value >= 0.5,
-            metadata={"_digest": name},
+            metadata={"_digest": name}
+            | ({} if grader_seconds is None else {"seconds": grader_seconds}),
             reason=reason or f"{name}: {value:.2f} of what it asks for",
         )
         for name, value in scores.items()

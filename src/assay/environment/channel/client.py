@@ -48,6 +48,8 @@ class TaskRow:
         args: JSON schema of its arguments.
         input: JSON schema of its structured input; None if undeclared.
         returns: JSON schema of its answer; None for text.
+        max_steps: Most actions that it takes; 1 where it only wants an answer.
+        workspace: Whether its agent works in a workspace.
     """
 
     id: str
@@ -55,6 +57,8 @@ class TaskRow:
     args: Mapping[str, Json]
     input: Mapping[str, Json] | None = None
     returns: Mapping[str, Json] | None = None
+    max_steps: int = 1
+    workspace: bool = False
 
     @property
     def needed(self) -> list[str]:
@@ -70,7 +74,7 @@ class TaskRow:
             ChannelError: For one without an id.
         """
         said = row if isinstance(row, dict) else {}
-        name, args = said.get("id"), said.get("args")
+        name, args, most = said.get("id"), said.get("args"), said.get("max_steps")
         if not isinstance(name, str) or not name:
             raise ChannelError("tasks.list: a task has no id")
         return cls(
@@ -79,6 +83,8 @@ class TaskRow:
             args if isinstance(args, dict) else {},
             _schema(said.get("input")),
             _schema(said.get("returns")),
+            most if isinstance(most, int) else 1,
+            said.get("workspace") is True,
         )
 
 
@@ -112,6 +118,8 @@ class ChannelClient:
         manifest: Who answers.
         bindings: What it offers besides tasks.
         tasks: The templates that it serves.
+        tools: What agents may call in all of them, as the server lists it: objects with ``name``,
+            ``description`` and ``schema``.
     """
 
     def __init__(self, channel: Channel, rows: Mapping[str, Json], channels: Channels) -> None:
@@ -125,6 +133,10 @@ class ChannelClient:
         self.url = channel.address.url
         self.manifest = Manifest(
             channel.session_id, str(env.get("name") or ""), str(env.get("version") or "")
+        )
+        tools = rows.get("tools")
+        self.tools = (
+            [one for one in tools if isinstance(one, dict)] if isinstance(tools, list) else []
         )
         self.tasks = [TaskRow.of(row) for row in (listed if isinstance(listed, list) else [])]
         self.bindings = [

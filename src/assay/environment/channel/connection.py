@@ -155,7 +155,7 @@ class Connection:
         if call := long.get(method):
             return call(session, request)
         if method == "tasks.list":
-            return {"tasks": front.templates}
+            return {"tasks": front.templates, "tools": front.manifest.get("tools") or []}
         if method == "tasks.cancel":
             front.cancel_task(session)
             return {"cancelled": True}

@@ -26,6 +26,7 @@ from assay.models.transport import BodyError, connection_cause, new_session, rea
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain, record_parameters
 from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.turns import queueing
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
@@ -80,8 +81,12 @@ class _Calls:
 
     async def _batch(self, form: Form, items: Sequence[Item]) -> list[Graded]:
         try:
-            async with self._turn:
+            with queueing():
+                await self._turn.acquire()
+            try:
                 reply = await self._transport.post(form.route, form.encode_request(items))
+            finally:
+                self._turn.release()
         except CallError as error:
             # One item that such a server cannot grade fails its whole batch: ask for each alone.
             if form.single is not None and len(items) > 1 and error.status in (422, 500):

@@ -390,7 +390,7 @@ async def _examined(source: str, tier: TierChoice) -> dict[str, Json]:
     outcome = await pool.call(json.dumps(source).encode())
     if outcome.status == "ok":
         return cast("dict[str, Json]", json.loads(outcome.output))
-    if outcome.status in ("sandbox_error", "error", "bad_return"):
+    if outcome.status in ("sandbox_error", "error", "bad_return", "late"):
         raise SandboxError(f"a function could not be checked: {outcome.message}")
     lines = source.split("\n")
     line = max(range(len(lines)), key=lambda number: len(lines[number])) + 1

@@ -100,7 +100,7 @@ async def _examined(source: str) -> Examination:
         said = cast("dict[str, str]", json.loads(outcome.output))
         foreign = tuple(cast("list[str]", said["foreign"]))
         return Examination(fault=said["fault"], hint=said["hint"], foreign=foreign)
-    if outcome.status in ("sandbox_error", "error", "bad_return", "wall_timeout"):
+    if outcome.status in ("sandbox_error", "error", "bad_return", "wall_timeout", "late"):
         raise SandboxError(f"a source could not be checked: {outcome.message}")
     fault = f"is not Python that can be read within bounds ({outcome.message or outcome.status})"
     return Examination(fault=fault, hint="write it more simply")
@@ -242,7 +242,7 @@ class OpenAIPython(Ranged):
                 details=details,
                 signs=(sign,),
             )
-        if outcome.status == "sandbox_error":
+        if outcome.status in ("sandbox_error", "late"):
             flag, said = "python_grader_server_error", f"the sandbox failed: {message}"
             raise FaultError(said, flag=flag, outcome=outcome.status, details=details)
         raise self._failed(f"grade(): {message}", outcome.status, details)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import math
 import os
 import threading
 import time
@@ -27,6 +28,7 @@ from assay.sandbox.functions.program import (
 )
 from assay.sandbox.functions.session import LoadFailedError
 from assay.sandbox.functions.slot import Call, Group, Pending, Slot, Stats
+from assay.turns import current_turn, queueing, seconds_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = ["FunctionPool", "load_once", "owned_by", "pool_for", "rest_all"]
 _SPACE = b" \n\r\t"  # JSON's; a worker allows none around a payload
 _JOIN_SECONDS = 10.0
 _JOIN_STEP_SECONDS = 0.02
+_STEP_SECONDS = 0.05
 _QUICK_CALLS, _QUICK_SECONDS = 4, 0.5
 _places = itertools.count()
 
@@ -202,26 +205,37 @@ class FunctionPool:
     async def call_many(self, payloads: Sequence[bytes]) -> list[Outcome]:
         """Make many calls; cheaper than as many times `call`.
 
+        In a turn (`assay.turns`) each call has the seconds that are left of it, from when it is
+        made. One that takes longer is ended, and its status is ``late``.
+
         Raises:
             ProgramError: As in `call`.
             SandboxError: As in `call`.
         """
-        await self.start()
-        if not payloads:
-            return []
-        group = Group(len(payloads))
-        calls = self._calls(group, payloads)
-        if calls:
-            await self._enqueue(group, calls)
-        return cast("list[Outcome]", group.outcomes)
+        seconds = seconds_left()
+        with queueing():
+            await self.start()
+            if not payloads:
+                return []
+            group = Group(len(payloads))
+            calls = self._calls(group, payloads, seconds)
+            if calls:
+                await self._enqueue(group, calls)
+        outcomes = cast("list[Outcome]", group.outcomes)
+        if len(outcomes) == 1 and (turn := current_turn()) is not None:
+            turn.add(outcomes[0].wall_seconds)
+        return outcomes
 
-    def _calls(self, group: Group, payloads: Sequence[bytes]) -> list[Call]:
+    def _calls(self, group: Group, payloads: Sequence[bytes], seconds: float | None) -> list[Call]:
         """The calls to be made; what is too large is settled already."""
         most = self.limits.payload_bytes
+        if seconds is not None:  # those of one time are made together
+            rounded = math.ceil(max(0.0, seconds) / _STEP_SECONDS) * _STEP_SECONDS or _STEP_SECONDS
+            seconds = rounded if rounded < self.limits.wall_seconds else None
         calls: list[Call] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:
-                calls.append(Call(group, index, bytes(payload.strip(_SPACE))))
+                calls.append(Call(group, index, bytes(payload.strip(_SPACE)), seconds))
                 continue
             what = f"the payload has {len(payload)} bytes; at most {most} are allowed"
             group.outcomes[index] = Outcome("error", message=what)

@@ -214,6 +214,7 @@ OutcomeStatus = Literal[
     "wall_timeout",
     "memory",
     "crash",
+    "late",
     "sandbox_error",
 ]
 
@@ -309,7 +310,7 @@ class Outcome:
 
     Whose fault: `error` and `bad_return` are the program's. `cpu_timeout`, `wall_timeout`, `memory`
     and `crash` belong to this call: it did so twice, the second time alone on a fresh worker.
-    `sandbox_error` is ours.
+    `late` is neither's: whoever waited for it gave it less than the limit. `sandbox_error` is ours.
 
     Attributes:
         status: ``ok`` only if there is a score.

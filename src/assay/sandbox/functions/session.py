@@ -8,6 +8,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
 from assay.sandbox.bubblewrap import refusal
@@ -166,13 +167,17 @@ class Session:
         return WorkerError(f"a worker died before it had a program: {complaint[-500:]}")
 
     def run(
-        self, payloads: Sequence[bytes], heard: Callable[[list[Outcome]], None] | None = None
+        self,
+        payloads: Sequence[bytes],
+        heard: Callable[[list[Outcome]], None] | None = None,
+        seconds: float | None = None,
     ) -> Results:
         """Make calls; for each payload one.
 
         Args:
             payloads: JSON.
             heard: Gets the outcomes as they come, in the order of the payloads.
+            seconds: Real time that each of them has, if it is less than the limit.
 
         Returns:
             All outcomes. If they are fewer than the payloads, the worker retires and has not begun
@@ -184,10 +189,14 @@ class Session:
                 either case.
         """
         results = Results(len(payloads), self._limits)
+        limits = self._limits
+        if seconds is not None and seconds < limits.wall_seconds:
+            limits = replace(limits, wall_seconds=seconds)
         self._runs += 1
         self.is_idle = False
         try:
-            self._run(batch_frame(payloads, self._limits), results, heard or _ignore)
+            patience = limits.wall_seconds + _GRACE_SECONDS
+            self._run(batch_frame(payloads, limits), results, heard or _ignore, patience)
         except BaseException as error:
             self.kill()
             if self._excess and not isinstance(error, IdleWorkerError):
@@ -198,13 +207,18 @@ class Session:
         self.retire = self.retire or results.is_retiring
         return results
 
-    def _run(self, frame: bytes, results: Results, heard: Callable[[list[Outcome]], None]) -> None:
+    def _run(
+        self,
+        frame: bytes,
+        results: Results,
+        heard: Callable[[list[Outcome]], None],
+        patience: float,
+    ) -> None:
         if self._receive() is not None:
             raise IdleWorkerError("the worker died while it was idle, or spoke without being asked")
         left = memoryview(frame)
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | select.POLLOUT)
-        patience = self._limits.wall_seconds + _GRACE_SECONDS
         deadline = time.monotonic() + patience
         while not results.done:
             if not poll.poll(_TICK_MS):

@@ -145,7 +145,7 @@ class Slot:
 
         started = time.monotonic()
         try:
-            self._session.run([call.payload for call in calls], heard)
+            self._session.run([call.payload for call in calls], heard, calls[0].seconds)
             self._failures = 0
         except IdleWorkerError as error:
             self._end_session()
@@ -168,6 +168,7 @@ class Slot:
 
     def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
         """Deliver what is beyond doubt; returns the calls to be made again."""
+        outcomes = [_in_time(*one) for one in zip(calls, outcomes, strict=True)]
         doubtful = [
             call
             for call, outcome in zip(calls, outcomes, strict=True)
@@ -190,13 +191,13 @@ class Slot:
         self._end_session()
         try:
             self._session = self._fresh()
-            (outcome,) = self._session.run([call.payload]).outcomes
+            (outcome,) = self._session.run([call.payload], seconds=call.seconds).outcomes
         except WorkerError as error:
             self._end_session()
             return Outcome(error.status, message=error.message, retried=True)
         except AssayError as error:
             return Outcome("sandbox_error", message=error.message, retried=True)
-        return replace(outcome, retried=True)
+        return replace(_in_time(call, outcome), retried=True)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         if self._pending.is_closed:
@@ -262,6 +263,14 @@ class Slot:
         self._sessions.pop(self._number, None)
 
 
+def _in_time(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome of a call, which is late if its time was shorter than the limit."""
+    if outcome.status != "wall_timeout" or call.seconds is None:
+        return outcome
+    why = f"it was not graded within {call.seconds:g} seconds"
+    return replace(outcome, status="late", message=why)
+
+
 def _closed() -> SandboxError:
     return SandboxError("the pool of a function was closed while it worked")
 
@@ -301,14 +310,18 @@ class Call:
         group: Whose it is.
         index: Its place there.
         payload: JSON.
+        seconds: Real time that it has, less than the limit; None for the limit.
     """
 
-    __slots__ = ("group", "index", "payload")
+    __slots__ = ("group", "index", "payload", "seconds")
 
-    def __init__(self, group: Group, index: int, payload: bytes) -> None:
+    def __init__(
+        self, group: Group, index: int, payload: bytes, seconds: float | None = None
+    ) -> None:
         self.group = group
         self.index = index
         self.payload = payload
+        self.seconds = seconds
 
 
 class Pending:
@@ -371,7 +384,10 @@ class Pending:
         return future
 
     def take(self, most: int) -> list[Call]:
-        """The next calls, no more than that; those nobody waits for are dropped. Not blocking."""
+        """The next calls, no more than that, all with the same time. Not blocking.
+
+        Those nobody waits for are dropped.
+        """
         taken: list[Call] = []
         queue = self._queue
         dropped = 0
@@ -379,6 +395,9 @@ class Pending:
             call = queue.popleft()
             if call.group.is_abandoned:
                 dropped += 1
+            elif taken and call.seconds != taken[0].seconds:
+                queue.appendleft(call)
+                break
             else:
                 taken.append(call)
         if dropped:

@@ -115,7 +115,7 @@ def _decode_request(body: Json, server: Server) -> list[Asked]:
     for number, (text, prompt, label) in enumerate(zip(query, prompts, labels, strict=True)):
         if not isinstance(text, str) or not isinstance(prompt, str | None):
             raise malformed("queries and prompts must be texts", "query", number)
-        asked.append((str(number), _submission(text, prompt or "", label)))
+        asked.append((str(number), sample(text, prompt or "", label)))
     return asked
 
 
@@ -128,7 +128,8 @@ def _list(body: dict[str, Json], name: str) -> list[Json] | None:
     raise malformed("must be a list", name)
 
 
-def _submission(query: str, prompt: str, label: Json) -> Submission | str:
+def sample(query: str, prompt: str, label: Json) -> Submission | str:
+    """A sample as graders take it; or why it is none."""
     place = query.find(prompt, 0, len(prompt) + _MOST_BEFORE)
     if place < 0:
         return "the query does not begin with its prompt, so the response is not known"

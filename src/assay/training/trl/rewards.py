@@ -1,26 +1,28 @@
-"""TRL: a grader as a reward function of `GRPOTrainer` and `RLOOTrainer` (written for TRL 1.16).
-
-    from trl import GRPOConfig, GRPOTrainer
-    from assay.training.trl import reward_function
-
-    trainer = GRPOTrainer(..., reward_funcs=reward_function("graders.yaml", expected="solution"))
-
-What cannot be graded is None, which TRL leaves out of the group: it shifts no sibling's advantage.
-"""
+"""A grader as a reward function of `GRPOTrainer` and `RLOOTrainer`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Unpack, cast
+from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
-from assay.scoring.json_safe import plain
-from assay.training.chat import Text, turns_of
+from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, Reward, RewardOptions
 from assay.types.submission import Submission
-from assay.types.thread import StringThread
 
-__all__ = ["AsyncRewardFunction", "RewardFunction", "reward_function"]
+__all__ = [
+    "AsyncRewardFunction",
+    "LogExtra",
+    "LogMetric",
+    "RewardFunction",
+    "reward_function",
+    "told",
+]
+
+LogExtra: TypeAlias = "Callable[[str, list[object]], object] | None"
+"""TRL's: takes a column of its table of completions."""
+LogMetric: TypeAlias = "Callable[[str, float], object] | None"
+"""TRL's: takes a number of this step."""
 
 _NEVER = frozenset({"trainer_state", "environments", "prompts", "completions", "completion_ids"})
 
@@ -37,8 +39,8 @@ class RewardFunction:
         self,
         completions: Sequence[Text],
         prompts: Sequence[Text] | None = None,
-        log_extra: Callable[[str, list[object]], object] | None = None,
-        log_metric: Callable[[str, float], object] | None = None,
+        log_extra: LogExtra = None,
+        log_metric: LogMetric = None,
         **columns: object,
     ) -> list[float | None]:
         """Grade a batch, in whatever thread.
@@ -51,7 +53,7 @@ class RewardFunction:
             **columns: The dataset's other columns, each with one value for each completion.
         """
         batch = self.reward.grade_now(self._submissions(completions, prompts, columns))
-        return self._told(batch, log_extra, log_metric)
+        return told(self.reward.name, batch, log_extra, log_metric)
 
     def _submissions(
         self,
@@ -78,39 +80,9 @@ class RewardFunction:
         ]
 
     def _submission(self, prompt: Text, completion: Text, row: dict[str, object]) -> Submission:
-        expected = plain(row.pop(self._expected)) if self._expected is not None else None
-        chosen = plain(row if self._metadata is None else row.get(self._metadata))
-        metadata = chosen if isinstance(chosen, dict) else {}
-        if isinstance(prompt, str) and isinstance(completion, str):
-            return Submission(
-                answer=completion, question=prompt, expected=expected, metadata=metadata
-            )
-        said = turns_of(completion, "assistant")
-        answers = [content for role, content in said if role == "assistant"]
-        asked = turns_of(prompt, "user")
-        return Submission(
-            answer=answers[-1] if said and said[-1][0] == "assistant" else "",
-            thread=StringThread([*asked, *said]),
-            question=next((text for role, text in reversed(asked) if role == "user"), None),
-            expected=expected,
-            metadata=metadata,
-        )
-
-    def _told(
-        self,
-        batch: Batch,
-        log_extra: Callable[[str, list[object]], object] | None,
-        log_metric: Callable[[str, float], object] | None,
-    ) -> list[float | None]:
-        name = self.reward.name
-        if log_extra is not None:
-            for part, values in batch.components.items():
-                log_extra(f"{name}/{part}", list(values))
-            log_extra(f"{name}/error", [one.error for one in batch.graded])
-        if log_metric is not None:
-            for metric, value in batch.metrics().items():
-                log_metric(f"{name}/{metric}", value)
-        return batch.rewards
+        expected = row.pop(self._expected) if self._expected is not None else None
+        metadata = row if self._metadata is None else row.get(self._metadata)
+        return submission_of(prompt, completion, expected, metadata)
 
 
 class AsyncRewardFunction(RewardFunction):
@@ -120,13 +92,13 @@ class AsyncRewardFunction(RewardFunction):
         self,
         completions: Sequence[Text],
         prompts: Sequence[Text] | None = None,
-        log_extra: Callable[[str, list[object]], object] | None = None,
-        log_metric: Callable[[str, float], object] | None = None,
+        log_extra: LogExtra = None,
+        log_metric: LogMetric = None,
         **columns: object,
     ) -> list[float | None]:
         """Grade a batch; as the other."""
         batch = await self.reward.grade(self._submissions(completions, prompts, columns))
-        return self._told(batch, log_extra, log_metric)
+        return told(self.reward.name, batch, log_extra, log_metric)
 
 
 def reward_function(
@@ -148,3 +120,15 @@ def reward_function(
     """
     made = AsyncRewardFunction if asynchronous else RewardFunction
     return made(Reward(grader, **options), expected, metadata)
+
+
+def told(name: str, batch: Batch, log_extra: LogExtra, log_metric: LogMetric) -> list[float | None]:
+    """The rewards of a batch, of which TRL's logs are told the rest."""
+    if log_extra is not None:
+        for part, values in batch.components.items():
+            log_extra(f"{name}/{part}", list(values))
+        log_extra(f"{name}/error", [one.error for one in batch.graded])
+    if log_metric is not None:
+        for metric, value in batch.metrics().items():
+            log_metric(f"{name}/{metric}", value)
+    return batch.rewards

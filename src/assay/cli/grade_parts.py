@@ -1,0 +1,263 @@
+"""``assay grade --out DIR/``: a dataset into parts, and what the terminal shows of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.cli.options import INTERRUPTED, NOT_GRADED, Outputs, positive, worker_count
+from assay.cli.rows import RowsGiven
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.eval.grades import Tally
+    from assay.eval.parts import Form
+    from assay.eval.recorded import RowRun
+    from assay.eval.shard_work import Shard
+    from assay.eval.shards import ShardPlan
+    from assay.graders.spec import GraderSpec
+    from assay.reports.outcome import Ended
+    from assay.store.runs import Store
+
+__all__ = ["add_parts", "grade_into_parts", "in_parts", "write_rows"]
+
+_FORMS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
+_CAUSES = 5
+_OUT_ROWS = 256
+_NOT_WRITTEN = (".csv", ".tsv", ".xlsx")
+_NOT_WITH = ("label", "junit", "html", "otel")
+
+
+def add_parts(parser: ArgumentParser) -> None:
+    """Add where rows are written with their grades, and how."""
+    option = parser.add_argument
+    option(
+        "--out",
+        metavar="FILE|DIR/",
+        help="write every row with its grade: to a file, once all are graded, as its name says "
+        "(.jsonl, .jsonl.gz, .jsonl.zst, .parquet, .arrow); or to a directory, part by part as "
+        "they are graded, for datasets of any size, and store no run",
+    )
+    group = parser.add_argument_group("with --out DIR/").add_argument
+    group("--shard-rows", type=positive, metavar="N", help="rows of a part")
+    group("--parts", choices=_FORMS, help="how parts are written: as the data are, by default")
+    group(
+        "--retry-errors",
+        action="store_true",
+        help="grade what could not be graded before again, too",
+    )
+
+
+def in_parts(given: Namespace) -> bool:
+    """Whether ``--out`` is a directory.
+
+    Raises:
+        InputError: For options that go with one only, or with none.
+    """
+    is_directory = bool(given.out) and (given.out.endswith("/") or Path(given.out).is_dir())
+    if is_directory:
+        for name in _NOT_WITH:
+            if getattr(given, name) is not None:
+                raise InputError(
+                    f"--{name} goes with a stored run, and --out {given.out} stores none",
+                    hint="leave it out, or write to a file",
+                )
+        return True
+    if given.out and given.out.lower().endswith(_NOT_WRITTEN):
+        raise InputError(
+            f"{given.out} names no form that rows are written in",
+            hint="call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow",
+        )
+    for name in ("shard_rows", "parts", "retry_errors"):
+        if getattr(given, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} goes with --out DIR/", hint="with a slash at the end"
+            )
+    return False
+
+
+def grade_into_parts(
+    given: Namespace,
+    rows: RowsGiven,
+    graders: Sequence[GraderSpec],
+    *,
+    threshold: float,
+    outputs: Outputs,
+) -> int:
+    """Grade a dataset into a directory; the exit status is that of what all parts come to.
+
+    Raises:
+        InputError: For rows, graders or a directory that will not do.
+        StoreError: If parts cannot be written.
+    """
+    from assay.eval.shards import plan_shards, write_summary
+
+    with plan_shards(
+        rows.path,
+        graders,
+        given.out,
+        form=cast("Form | None", given.parts),
+        reading=rows.reading,
+        threshold=threshold,
+        rows=given.shard_rows,
+        retry_errors=given.retry_errors,
+    ) as plan:
+        there = len(plan.shards) - len(plan.missing)
+        if there:
+            said = f"{there:,} of {len(plan.shards):,} parts are there"
+            print(f"resuming {given.out}, where {said}", file=sys.stderr)
+        begun = time.monotonic()
+        if not _carry_out(given, plan, threshold):
+            said = f"{len(plan.done):,} of {len(plan.shards):,} parts are in {given.out}"
+            again = "the same command goes on with the rest"
+            print(f"interrupted; {said}: {again}", file=sys.stderr)
+            return INTERRUPTED
+        summary = write_summary(plan, time.monotonic() - begun)
+        code, line = _verdict(plan.tally(), outputs)
+    if outputs.json:
+        print(json.dumps({**summary, "verdict": line, "exit": code}))
+    else:
+        _tell(summary)
+        print(line)
+    return code
+
+
+def write_rows(out: str, rows: RowRun, store: Store) -> None:
+    """Write the rows of a finished run, in their order, each with its grade; whole or not at all.
+
+    As JSON a row has the whole cell for its ``grade``; as a table it has what a part has.
+    """
+    from assay.eval.batch import in_batches
+    from assay.eval.grades import Grade, score_names
+    from assay.eval.parts import (
+        TABLE_FORMS,
+        PartWriter,
+        column_kinds,
+        columns_of,
+        commit,
+        form_of,
+        temporary,
+    )
+    from assay.reports.opened import cell_dict
+
+    form, names = form_of(out) or "jsonl", score_names(spec.label for spec in rows.graders)
+    known: dict[str, str] = {}
+    if form in TABLE_FORMS:
+        for row in rows.data.rows():
+            column_kinds(row.fields, known)
+    target = Path(out)
+    with temporary(target) as file:
+        with PartWriter(file, form, names, columns_of(known)) as to:
+            for batch in in_batches(rows.data.rows(), _OUT_ROWS):
+                cells = store.cells_of(rows.run.id, [row.id for row in batch])
+                found = [cells[row.id] for row in batch]
+                if form in TABLE_FORMS:
+                    grades = [Grade.of_cell(cell, graders=len(names)) for cell in found]
+                    to.fields([row.fields for row in batch], grades)
+                else:
+                    to.objects(
+                        {**row.fields, "grade": cell_dict(cell)}
+                        for row, cell in zip(batch, found, strict=True)
+                    )
+        commit(file, target, replace=True)
+
+
+def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
+    """Grade what is missing; whether it came to its end."""
+    from rich.console import Console
+
+    from assay.cli.judging import cost_so_far
+    from assay.eval.shards import grade_shards
+    from assay.reports.progress import progress
+
+    before = sum(tally.rows for tally in plan.done.values())
+    console = Console(stderr=True, highlight=False)
+    shown = progress(console, plan.rows, before=before, things="rows", note=cost_so_far)
+
+    def on_shard(_: Shard, tally: Tally) -> None:
+        ended: dict[Ended, int] = {
+            "scored" if threshold <= 0.0 else "pass": tally.passed,
+            "fail": tally.failed,
+            "error": tally.errors,
+            "skipped": tally.skipped,
+        }
+        shown.add(Counter(ended).elements())
+
+    workers = worker_count(given.workers, plan.work.graders)
+    try:
+        # What a grader of one's own prints must not end up inside the JSON.
+        with redirect_stdout(sys.stderr), shown:
+            asyncio.run(grade_shards(plan, on_shard=on_shard, workers=workers))
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _tell(summary: dict[str, Json]) -> None:
+    from assay.reports.figures import count, score
+    from assay.reports.plain import one_line
+
+    figures = cast("dict[str, float]", summary)
+    mean = cast("dict[str, float | None]", summary["mean"])
+    said = [count(int(figures["rows"]), "row"), f"{int(figures['passed']):,} passed"]
+    said.append(f"{int(figures['failed']):,} failed")
+    if figures["errors"]:
+        said.append(count(int(figures["errors"]), "error"))
+    said += [
+        f"{int(figures[name]):,} {name.replace('_', ' ')}"
+        for name in ("skipped", "flagged", "left_out")
+        if figures[name]
+    ]
+    print("  ".join(said))
+    if mean["mean"] is not None:
+        low, high = mean["low"], mean["high"]
+        has_ends = low is not None and high is not None
+        ends = f"  (95 %: {score(low)} to {score(high)})" if has_ends else ""
+        print(f"mean reward {score(mean['mean'])}{ends}")
+    causes = cast("list[dict[str, Json]]", summary["causes"])
+    for cause in causes[:_CAUSES]:
+        print(f"  {cause['count']:,} x {one_line(str(cause['text']), 160)}")
+    if len(causes) > _CAUSES:
+        print(f"  and {count(len(causes) - _CAUSES, 'other cause')}, in summary.json")
+    parts = count(int(figures["parts"]), "part")
+    now = int(figures["graded_now"])
+    speed = f"; {now:,} rows in {figures['seconds']:.1f} s" if now else "; nothing was left to do"
+    rate = f", {figures['rows_per_second']:,.0f}/s" if now and figures["rows_per_second"] else ""
+    print(f"{parts} in {Path(str(summary['directory']), 'parts')}{speed}{rate}")
+
+
+def _verdict(tally: Tally, outputs: Outputs) -> tuple[int, str]:
+    """As `assay.reports.summary.verdict` decides it of a run."""
+    from assay.reports.figures import apart, count
+
+    graded = count(tally.graded, "graded row")
+    bad = [
+        f"{number:,} {what}"
+        for number, what, counts in (
+            (tally.errors, "could not be graded", True),
+            (tally.skipped, "were skipped", outputs.strict),
+        )
+        if number and counts
+    ]
+    if not tally.graded:
+        return NOT_GRADED, f"NO VERDICT: nothing was graded: {' and '.join(bad) or 'all skipped'}"
+    mean = tally.mean().mean or 0.0
+    met, grounds = not tally.failed, f"{tally.failed:,} of {graded} failed"
+    if outputs.fail_under is not None:
+        met = mean >= outputs.fail_under - 1e-9
+        shown, bar = apart(mean, outputs.fail_under)
+        grounds = f"mean reward {shown} over {graded} {'reaches' if met else 'is below'} {bar}"
+    elif met:
+        grounds = f"all of {graded} passed"
+    if bad:
+        return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}"
+    return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}"

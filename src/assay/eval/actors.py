@@ -1,0 +1,422 @@
+"""Work on a Ray cluster: actors that stand in for the forks of one machine.
+
+An actor is warm: what its work has made (sandboxes, clients, caches) lives as long as it does. A
+request goes to an actor that has answered before, and waits here while all are busy. An actor that
+dies, with its machine or alone, is replaced, and what it was at is done again elsewhere. A request
+over which actors die again and again is given up, as `EndsWorkersError`.
+
+Actors belong to the process that made them and end with it, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import pickle
+import socket
+import tempfile
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, Self, cast, runtime_checkable
+
+from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
+from assay.version import __version__
+
+__all__ = ["DEPTH", "Actors", "EndsWorkersError", "Prepares", "cores", "ray", "worker_directory"]
+
+DEPTH = 2
+"""Requests under way with an actor that computes: one that it is at, and the next."""
+_START_SECONDS = 600.0
+"""How long to wait while no actor is there: clusters that grow need minutes for a machine."""
+_WATCH_SECONDS = 1.0
+_END_SECONDS = 5.0
+_DEATHS = 3
+"""So many actors may die over a request; after the first it is alone with an actor."""
+_LOSSES = 20
+"""So often a request may be lost with machines that go away."""
+_STARTS = 5
+"""So often an actor may fail to start before the cluster is to blame."""
+
+
+class EndsWorkersError(GraderError):
+    """Workers die over a request again and again; nothing is known about what it asks for."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """Work that looks around on its machine before it is given any."""
+
+    def prepare(self) -> Awaitable[None] | None:
+        """Make ready what the work needs.
+
+        Raises:
+            AssayError: This machine cannot do the work; then nothing is done anywhere.
+        """
+        ...
+
+
+def worker_directory() -> str:
+    """A new directory on the machine of the worker that asks; it goes when its cluster ends."""
+    found = ray().get_runtime_context().get_node_id()
+    stores = {str(node["NodeID"]): str(node["ObjectStoreSocketName"]) for node in ray().nodes()}
+    return tempfile.mkdtemp(prefix="assay-", dir=Path(stores[found]).parents[1])
+
+
+class _Worker:
+    """What runs in an actor. Its requests share a loop, so that those that wait do so together."""
+
+    def __init__(self) -> None:
+        self._work: Callable[[object], object] | None = None
+        self._busy: set[asyncio.Task[object]] = set()
+
+    async def begin(self, version: str, work: bytes) -> tuple[str, str]:
+        """Where it is, and what keeps it from the work there; "" for nothing."""
+        node = _this_node()
+        if version != __version__:
+            return node, f"has assay {__version__}, and {version} is what grades here"
+        try:
+            found: object = pickle.loads(work)  # noqa: S301 - the driver's
+            if isinstance(found, Prepares) and (waited := found.prepare()) is not None:
+                await waited
+        except Exception as error:  # the boundary: told by the driver
+            return node, f"cannot do the work: {reason_of(error)}"
+        self._work = cast("Callable[[object], object]", found)
+        return node, ""
+
+    async def run(self, request: object) -> object:
+        """What comes of a request."""
+        assert self._work is not None, "an actor is asked once it has begun"
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._busy.add(task)
+        try:
+            done = self._work(request)
+            return await cast("Awaitable[object]", done) if inspect.isawaitable(done) else done
+        finally:
+            self._busy.discard(task)
+
+    async def end(self) -> None:
+        """Let go of what is under way, so that it leaves nothing behind."""
+        busy = list(self._busy)
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
+
+
+class _Method(Protocol):
+    def remote(self, *given: object) -> Awaitable[object]: ...
+
+
+class _Handle(Protocol):
+    @property
+    def begin(self) -> _Method: ...
+    @property
+    def run(self) -> _Method: ...
+    @property
+    def end(self) -> _Method: ...
+
+
+class _Util(Protocol):
+    def get_node_ip_address(self) -> str: ...
+
+
+class _Context(Protocol):
+    def get_node_id(self) -> str: ...
+
+
+class _New(Protocol):
+    def remote(self) -> _Handle: ...
+
+
+class Ray(Protocol):
+    """What is used of the package, whose own types are not complete."""
+
+    def init(self, **options: object) -> object: ...
+    def shutdown(self) -> None: ...
+    def is_initialized(self) -> bool: ...
+    def cluster_resources(self) -> Mapping[str, float]: ...
+    def available_resources(self) -> Mapping[str, float]: ...
+    def nodes(self) -> Sequence[Mapping[str, object]]: ...
+    def get_runtime_context(self) -> _Context: ...
+    def remote(self, **options: object) -> Callable[[type], _New]: ...
+    @property
+    def util(self) -> _Util: ...
+    def put(self, value: object) -> object: ...
+    def kill(self, actor: object, *, no_restart: bool) -> None: ...
+    def wait(self, replies: object, *, num_returns: int, timeout: float) -> object: ...
+
+
+def ray() -> Ray:
+    """The package.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return cast("Ray", importlib.import_module("ray"))
+    except ImportError as error:
+        raise MissingExtraError("the engine ray", extra="ray") from error
+
+
+@dataclass(slots=True, eq=False)
+class _Actor:
+    """An actor that is ready.
+
+    Attributes:
+        handle: What it is asked through.
+        under_way: Requests that it has.
+        is_alone: Whether it has one over which another actor died, and takes no other.
+        since: When it last began or ended something, on the loop's clock.
+        ended: Set when it is to be replaced.
+    """
+
+    handle: _Handle
+    since: float
+    under_way: int = 0
+    is_alone: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Actors:
+    """Actors that all do the same, as `assay.eval.batch.Processes` on one machine.
+
+    Args:
+        work: What is done with whatever one of them is sent; it is pickled. What it returns may be
+            awaitable.
+        count: How many; by default one for each core of the cluster, and more when machines join.
+        depth: Requests under way with one actor.
+        patience: Seconds without any request ending after which an actor that has some is taken
+            to hang, and is ended; None for ever.
+
+    Raises:
+        AssayError: When it is called: no actor can start, or none finds room on the cluster.
+    """
+
+    def __init__(
+        self,
+        work: Callable[..., object],
+        count: int = 0,
+        *,
+        depth: int = DEPTH,
+        patience: float | None = None,
+    ) -> None:
+        self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+        self._fixed, self._depth, self._patience = count, depth, patience
+        self._actors: list[_Actor] = []
+        self._made: set[_Handle] = set()
+        self._turns: deque[tuple[bool, asyncio.Future[_Actor]]] = deque()
+        self._fault: AssayError | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._seats = 0
+
+    def __enter__(self) -> Self:
+        """Begin to start them; requests wait until the first is ready."""
+        self._new = ray().remote(
+            num_cpus=1,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=self._depth + 1,  # one to be told to end
+            scheduling_strategy="SPREAD",
+        )(_Worker)
+        self._sent = ray().put(self._work)
+        self._seat(self._fixed or cores())
+        self._begin(self._watch())
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """End them all; where something is interrupted, they may put away what they have begun."""
+        for task in self._tasks:
+            task.cancel()
+        if raised[0] is not None and self._actors:
+            ends = [actor.handle.end.remote() for actor in self._actors]
+            ray().wait(ends, num_returns=len(ends), timeout=_END_SECONDS)
+        for handle in self._made:
+            _kill(handle)
+
+    async def __call__(self, request: object) -> object:
+        """What came of a request; it waits until an actor has room for it.
+
+        Raises:
+            EndsWorkersError: If workers die over it again and again.
+            AssayError: If no actor can start.
+            Exception: What the work raised.
+        """
+        from ray.exceptions import RayError, RayTaskError
+
+        deaths = losses = 0
+        while True:
+            actor = await self._turn(is_suspect=deaths > 0)
+            try:
+                return await actor.handle.run.remote(request)
+            except RayTaskError as error:
+                raise cast("Exception", error.cause) from None
+            except RayError as error:
+                is_its_own = await asyncio.to_thread(_died_alone, error)
+                deaths, losses = deaths + is_its_own, losses + (not is_its_own)
+                self._drop(actor)
+                if deaths >= _DEATHS or losses >= _LOSSES:
+                    raise EndsWorkersError(
+                        f"{deaths + losses} workers ended over it: {_first_line(error)}",
+                        hint="see the workers' memory, and what the graders do",
+                    ) from error
+            finally:
+                self._done(actor)
+
+    async def _turn(self, *, is_suspect: bool) -> _Actor:
+        """An actor with room: for a request over which one has died, an idle one to itself."""
+        if self._fault is not None:
+            raise self._fault
+        turn = asyncio.get_running_loop().create_future()
+        (self._turns.appendleft if is_suspect else self._turns.append)((is_suspect, turn))
+        self._hand_out()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._done(turn.result())
+            raise
+
+    def _hand_out(self) -> None:
+        while self._turns:
+            is_suspect, turn = self._turns[0]
+            if not turn.done():
+                most = 1 if is_suspect else self._depth
+                free = [a for a in self._actors if a.under_way < most and not a.is_alone]
+                if not free:
+                    return
+                actor = min(free, key=lambda found: found.under_way)
+                if not actor.under_way:
+                    actor.since = asyncio.get_running_loop().time()
+                actor.under_way += 1
+                actor.is_alone = is_suspect
+                turn.set_result(actor)
+            self._turns.popleft()
+
+    def _done(self, actor: _Actor) -> None:
+        actor.under_way -= 1
+        actor.is_alone = False
+        actor.since = asyncio.get_running_loop().time()
+        self._hand_out()
+
+    def _drop(self, actor: _Actor) -> None:
+        if actor in self._actors:
+            self._actors.remove(actor)
+            actor.ended.set()
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    def _seat(self, count: int) -> None:
+        for _ in range(self._seats, count):
+            self._begin(self._occupied())
+        self._seats = max(self._seats, count)
+
+    async def _occupied(self) -> None:
+        """Have an actor, and another after it, until the pool ends or none can start."""
+        from ray.exceptions import RayError
+
+        failed = 0
+        while self._fault is None:
+            handle = self._new.remote()
+            self._made.add(handle)
+            try:
+                node, refusal = cast(
+                    "tuple[str, str]", await handle.begin.remote(__version__, self._sent)
+                )
+            except RayError as error:
+                self._end(handle)
+                failed += 1
+                if failed >= _STARTS or "No module named" in str(error):
+                    self._fail(_cannot_start(error))
+                await asyncio.sleep(_WATCH_SECONDS)
+                continue
+            if refusal:
+                self._fail(GraderError(f"{node} {refusal}", hint=_SAME_EVERYWHERE))
+                return
+            failed = 0
+            actor = _Actor(handle, asyncio.get_running_loop().time())
+            self._actors.append(actor)
+            self._hand_out()
+            await actor.ended.wait()
+            self._end(handle)
+
+    async def _watch(self) -> None:
+        """End actors that hang, seat more on machines that join, and notice when none is there."""
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while self._fault is None:
+            await asyncio.sleep(_WATCH_SECONDS)
+            now = loop.time()
+            if self._actors:
+                seen = now
+            elif now - seen > _START_SECONDS:
+                self._fail(_no_room(now - seen))
+            for actor in self._actors:
+                if self._patience and actor.under_way and now - actor.since > self._patience:
+                    _kill(actor.handle)
+            if not self._fixed:
+                self._seat(await asyncio.to_thread(cores))
+
+    def _end(self, handle: _Handle) -> None:
+        self._made.discard(handle)
+        _kill(handle)
+
+    def _fail(self, fault: AssayError) -> None:
+        self._fault = self._fault or fault
+        for _, turn in self._turns:
+            if not turn.done():
+                turn.set_exception(self._fault)
+        self._turns.clear()
+
+
+_SAME_EVERYWHERE = "every machine of the cluster needs what this one has: docs/cluster.md"
+
+
+def cores() -> int:
+    """How many cores the cluster has now."""
+    return int(ray().cluster_resources().get("CPU", 0))
+
+
+def _kill(handle: _Handle) -> None:
+    from ray.exceptions import RayError
+
+    with suppress(RayError, ValueError):  # it has ended already
+        ray().kill(handle, no_restart=True)
+
+
+def _this_node() -> str:
+    return f"node {socket.gethostname()} ({ray().util.get_node_ip_address()})"
+
+
+def _died_alone(error: Exception) -> bool:
+    """Whether an actor's process died, and not the machine that it was on."""
+    from ray.exceptions import ActorDiedError, OutOfMemoryError
+
+    if isinstance(error, ActorDiedError):
+        return "node has died" not in str(error) and not error.preempted
+    return isinstance(error, OutOfMemoryError)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _cannot_start(error: Exception) -> GraderError:
+    if "No module named 'assay" in str(error):
+        return GraderError(
+            f"a worker of the cluster cannot import assay {__version__}",
+            hint=f"pip install 'assay[ray]=={__version__}' on every machine of the cluster",
+        )
+    return GraderError(f"no worker can start: {_first_line(error)}", hint=_SAME_EVERYWHERE)
+
+
+def _no_room(seconds: float) -> GraderError:
+    there = ray().cluster_resources().get("CPU", 0)
+    return GraderError(
+        f"no worker has found room for {seconds:.0f} s; the cluster has {there:g} cores, "
+        f"{ray().available_resources().get('CPU', 0):g} of them free",
+        hint="a worker takes one core: add machines, or end what holds them",
+    )

@@ -1,0 +1,174 @@
+"""Find, join or start the Ray cluster that an engine names.
+
+``ray`` is the cluster that this machine is part of: the one that ``RAY_ADDRESS`` names, else the
+one that ``ray start`` has joined here, else one of this machine alone, for as long as it is needed.
+``ray://HOST:PORT`` names a cluster by the address that ``ray start`` takes. A driver is part of its
+cluster: its machine has joined, if with no cores to give.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from assay.errors import InputError
+from assay.eval.actors import DEPTH, Actors, cores, ray
+
+__all__ = ["Cluster", "connected", "engine_address"]
+
+_CONNECT_SECONDS = 10.0
+_CLIENT_PORT = 10001
+_LOCAL_STORE_BYTES = 200 << 20
+_LONGEST_PLACE = 30
+"""Characters of a directory in which Ray's sockets still fit the 107 bytes of their paths."""
+_ADDRESS = re.compile(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):([0-9]{1,5})")
+
+
+class Cluster:
+    """A Ray cluster that this process is connected to."""
+
+    @property
+    def cores(self) -> int:
+        """How many it has now."""
+        return cores()
+
+    def actors(
+        self,
+        work: Callable[..., object],
+        count: int = 0,
+        *,
+        depth: int = DEPTH,
+        patience: float | None = None,
+    ) -> Actors:
+        """A pool of actors on it; see `Actors`."""
+        return Actors(work, count, depth=depth, patience=patience)
+
+
+def engine_address(engine: str) -> str | None:
+    """The address in ``ray://HOST:PORT``, as ``HOST:PORT``; None for ``ray`` alone.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if engine == "ray":
+        return None
+    found = _ADDRESS.fullmatch(engine)
+    if found is None or not engine.startswith("ray://") or not 0 < int(found[2]) < 1 << 16:
+        raise InputError(
+            f"{engine!r} is no engine",
+            hint="local, ray, or ray://HOST:PORT with the address that `ray start` takes",
+        )
+    return f"{found[1]}:{found[2]}"
+
+
+@contextmanager
+def connected(engine: str) -> Generator[Cluster]:
+    """Be connected to the cluster that an engine names, until the block ends.
+
+    A connection that this process has already is used and left alone.
+
+    Args:
+        engine: ``ray`` or ``ray://HOST:PORT``.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: No cluster is there, or it cannot be joined from here.
+    """
+    address = engine_address(engine)
+    library = ray()
+    if library.is_initialized():
+        yield Cluster()
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = address or _address_here()
+    with ExitStack() as stack:
+        begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
+        if address is not None:
+            _require_listener(address)
+        place = "" if address else stack.enter_context(_place())
+        stack.callback(library.shutdown)
+        try:
+            if address is None:
+                begin(
+                    address="local",
+                    num_cpus=len(os.sched_getaffinity(0)),
+                    object_store_memory=_LOCAL_STORE_BYTES,
+                    include_dashboard=False,
+                    _temp_dir=place,
+                )
+            else:
+                begin(address=address)
+        except Exception as error:  # the boundary: Ray raises whatever it comes upon
+            raise _not_joined(address, error) from error
+        yield Cluster()
+
+
+def _address_here() -> str | None:
+    """The address of the cluster that this machine is part of; None where it is of none."""
+    given = os.environ.get("RAY_ADDRESS", "")
+    if given and given not in ("auto", "local"):
+        if _ADDRESS.fullmatch(given) is None:
+            raise InputError(
+                f"RAY_ADDRESS is {given!r}", hint="HOST:PORT, the address that `ray start` takes"
+            )
+        return given.removeprefix("ray://")
+    if given == "local":
+        return None
+    noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108 - where Ray notes it
+    try:
+        found = noted.read_text("utf-8").strip()
+        _require_listener(found)
+    except (OSError, InputError):  # none, or one that has ended without saying so
+        return None
+    return found
+
+
+def _require_listener(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
+            return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"there is no Ray cluster at {address}: {reason}",
+            hint="`ray status` tells whether one runs, and `ray start --head` starts one",
+        ) from error
+
+
+def _not_joined(address: str | None, error: Exception) -> InputError:
+    where = "no Ray cluster can be started here" if address is None else f"cannot join {address}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    what = " ".join(lines)[:600] or type(error).__name__
+    if address is not None and address.endswith(f":{_CLIENT_PORT}"):
+        hint = (
+            f"{_CLIENT_PORT} is the port of Ray's client; an engine is named by the address that "
+            "`ray start` takes, whose port is 6379 by default"
+        )
+    elif address is not None:
+        hint = f"has this machine joined? `ray start --address={address} --num-cpus=0`"
+    else:
+        hint = "docs/cluster.md"
+    return InputError(f"{where}: {what}", hint=hint)
+
+
+@contextmanager
+def _place() -> Generator[str]:
+    """A directory for a cluster of this machine alone, removed at the end."""
+    base = tempfile.gettempdir()
+    place = tempfile.mkdtemp(
+        prefix="assay-ray-",
+        dir=base if len(base) <= _LONGEST_PLACE else "/tmp",  # noqa: S108 - as above
+    )
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

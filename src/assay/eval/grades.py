@@ -1,0 +1,255 @@
+"""What came of a row, flat, as files beside the rows have it; and what many of them come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import cast
+
+from assay.eval.records import reaches_threshold, shortened
+from assay.frozen import frozen
+from assay.scoring.combine import unique_names
+from assay.scoring.intervals import Interval, spread_interval
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult, SubScore
+from assay.store.records import CellRecord, CellStatus
+from assay.tasks.rows import Row
+
+__all__ = ["Grade", "Tally", "score_names"]
+
+
+def score_names(labels: Iterable[str]) -> tuple[str, ...]:
+    """What the scores of graders are called in a result; of two with one name, ``x-1``, ``x-2``."""
+    return tuple(one.name for one in unique_names([SubScore(label, 0.0) for label in labels]))
+
+
+@frozen(kw_only=True)
+class Grade:
+    """What came of a row; where there is no number, there is None.
+
+    Attributes:
+        id: The row's.
+        status: ``graded``, ``error`` (could not be graded) or ``skipped`` (nothing applied).
+        reward: In [0, 1] where graded.
+        passed: Whether it reached the threshold, where graded.
+        error: Why it could not be graded.
+        flags: Signs of tampering.
+        reason: A line that explains the reward.
+        assurance: How far it can be trusted.
+        scores: The score that each grader gave, in their order.
+    """
+
+    id: str
+    status: CellStatus
+    reward: float | None = None
+    passed: bool | None = None
+    error: str | None = None
+    flags: tuple[str, ...] = ()
+    reason: str | None = None
+    assurance: str | None = None
+    scores: tuple[float | None, ...] = ()
+
+    @classmethod
+    def of(cls, row: Row, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
+        """From the result of so many graders."""
+        nodes = (result.subscores or ())[:graders]
+        scores = tuple(node.value for node in nodes) or (None,) * graders
+        reward, content = result.reward, result.content or ""
+        if result.isError:
+            error = shortened(content or "not graded")
+            return cls(
+                id=row.id, status="error", error=error, flags=tuple(result.flags), scores=scores
+            )
+        reason = content or "; ".join(node.reason for node in nodes if node.reason)
+        return cls(
+            id=row.id,
+            status="skipped" if reward is None else "graded",
+            reward=reward,
+            passed=None if reward is None else reaches_threshold(reward, threshold),
+            flags=tuple(result.flags),
+            reason=shortened(reason) or None,
+            assurance=result.assurance,
+            scores=scores,
+        )
+
+    @classmethod
+    def of_cell(cls, cell: CellRecord, *, graders: int) -> Grade:
+        """From what the store keeps of a row that so many graders graded."""
+        nodes = cell.subscores[:graders]
+        values = [node.get("value") for node in nodes] or [None] * graders
+        is_error = cell.status == "error"
+        reasons = (str(node.get("reason") or "") for node in nodes)
+        return cls(
+            id=cell.case,
+            status=cell.status,
+            reward=cell.reward,
+            passed=cell.passed,
+            error=cell.error or "not graded" if is_error else None,
+            flags=cell.flags,
+            reason=None if is_error else cell.content or "; ".join(filter(None, reasons)) or None,
+            assurance=None if is_error else cell.assurance,
+            scores=tuple(float(v) if isinstance(v, int | float) else None for v in values),
+        )
+
+    def to_dict(self, names: Sequence[str]) -> dict[str, Json]:
+        """As plain JSON, the scores by the names of their graders."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "reward": self.reward,
+            "passed": self.passed,
+            "error": self.error,
+            "flags": list(self.flags),
+            "reason": self.reason,
+            "assurance": self.assurance,
+            "scores": dict(zip(names, self.scores, strict=True)),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Grade:
+        """Read back what `to_dict` made."""
+        reward, passed = data["reward"], data["passed"]
+        error, reason, assurance = data["error"], data["reason"], data["assurance"]
+        return cls(
+            id=str(data["id"]),
+            status=cast("CellStatus", data["status"]),
+            reward=None if reward is None else float(cast("float", reward)),
+            passed=None if passed is None else bool(passed),
+            error=None if error is None else str(error),
+            flags=tuple(cast("list[str]", data["flags"])),
+            reason=None if reason is None else str(reason),
+            assurance=None if assurance is None else str(assurance),
+            scores=tuple(cast("dict[str, float | None]", data["scores"]).values()),
+        )
+
+
+_MOST_CAUSES = 100
+_CAUSE = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """How rows ended; those of all parts together are the sum of the parts'.
+
+    Attributes:
+        passed: Graded, and the reward reached the threshold.
+        failed: Graded, and it did not.
+        errors: Could not be graded.
+        skipped: Nothing applied.
+        flagged: With a sign of tampering.
+        left_out: Malformed rows that were left out, which are none of the others.
+        first_left_out: What is wrong with the first of them.
+        total: The sum of the rewards.
+        squares: The sum of their squares.
+        least: The smallest.
+        most: The largest.
+        causes: Why rows could not be graded, and how many for that reason.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    flagged: int = 0
+    left_out: int = 0
+    first_left_out: str = ""
+    total: float = 0.0
+    squares: float = 0.0
+    least: float = inf
+    most: float = -inf
+    causes: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def graded(self) -> int:
+        """Rows with a reward."""
+        return self.passed + self.failed
+
+    @property
+    def rows(self) -> int:
+        """Rows with any outcome."""
+        return self.graded + self.errors + self.skipped
+
+    def add(self, grade: Grade) -> None:
+        """Count a row."""
+        self.flagged += bool(grade.flags)
+        if grade.reward is not None:
+            self.passed += bool(grade.passed)
+            self.failed += not grade.passed
+            self.total += grade.reward
+            self.squares += grade.reward * grade.reward
+            self.least, self.most = min(self.least, grade.reward), max(self.most, grade.reward)
+        elif grade.status == "error":
+            self.errors += 1
+            self._count((grade.error or "")[:_CAUSE], 1)
+        else:
+            self.skipped += 1
+
+    def _count(self, cause: str, times: int) -> None:
+        is_new = cause not in self.causes and len(self.causes) >= _MOST_CAUSES
+        self.causes["others" if is_new else cause] += times
+
+    def leave_out(self, why: str) -> None:
+        """Count a malformed row."""
+        self.left_out += 1
+        self.first_left_out = self.first_left_out or why
+
+    def include(self, other: Tally) -> None:
+        """Count the rows of another one, which come after those of this one."""
+        for name in ("passed", "failed", "errors", "skipped", "flagged", "left_out"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.first_left_out = self.first_left_out or other.first_left_out
+        self.total += other.total
+        self.squares += other.squares
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        for cause, times in other.causes.items():
+            self._count(cause, times)
+
+    def mean(self) -> Interval:
+        """The mean reward with its 95 % interval; of nothing graded, None."""
+        n = self.graded
+        if not n:
+            return Interval(None, None, None, 0)
+        mean = min(max(self.total / n, self.least), self.most)
+        sd = sqrt(max(0.0, self.squares - n * mean * mean) / (n - 1)) if n > 1 else 0.0
+        return spread_interval(mean, sd, n, least=self.least, most=self.most)
+
+    def to_dict(self) -> dict[str, Json]:
+        """As plain JSON, with all that `from_dict` needs."""
+        return {
+            "rows": self.rows,
+            "passed": self.passed,
+            "failed": self.failed,
+            "errors": self.errors,
+            "skipped": self.skipped,
+            "flagged": self.flagged,
+            "left_out": self.left_out,
+            "first_left_out": self.first_left_out,
+            "total": self.total,
+            "squares": self.squares,
+            "least": self.least if self.graded else None,
+            "most": self.most if self.graded else None,
+            "causes": dict[str, Json](self.causes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Tally:
+        """Read back what `to_dict` made.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it did not.
+        """
+        given = cast("dict[str, float]", data)
+        least, most = data["least"], data["most"]
+        return cls(
+            **{name: int(given[name]) for name in ("passed", "failed", "errors", "skipped")},
+            flagged=int(given["flagged"]),
+            left_out=int(given["left_out"]),
+            first_left_out=str(data["first_left_out"]),
+            total=float(given["total"]),
+            squares=float(given["squares"]),
+            least=inf if least is None else float(given["least"]),
+            most=-inf if most is None else float(given["most"]),
+            causes=Counter(cast("dict[str, int]", data["causes"])),
+        )

@@ -1,0 +1,358 @@
+"""Rows with their grades as files: JSONL, also packed, Parquet and Arrow, written and read back.
+
+The same rows and grades are the same bytes, whoever writes them and when: no time, no run and no
+process stands in such a file. It is there whole under its name, or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Any, Literal, Self, TypeAlias, cast
+
+from assay.errors import InputError, StoreError
+from assay.eval.grades import Grade
+from assay.scoring.json_safe import Json
+from assay.store.checks import plain
+from assay.tasks.packed import unpacked
+from assay.tasks.tables import Batch, Table, arrow
+
+__all__ = [
+    "FORMS",
+    "TABLE_FORMS",
+    "Column",
+    "Form",
+    "PartWriter",
+    "add_kinds",
+    "column_kinds",
+    "columns_of",
+    "commit",
+    "form_of",
+    "read_grades",
+    "temporary",
+]
+
+Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
+FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
+TABLE_FORMS = ("parquet", "arrow")
+
+Column: TypeAlias = tuple[str, str]
+"""The name of a column, and what it holds: text, bool, int, long, float or json."""
+
+_GRADE = "grade_"
+_SCORE = "grade_score_"
+_GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
+"""So many rows, or bytes of them, are written together to a table."""
+_SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
+
+
+def form_of(name: str) -> Form | None:
+    """What a file is written as, by its name."""
+    if name.endswith(".feather"):
+        return "arrow"
+    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)
+
+
+# ---- the columns of JSON rows ------------------------------------------------------------------
+
+
+def column_kinds(row: Mapping[str, Json], known: dict[str, str]) -> None:
+    """Note which columns a row has, and what they hold: of what is always null, nothing."""
+    for name, value in row.items():
+        known[name] = _both(known.get(name, ""), _kind(value))
+
+
+def add_kinds(known: dict[str, str], others: Mapping[str, str]) -> None:
+    """Note what was noted of other rows."""
+    for name, kind in others.items():
+        known[name] = _both(known.get(name, ""), kind)
+
+
+def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns of rows, in the order of their names; but for what stands first in a row."""
+    first = ("id", "question", "messages", "answer", "expected")
+    names = [*(one for one in first if one in known), *sorted(known.keys() - set(first))]
+    return tuple((name, known[name] or "text") for name in names if not _is_grades(name))
+
+
+def _is_grades(name: str) -> bool:
+    """Whether a column is one that grading writes; of rows that were graded before, they go."""
+    return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
+
+
+def _kind(value: Json) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        size = abs(value)
+        return "int" if size <= _SAFE_INTEGER else "long" if size <= _LARGEST_INTEGER else "json"
+    if isinstance(value, float):
+        return "float"
+    return "text" if isinstance(value, str) else "json"
+
+
+def _both(one: str, other: str) -> str:
+    """What a column holds that holds both; nothing is lost."""
+    if one == other or not other:
+        return one
+    if not one:
+        return other
+    both = {one, other}
+    if both == {"int", "long"}:
+        return "long"
+    return "float" if both == {"int", "float"} else "json"
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+_TYPES = {
+    "id": "string",
+    "status": "string",
+    "reward": "float64",
+    "passed": "bool_",
+    "error": "string",
+    "flags": "list",
+    "reason": "string",
+    "assurance": "string",
+}
+
+
+class PartWriter:
+    """Writes rows with their grades; those of a table keep their columns, as far as they have any.
+
+    Args:
+        file: Where to.
+        form: As what.
+        names: What the scores are called.
+        columns: Those of JSON rows that become a table; None where rows have theirs already.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        form: Form,
+        names: Sequence[str],
+        columns: Sequence[Column] | None = None,
+    ) -> None:
+        self._file, self._form, self._names, self._columns = file, form, names, columns
+        self._held: list[Any] = []
+        self._open = ExitStack()
+        self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
+
+    def lines(self, lines: Sequence[bytes], grades: Sequence[Grade]) -> None:
+        """Write rows that are JSON, each with its ``grade``."""
+        for line, grade in zip(lines, grades, strict=True):
+            self._to.write(_with_grade(line, grade.to_dict(self._names)))
+
+    def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
+        """Write rows that have their grades already as JSON."""
+        for row in rows:
+            self._to.write(json.dumps(row).encode() + b"\n")
+
+    def fields(self, rows: Sequence[Mapping[str, Json]], grades: Sequence[Grade]) -> None:
+        """Write rows that are JSON as rows of a table."""
+        pa = arrow()
+        columns = self._columns or ()
+        made = {
+            name: pa.array([_cell(row.get(name), kind) for row in rows], _type(kind))
+            for name, kind in columns
+        }
+        self._keep(pa.RecordBatch.from_pydict({**made, **self._graded(grades)}))
+
+    def batch(self, batch: Batch, grades: Sequence[Grade]) -> None:
+        """Write rows of a table, their columns as they are."""
+        given: Any = batch
+        made = {
+            field.name: _undictionaried(given.column(number))
+            for number, field in enumerate(given.schema)
+            if not _is_grades(field.name)
+        }
+        self._keep(arrow().RecordBatch.from_pydict({**made, **self._graded(grades)}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Write what is held; the file itself is left open."""
+        with suppress(OSError) if error else nullcontext():  # what it says has been said
+            self._flush()
+            if self._form in TABLE_FORMS and self._to is not None:
+                self._to.close()
+            self._open.close()
+
+    def _graded(self, grades: Sequence[Grade]) -> dict[str, Any]:
+        pa = arrow()
+        made: dict[str, Any] = {}
+        for name, kind in _TYPES.items():
+            values = [getattr(grade, name) for grade in grades]
+            if kind == "list":
+                made[_GRADE + name] = pa.array([list(one) for one in values], pa.list_(pa.string()))
+                continue
+            values = [plain(one) if isinstance(one, str) else one for one in values]
+            made[_GRADE + name] = pa.array(values, getattr(pa, kind)())
+        for place, name in enumerate(self._names):
+            made[_SCORE + name] = pa.array([one.scores[place] for one in grades], pa.float64())
+        return made
+
+    def _keep(self, batch: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+        self._held.append(batch)
+        size = sum(one.nbytes for one in self._held)
+        if size >= _GROUP_BYTES or sum(one.num_rows for one in self._held) >= _GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        pa = arrow()
+        table = pa.Table.from_batches(self._held).combine_chunks()
+        self._held = []
+        if self._to is None:
+            if self._form == "parquet":
+                writer = arrow("pyarrow.parquet").ParquetWriter
+                self._to = writer(self._file, table.schema, compression="zstd")
+            else:
+                options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
+                self._to = pa.ipc.new_file(self._file, table.schema, options=options)
+        self._to.write_table(table)
+
+
+def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN401 - three kinds
+    if form == "jsonl.gz":
+        import gzip
+
+        # Without a name and a time, which would make other bytes of the same rows.
+        return stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+    if form == "jsonl.zst":
+        import zstandard
+
+        packer = zstandard.ZstdCompressor(level=3).stream_writer(file, closefd=False)
+        return stack.enter_context(packer)
+    return file
+
+
+def _with_grade(line: bytes, grade: dict[str, Json]) -> bytes:
+    """A row's own text, which was read strictly and is an object with a field, and its grade."""
+    text = line.strip()
+    if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+        row = {**cast("dict[str, Json]", json.loads(text)), "grade": grade}
+        return json.dumps(row).encode() + b"\n"
+    return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
+
+
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+def _type(kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    names = {"bool": "bool_", "int": "int64", "long": "int64", "float": "float64"}
+    return getattr(arrow(), names.get(kind, "string"))()
+
+
+def _cell(value: Json, kind: str) -> object:
+    if value is None:
+        return None
+    if kind == "json":
+        return plain(json.dumps(value, ensure_ascii=False))
+    if kind == "float":
+        return float(cast("float", value))
+    return plain(value) if isinstance(value, str) else value
+
+
+def _undictionaried(column: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """A column of values: the keys of a dictionary may be others in the next batch."""
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+
+
+# ---- reading back ------------------------------------------------------------------------------
+
+
+def read_grades(path: Path, form: Form) -> Iterator[Grade]:
+    """The grades of a file that `PartWriter` wrote, in the order of its rows.
+
+    Raises:
+        StoreError: If it is damaged.
+    """
+    try:
+        if form in TABLE_FORMS:
+            yield from _of_table(path)
+        else:
+            with path.open("rb") as handle:
+                source, _ = unpacked(handle, handle.peek(4)[:4], str(path))
+                for line in source:
+                    row = cast("dict[str, dict[str, Json]]", json.loads(line))
+                    yield Grade.from_dict(row["grade"])
+    except (InputError, OSError, ValueError, KeyError, TypeError) as error:
+        hint = "remove it, and the same command writes it again"
+        raise StoreError(f"{path} is damaged: {error}", hint=hint) from error
+
+
+def _of_table(path: Path) -> Iterator[Grade]:
+    table = Table(str(path), str(path))
+    for _, batch in table.batches():
+        given: Any = batch
+        names = [one for one in given.schema.names if _is_grades(one)]
+        for row in cast("list[dict[str, Json]]", given.select(names).to_pylist()):
+            scores = {one[len(_SCORE) :]: row[one] for one in names if one.startswith(_SCORE)}
+            own = {one: row[_GRADE + one] for one in _TYPES}
+            yield Grade.from_dict({**own, "scores": scores})
+
+
+# ---- there or not there ------------------------------------------------------------------------
+
+
+@contextmanager
+def temporary(target: Path) -> Generator[IO[bytes]]:
+    """A file beside its later place, under a name of this attempt alone; gone after the block.
+
+    Raises:
+        StoreError: If it cannot be written.
+    """
+    path = target.with_name(f".{target.name}.{token_hex(8)}.tmp")
+    try:
+        with path.open("xb") as file:
+            yield file
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room; the same command goes on with what is there" if full else ""
+        raise StoreError(f"cannot write {target}: {error.strerror or error}", hint=hint) from error
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def commit(file: IO[bytes], target: Path, *, replace: bool = False) -> bool:
+    """Give what `temporary` gave its name, once the disk has it.
+
+    Args:
+        file: It.
+        target: The name.
+        replace: Whether what has that name already gives way.
+
+    Returns:
+        Whether it has the name now; False where another attempt was first, whose file stays.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    if replace:
+        Path(file.name).replace(target)
+    else:
+        try:
+            os.link(file.name, target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                raise
+            Path(file.name).replace(target)  # a file system without links
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system that cannot
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True

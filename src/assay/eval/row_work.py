@@ -1,0 +1,189 @@
+"""From lines of a dataset to what is stored of them, in this process or in another one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias, cast
+
+from assay.errors import InputError
+from assay.eval.actors import EndsWorkersError, worker_directory
+from assay.eval.batch import in_batches
+from assay.eval.records import row_record, shortened
+from assay.eval.row_grading import row_results, without_loop
+from assay.eval.sent_graders import SentGraders
+from assay.eval.stretches import Lines, Stretch
+from assay.graders.spec import GraderSpec
+from assay.scoring.results import EvaluationResult
+from assay.scoring.strict_json import json_encoding
+from assay.store.checks import plain
+from assay.store.records import CellRow, Packer, StoredCell, cell_row
+from assay.tasks.rows import JsonLines, Row
+
+__all__ = ["Graded", "RowWork", "by_pieces"]
+
+Graded: TypeAlias = "tuple[list[StoredCell], int]"
+"""What is stored of rows, and how many of them are labelled."""
+
+_PIECES = 8
+
+
+@dataclass(slots=True, kw_only=True)
+class RowWork:
+    """Grades lines of a dataset.
+
+    Attributes:
+        data: The dataset.
+        graders: What every row goes through.
+        label: Field that people labelled; None for none.
+        run_id: The run that the rows are of.
+        threshold: Reward that a row needs to pass.
+        digest: That of the graders.
+        is_pure: Whether they only compute.
+        sent: The graders on their way to another machine; None for work that stays here.
+    """
+
+    data: JsonLines
+    graders: tuple[GraderSpec, ...]
+    label: str | None
+    run_id: str
+    threshold: float
+    digest: str
+    is_pure: bool
+    sent: SentGraders | None = None
+    _place: str = ""
+
+    def prepare(self) -> None:
+        """Unpack the graders where they were sent to."""
+        if self.sent is not None:
+            self._place = worker_directory()
+            self.graders = self.sent.unpacked(self._place)
+
+    def __call__(self, batch: Stretch | Lines) -> Graded | Awaitable[Graded] | None:
+        """Grade a batch, as a worker does."""
+        return self.compute(batch) if self.is_pure else self.grade(batch)
+
+    def compute(self, batch: Stretch | Lines) -> Graded | None:
+        """Grade a batch with graders that only compute; None where a row is malformed."""
+        try:
+            return without_loop(self.grade(batch))
+        except (InputError, OSError):
+            return None
+
+    async def compute_here(self, batch: Stretch | Lines) -> Graded | None:
+        """As `compute`, where Ctrl-C has its turn before each batch."""
+        await asyncio.sleep(0)
+        return self.compute(batch)
+
+    def lines(self, batch: Stretch | Lines) -> Lines:
+        """The lines of a batch, which may have to be read."""
+        return batch.lines(self.data.path) if isinstance(batch, Stretch) else batch
+
+    async def grade(self, batch: Stretch | Lines) -> Graded:
+        """Grade a batch.
+
+        Raises:
+            InputError: For a malformed row.
+        """
+        begun, lines = time.monotonic(), self.lines(batch)
+        rows = self._rows(lines)
+        ended = await row_results(self.graders, rows)
+        return self._graded(rows, ended, lines, (time.monotonic() - begun) / max(1, len(rows)))
+
+    def failed(self, lines: Lines, reason: str) -> Graded:
+        """What is stored of rows that could not be graded."""
+        rows = self._rows(lines)
+        result = EvaluationResult.from_error(f"[grading] {reason}")
+        return self._graded(rows, [result] * len(rows), lines, 0.0)
+
+    def _rows(self, lines: Lines) -> list[Row]:
+        return [
+            self.data.parse(line, number, graders=self.graders, label=self.label)
+            for number, line in lines
+        ]
+
+    def _graded(
+        self, rows: list[Row], ended: list[EvaluationResult], lines: Lines, seconds: float
+    ) -> Graded:
+        written: dict[tuple[int, str], CellRow] = {}
+        stored: list[StoredCell] = []
+        for row, result, (_, line) in zip(rows, ended, lines, strict=True):
+            key = (id(result), repr(row.label))
+            if key in written:
+                columns = _with_row(written[key], row)
+            else:
+                columns = written[key] = self._columns(row, result, seconds)
+            stored.append((columns, "", _packer().compress(_detail(line))))
+        return stored, sum(row.label is not None for row in rows)
+
+    def _columns(self, row: Row, result: EvaluationResult, seconds: float) -> CellRow:
+        record = row_record(
+            row,
+            result,
+            run_id=self.run_id,
+            threshold=self.threshold,
+            digest=self.digest,
+            seconds=seconds,
+        )
+        columns = cell_row(record)
+        if not self._place:
+            return columns
+        return (  # files that travelled are told of by the paths that their author knows
+            *columns[:13],
+            columns[13].replace(self._place, ""),
+            *columns[14:16],
+            columns[16].replace(self._place, ""),
+            columns[17],
+            columns[18].replace(self._place, ""),
+            columns[19],
+        )
+
+
+@cache
+def _packer() -> Packer:
+    return Packer(level=1)
+
+
+async def by_pieces(
+    pool: Callable[[object], Awaitable[object]], work: RowWork, batch: Stretch | Lines
+) -> Graded | None:
+    """Have workers grade a batch; a row over which they end is found, and could not be graded.
+
+    Returns:
+        As `RowWork.compute`.
+
+    Raises:
+        InputError: For a malformed row, where graders do not only compute.
+    """
+    try:
+        lines = work.lines(batch)
+    except OSError:
+        return None
+    try:
+        return cast("Graded | None", await pool(lines))
+    except EndsWorkersError as error:
+        if len(lines) == 1:
+            return work.failed(lines, error.message)
+    pieces = in_batches(lines, -(-len(lines) // _PIECES))
+    found = await asyncio.gather(*(by_pieces(pool, work, piece) for piece in pieces))
+    graded = [each for each in found if each is not None]
+    if len(graded) < len(found):
+        return None
+    return [cell for cells, _ in graded for cell in cells], sum(more for _, more in graded)
+
+
+def _with_row(columns: CellRow, row: Row) -> CellRow:
+    """The columns of another row whose result and label are the same."""
+    answer = plain(shortened(row.submission.answer or ""))
+    return (columns[0], row.id, *columns[2:15], plain(row.file), columns[16], answer, *columns[18:])
+
+
+def _detail(line: bytes) -> bytes:
+    """What is kept of a row: its line as it is, which was read, strictly, and so is JSON."""
+    if not line.isascii() or b"\0" in line:  # UTF-16 without a mark is ASCII and NUL
+        text = line.decode(json_encoding(line), "surrogatepass")
+        line = text.encode("utf-8", "surrogatepass")
+    return b'{"row":%b}' % line.strip()

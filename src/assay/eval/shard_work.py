@@ -1,0 +1,333 @@
+"""One shard of a dataset, graded and committed as one file: what a process or an actor does.
+
+A part is there whole or not at all, and does not depend on when, where or in which order it was
+made. What could not be graded is a row of it that says so. Beside it stands a tally, what it comes
+to, which is read from the part where that is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from assay.errors import AssayError, InputError, StoreError
+from assay.eval.batch import in_batches
+from assay.eval.grades import Grade, Tally, score_names
+from assay.eval.parts import TABLE_FORMS, Column, Form, PartWriter, commit, read_grades, temporary
+from assay.eval.row_grading import is_pure, row_results, without_loop
+from assay.eval.stretches import Stretch
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.tasks.row_files import MAX_LINE_BYTES, Parts, Unit, parse_line, place_of, renamed_line
+from assay.tasks.rows import Row, parse_row
+from assay.tasks.tables import Batch, Table, lines_of, load_arrow
+
+__all__ = ["PARTS", "TALLIES", "Shard", "ShardDone", "ShardWork", "Source", "tally_of"]
+
+PARTS, TALLIES = "parts", "tallies"
+
+_TOGETHER = 256
+"""Rows that graders which compute are given together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file of a dataset.
+
+    Attributes:
+        path: Where it is.
+        name: What people call it.
+        before: Rows, or lines, of the files before it.
+        unit: What numbers of its lines count.
+        is_table: Whether it is Parquet or Arrow; else it is JSON lines.
+        mapping: Fields of rows, each with the name that it has there.
+    """
+
+    path: str
+    name: str
+    before: int = 0
+    unit: Unit = "line"
+    is_table: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Consecutive rows of a file, and the name of the part that they become.
+
+    Attributes:
+        number: Its place among the shards of the dataset, from 0 up.
+        source: The file.
+        stretch: The rows: of JSON lines in bytes, of a table in rows.
+        part: The name of its file in ``parts/``.
+        again: Whether its part is there already, and the errors in it are to be graded again.
+        data: The bytes of the stretch, where whoever grades it cannot read the file.
+    """
+
+    number: int
+    source: Source
+    stretch: Stretch
+    part: str
+    again: bool = False
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardDone:
+    """What came of a shard: its part is there.
+
+    Attributes:
+        tally: What it comes to.
+    """
+
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some rows of a shard that are well-formed, and, of a table, their columns."""
+
+    rows: Sequence[tuple[Row, bytes]]
+    batch: Batch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardWork:
+    """Grades shards: what a pool of processes or actors does. Can be pickled.
+
+    Attributes:
+        graders: What every row goes through.
+        threshold: Reward that a row needs to pass.
+        directory: Where the parts are, for whoever grades.
+        form: As what they are written.
+        columns: Of tables that are made of JSON rows; None where rows have theirs.
+        may_skip: Whether malformed rows are left out, rather than ending all.
+        has_tables: Whether what is read or written is Parquet or Arrow.
+        at_once: Batches of rows under way in a process, of graders that do not only compute.
+    """
+
+    graders: tuple[GraderSpec, ...]
+    threshold: float
+    directory: str
+    form: Form
+    columns: tuple[Column, ...] | None = None
+    may_skip: bool = False
+    has_tables: bool = False
+    at_once: int = 32
+
+    def prepare(self) -> None:
+        """Load what a process needs that grades shards: once, before the first."""
+        if self.has_tables:
+            load_arrow()
+
+    def __call__(
+        self, shard: Shard
+    ) -> ShardDone | AssayError | Coroutine[None, None, ShardDone | AssayError]:
+        """Grade a shard: at once where graders only compute, else as `grade`."""
+        return without_loop(self.grade(shard)) if is_pure(self.graders) else self.grade(shard)
+
+    async def grade(
+        self, shard: Shard, turn: asyncio.Semaphore | None = None
+    ) -> ShardDone | AssayError:
+        """Grade a shard and commit its part.
+
+        Args:
+            shard: Which.
+            turn: How many batches of rows may be under way, of all shards together; by default
+                ``at_once`` of this one.
+
+        Returns:
+            What came of it; or the error that ends the whole: a malformed row, a full disk.
+        """
+        target = Path(self.directory, PARTS, shard.part)
+        try:
+            tally = await self._write(shard, target, turn)
+        except AssayError as error:
+            return error
+        return ShardDone(tally)
+
+    async def _write(self, shard: Shard, target: Path, turn: asyncio.Semaphore | None) -> Tally:
+        tally, names = Tally(), score_names(spec.label for spec in self.graders)
+        earlier = read_grades(target, self.form) if shard.again else iter(())
+        if shard.again:
+            _tally_file(target).unlink(missing_ok=True)  # it is of the part that gives way
+        with temporary(target) as file:
+            with PartWriter(file, self.form, names, self.columns) as to:
+                for blocks in self._together(self._blocks(shard, tally)):
+                    rows = [row for block in blocks for row, _ in block.rows]
+                    grades = iter(await self._grades(rows, earlier, turn))
+                    for block in blocks:
+                        done = list(islice(grades, len(block.rows)))
+                        self._put(to, block, done)
+                        for grade in done:
+                            tally.add(grade)
+            if not commit(file, target, replace=shard.again):
+                return tally_of(shard, target, self.form)  # another attempt was first
+        _keep_tally(_tally_file(target), tally)
+        return tally
+
+    def _together(self, blocks: Iterator[_Block]) -> Iterator[Sequence[_Block]]:
+        """Blocks that are graded together: of graders that wait, all of a shard."""
+        if is_pure(self.graders):
+            yield from ([block] for block in blocks)
+        else:
+            yield list(blocks)
+
+    async def _grades(
+        self, rows: Sequence[Row], earlier: Iterator[Grade], turn: asyncio.Semaphore | None
+    ) -> list[Grade]:
+        kept = list(islice(earlier, len(rows)))
+        ended = {place: one for place, one in enumerate(kept) if one.status != "error"}
+        todo = [place for place in range(len(rows)) if place not in ended]
+        size = min((spec.kind.grader.batch_size for spec in self.graders), default=1)
+        batches = list(in_batches(todo, size))
+
+        limit = turn or asyncio.Semaphore(self.at_once)
+
+        async def work(batch: list[int]) -> list[Grade]:
+            results = await row_results(self.graders, [rows[place] for place in batch])
+            return [
+                Grade.of(rows[place], result, threshold=self.threshold, graders=len(self.graders))
+                for place, result in zip(batch, results, strict=True)
+            ]
+
+        async def in_turn(batch: list[int]) -> list[Grade]:
+            async with limit:
+                return await work(batch)
+
+        if is_pure(self.graders):
+            found = [await work(batch) for batch in batches]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(in_turn(batch)) for batch in batches]
+            found = [task.result() for task in tasks]
+        for batch, grades in zip(batches, found, strict=True):
+            ended.update(zip(batch, grades, strict=True))
+        return [ended[place] for place in range(len(rows))]
+
+    def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
+        if self.form not in TABLE_FORMS:
+            to.lines([line for _, line in block.rows], grades)
+        elif block.batch is not None and self.columns is None:
+            to.batch(block.batch, grades)
+        else:
+            to.fields([row.fields for row, _ in block.rows], grades)
+
+    def _blocks(self, shard: Shard, tally: Tally) -> Iterator[_Block]:
+        """The well-formed rows of a shard; others are left out, or end it.
+
+        Raises:
+            InputError: For a row that is malformed, naming file and place.
+        """
+        source = shard.source
+        for lines, batch in _read(shard):
+            kept: list[tuple[Row, bytes]] = []
+            places: list[int] = []
+            for place, (number, line) in enumerate(lines):
+                try:
+                    kept.append(self._row(line, number + source.before, source))
+                    places.append(place)
+                except InputError as error:
+                    if not self.may_skip:
+                        raise
+                    tally.leave_out(str(error))
+            if batch is not None and len(kept) < len(lines):
+                yield _Block(kept, batch.take(places))
+            else:
+                yield _Block(kept, batch)
+
+    def _row(self, line: bytes | InputError, number: int, source: Source) -> tuple[Row, bytes]:
+        name, unit = source.name, source.unit
+        parts: Parts = ((source.before, name, unit),) if source.before else ()
+        try:
+            if isinstance(line, InputError):
+                raise line
+            if source.mapping:
+                line = renamed_line(parse_line(line), source.mapping, set())
+        except InputError as error:
+            where = place_of(name, number, unit, parts)
+            raise InputError(error.message, location=where, hint=error.hint) from error
+        row = parse_row(line, number, name, graders=self.graders, unit=unit, parts=parts)
+        return row, line
+
+
+def _read(shard: Shard) -> Iterator[tuple[Sequence[tuple[int, bytes | InputError]], Batch | None]]:
+    """The rows of a shard, some at a time, and, of a table, their columns."""
+    source, stretch = shard.source, shard.stretch
+    if source.is_table:
+        table = Table(source.path, source.name)
+        try:
+            for start, batch in table.batches(stretch.start, stretch.size):
+                for offset in range(0, batch.num_rows, _TOGETHER):
+                    some = batch.slice(offset, _TOGETHER)
+                    lines = lines_of(some, source.mapping)
+                    yield list(enumerate(lines, start + offset + 1)), some
+        finally:
+            table.close()
+        return
+    numbered = enumerate(_lines(shard), stretch.number)
+    held = ((number, line) for number, line in numbered if not line.isspace())
+    for some in in_batches(held, _TOGETHER):
+        yield some, None
+
+
+def _lines(shard: Shard) -> Iterator[bytes]:
+    if shard.data is not None:
+        yield from io.BytesIO(shard.data)
+        return
+    left = shard.stretch.size
+    try:
+        with Path(shard.source.path).open("rb") as handle:
+            handle.seek(shard.stretch.start)
+            while left and (line := handle.readline(min(left, MAX_LINE_BYTES + 1))):
+                left -= len(line)
+                yield line
+    except OSError as error:
+        raise InputError(f"cannot read {shard.source.name}: {error.strerror}") from error
+
+
+def tally_of(shard: Shard, part: Path, form: Form) -> Tally:
+    """What a part that is there comes to.
+
+    Raises:
+        StoreError: If it is damaged.
+    """
+    kept = _kept_tally(_tally_file(part))
+    if kept is not None:
+        return kept
+    tally = Tally()
+    for grade in read_grades(part, form):
+        tally.add(grade)
+    tally.left_out = shard.stretch.rows - tally.rows
+    _keep_tally(_tally_file(part), tally)
+    return tally
+
+
+def _tally_file(part: Path) -> Path:
+    return part.parent.parent / TALLIES / f"{part.name}.json"
+
+
+def _keep_tally(path: Path, tally: Tally) -> None:
+    """Write what a part comes to; where that is lost, the part tells it."""
+    text = json.dumps(tally.to_dict()).encode()
+    try:
+        with temporary(path) as file:
+            file.write(text)
+            file.flush()
+            Path(file.name).replace(path)
+    except StoreError:
+        return
+
+
+def _kept_tally(path: Path) -> Tally | None:
+    """What was kept of a part; None where it is not there, or only a piece of it."""
+    try:
+        data: Json = json.loads(path.read_text(encoding="utf-8"))
+        return Tally.from_dict(data) if isinstance(data, dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

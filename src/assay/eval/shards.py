@@ -1,0 +1,561 @@
+"""Grade a dataset of any size into a directory of parts, each row exactly once.
+
+A dataset is cut into shards by a plan, ``manifest.json``. Each becomes one file in ``parts/``,
+named by its number and by a digest of everything that decides what stands in it. What is
+interrupted is gone on with by the same plan, and comes to the same bytes; another plan is refused.
+Only paths and places of rows go to whoever grades (`assay.eval.shard_work`), and only tallies come
+back, so that neither end holds more than a few rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from assay.errors import AssayError, InputError, nearest
+from assay.eval.batch import Processes, run_batches
+from assay.eval.grades import Tally
+from assay.eval.parts import (
+    TABLE_FORMS,
+    Column,
+    Form,
+    add_kinds,
+    column_kinds,
+    columns_of,
+    commit,
+    temporary,
+)
+from assay.eval.records import graders_digest
+from assay.eval.row_grading import ROW_PARTS, is_pure
+from assay.eval.shard_work import PARTS, TALLIES, Shard, ShardDone, ShardWork, Source, tally_of
+from assay.eval.stretches import Stretch, Version, survey, version_of
+from assay.frozen import frozen
+from assay.graders.apply import require_parts
+from assay.graders.digest import grader_digest
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.tasks.row_files import Reading, opened, parse_line, renamed
+from assay.tasks.row_sets import files_of
+from assay.tasks.rows import as_json_lines, read_rows
+from assay.tasks.tables import Table
+from assay.version import __version__
+
+__all__ = ["ShardPlan", "grade_shards", "plan_shards", "shard_rows", "write_summary"]
+
+Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
+OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
+"""Told of each shard whose part is there now."""
+
+_MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
+_ROWS, _COSTLY_ROWS = 50_000, 1_000
+"""Rows of a shard by default: some seconds of work, which is what a death may lose."""
+_BYTES = 64 << 20
+_UNDER_WAY = 2
+_FIELDS = 1_000
+"""Names of fields that are remembered, for one that no row has."""
+_OURS = "/proc/self/"
+
+
+@frozen(kw_only=True)
+class ShardPlan:
+    """What there is to do, and what is done.
+
+    Attributes:
+        directory: Where the parts are.
+        work: Grades a shard.
+        shards: All of them, in the order of the rows.
+        missing: Those that have no part yet, or have errors that are to be graded again.
+        done: What the parts come to that are there, by the numbers of their shards.
+        versions: The files as they were when the plan was made, by their paths.
+        left_out: Malformed rows that were left out already when the plan was made.
+    """
+
+    directory: Path
+    work: ShardWork
+    shards: tuple[Shard, ...]
+    missing: tuple[Shard, ...]
+    done: dict[int, Tally]
+    versions: Mapping[str, Version]
+    left_out: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of all shards."""
+        return sum(shard.stretch.rows for shard in self.shards)
+
+    def tally(self) -> Tally:
+        """What the parts that are there come to."""
+        whole = Tally(left_out=self.left_out)
+        for number in sorted(self.done):
+            whole.include(self.done[number])
+        return whole
+
+
+def shard_rows(graders: Sequence[GraderSpec]) -> int:
+    """Rows of a shard, where nobody says how many."""
+    return _ROWS if is_pure(graders) else _COSTLY_ROWS
+
+
+@contextmanager
+def plan_shards(
+    data: str,
+    graders: Sequence[GraderSpec],
+    directory: str,
+    *,
+    form: Form | None = None,
+    reading: Reading | None = None,
+    threshold: float = 1.0,
+    rows: int | None = None,
+    retry_errors: bool = False,
+) -> Generator[ShardPlan]:
+    """Plan how a dataset is graded into a directory, which is nobody else's until the block ends.
+
+    Args:
+        data: The path of a dataset, of whatever form; see `assay.tasks.row_files.opened`.
+        graders: What every row goes through.
+        directory: Where to; it is made, or has what an earlier grading of the same left.
+        form: As what parts are written; by default Parquet where all files are tables.
+        reading: How rows are read; with ``on_bad_row``, malformed ones are left out.
+        threshold: Reward that a row needs to pass.
+        rows: How many a shard has.
+        retry_errors: Whether rows that could not be graded are graded again.
+
+    Raises:
+        InputError: For rows that cannot be read, graders that cannot run, or a directory that holds
+            something else; then it says what differs.
+        StoreError: If the directory cannot be written.
+    """
+    require_parts(graders, ROW_PARTS | {"trace"})
+    reading, graders = reading or Reading(), tuple(graders)
+    size = (sys.maxsize, rows) if rows else (_BYTES, shard_rows(graders))
+    with ExitStack() as stack:
+        place = Path(directory)
+        _make(place)
+        stack.enter_context(_held(place))
+        sources, left_out = _sources(data, reading, stack)
+        _require_mapped(data, reading)
+        versions: dict[str, Version] = {}
+        stretches = {one.path: _stretches(one, versions, *size) for one in sources}
+        if not any(stretches.values()):
+            raise InputError(f"{data} has no rows")
+        if not is_pure(graders) and reading.on_bad_row is None:
+            for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
+                pass
+        if form is None:
+            form = "parquet" if all(one.is_table for one in sources) else "jsonl"
+        columns = _columns(form, sources, stretches)
+        work = ShardWork(
+            graders=graders,
+            threshold=threshold,
+            directory=str(place.absolute()),
+            form=form,
+            columns=columns,
+            may_skip=reading.on_bad_row is not None,
+            has_tables=form in TABLE_FORMS or any(one.is_table for one in sources),
+        )
+        decided: dict[str, Json] = {
+            "assay": __version__,
+            "graders": _digest(graders),
+            "options": {
+                "threshold": threshold,
+                "map": dict[str, Json](reading.mapping),
+                "on_bad_row": "skip" if work.may_skip else "stop",
+                "shard_rows": size[1],
+                "parts": form,
+            },
+            "files": [{"name": one.name, "digest": versions[one.path].digest} for one in sources],
+            "columns": None if columns is None else dict[str, Json](columns),
+        }
+        shards = tuple(_shards(sources, stretches, versions, decided, form))
+        _agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
+        done, missing = _there(place, shards, work, retry_errors=retry_errors)
+        yield ShardPlan(
+            directory=place,
+            work=work,
+            shards=shards,
+            missing=missing,
+            done=done,
+            versions=versions,
+            left_out=left_out,
+        )
+
+
+# ---- the plan ----------------------------------------------------------------------------------
+
+
+def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source], int]:
+    """The files of a dataset as whoever grades reads them, and how many rows were left out yet."""
+    found: list[Source] = []
+    before = left_out = 0
+    files = files_of(data) or [data]
+    for file in files:
+        one = replace(reading, mapping={}, on_bad_row=None)
+        with opened(file, one) as rows:
+            name, unit, is_plain = rows.name, rows.unit, rows.is_plain
+        path = file if file.startswith(_OURS) else str(Path(file).absolute())
+        mapping, is_table = reading.mapping, False
+        if unit == "row" and not is_plain:
+            is_table = Path(path).is_file()
+        if not (is_plain or is_table):
+            # Packed, an array, a table of text: nobody can begin in the middle of it.
+            lines = stack.enter_context(as_json_lines(file, reading=reading))
+            path, unit, mapping = lines.path, lines.unit, dict[str, str]()
+            left_out += lines.left_out
+        found.append(
+            Source(
+                path=path,
+                name=name,
+                before=before,
+                unit=unit,
+                is_table=is_table,
+                mapping=mapping,
+            )
+        )
+        before += _count(found[-1]) if len(files) > 1 else 0
+    return found, left_out
+
+
+def _require_mapped(data: str, reading: Reading) -> None:
+    """Refuse names of fields that no row has; most often, the first row has them."""
+    wanted, found = set(reading.mapping.values()), set[str]()
+    if not wanted:
+        return
+    others: dict[str, None] = {}
+    with opened(data, replace(reading, mapping={}, on_bad_row=None)) as rows:
+        for _, line in rows.lines:
+            with suppress(InputError):  # which is told where it is graded
+                if isinstance(line, bytes):
+                    row = parse_line(line)
+                    others.update(dict.fromkeys(islice(row, _FIELDS - len(others))))
+                    renamed(row, reading.mapping, found)
+            if wanted <= found:
+                return
+    missing = min(wanted - found)
+    hint = nearest(missing, sorted(others))
+    raise InputError(f"--map: no row of {data} has a field {missing!r:.100}", hint=hint)
+
+
+def _count(source: Source) -> int:
+    """Lines or rows of a file, by which those of the next are counted on."""
+    if source.is_table:
+        table = Table(source.path, source.name)
+        try:
+            return table.count()
+        finally:
+            table.close()
+    with Path(source.path).open("rb") as handle:
+        return max((n for n, line in enumerate(handle, 1) if not line.isspace()), default=0)
+
+
+def _stretches(
+    source: Source, versions: dict[str, Version], size: int, rows: int
+) -> tuple[Stretch, ...]:
+    if not source.is_table:
+        found, versions[source.path] = survey(source.path, source.name, rows=rows, size=size)
+        return found
+    versions[source.path] = version_of(source.path, source.name)
+    total = _count(source)
+    return tuple(
+        Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
+        for start in range(0, total, rows)
+    )
+
+
+def _columns(
+    form: Form, sources: Sequence[Source], stretches: Mapping[str, Sequence[Stretch]]
+) -> tuple[Column, ...] | None:
+    """The columns of a table that is made of JSON rows, as all rows together need them."""
+    if form not in TABLE_FORMS or all(one.is_table for one in sources):
+        return None
+    known: dict[str, str] = {}
+    for source in sources:
+        if source.is_table:
+            raise InputError(
+                f"{source.name} is a table, and other files of the dataset are not",
+                hint="write JSON lines: --parts jsonl",
+            )
+        cores = len(os.sched_getaffinity(0))
+        with Processes(_Kinds(source), cores) as pool:
+
+            def keep(_: object, kinds: object) -> None:
+                add_kinds(known, cast("dict[str, str]", kinds))
+
+            asyncio.run(run_batches(stretches[source.path], pool, keep, at_once=cores))
+    return columns_of(known)
+
+
+@frozen
+class _Kinds:
+    """What the columns of some rows hold; malformed rows are told of where they are graded."""
+
+    source: Source
+
+    def __call__(self, stretch: Stretch) -> dict[str, str]:
+        known: dict[str, str] = {}
+        with Path(self.source.path).open("rb") as handle:
+            handle.seek(stretch.start)
+            for line in io.BytesIO(handle.read(stretch.size)):
+                with suppress(InputError):
+                    row = parse_line(line)
+                    column_kinds(renamed(row, self.source.mapping, set()), known)
+        return known
+
+
+def _digest(graders: Sequence[GraderSpec]) -> str:
+    made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
+    return f"{graders_digest(graders)} {made_of}"
+
+
+def _shards(
+    sources: Sequence[Source],
+    stretches: Mapping[str, Sequence[Stretch]],
+    versions: Mapping[str, Version],
+    decided: Mapping[str, Json],
+    form: Form,
+) -> Iterator[Shard]:
+    number = 0
+    same = {name: value for name, value in decided.items() if name != "files"}
+    for source in sources:
+        for stretch in stretches[source.path]:
+            version = versions[source.path].digest
+            key: list[Json] = [same, version, source.before, stretch.start, stretch.size]
+            digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
+            part = f"{number:05d}-{digest.hexdigest()}.{form}"
+            yield Shard(number=number, source=source, stretch=stretch, part=part)
+            number += 1
+
+
+def _listed(shard: Shard) -> Json:
+    stretch = shard.stretch
+    return {
+        "part": shard.part,
+        "file": shard.source.name,
+        "first": stretch.number,
+        "rows": stretch.rows,
+        "start": stretch.start,
+        "size": stretch.size,
+    }
+
+
+# ---- the directory -----------------------------------------------------------------------------
+
+
+def _make(place: Path) -> None:
+    try:
+        if place.is_dir() and not (place / _MANIFEST).is_file():
+            ours = {_LOCK, PARTS, TALLIES}
+            others = [one.name for one in place.iterdir() if one.name not in ours]
+            if [one for one in others if not one.startswith(f".{_MANIFEST}")]:
+                raise InputError(
+                    f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
+                    hint="name a directory that is empty or not there yet",
+                )
+        for one in (place / PARTS, place / TALLIES):
+            one.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+@contextmanager
+def _held(place: Path) -> Generator[None]:
+    """Nobody else plans or grades into a directory until the block, or the process, ends."""
+    try:
+        with (place / _LOCK).open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"somebody is grading into {place} now", hint="wait, or name another directory"
+                ) from None
+            for one in (place, place / PARTS, place / TALLIES):
+                for left in one.glob(".*.tmp"):  # of attempts that were killed
+                    left.unlink(missing_ok=True)
+            yield
+    except PermissionError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
+    """Keep the plan; or see that the one that is there is the same.
+
+    Raises:
+        InputError: If it is another one, saying what differs.
+    """
+    file = place / _MANIFEST
+    try:
+        earlier: Json = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        _replace(file, manifest)
+        return
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{file} cannot be read: {error}", hint="name a fresh directory"
+        ) from error
+    same = cast("Json", json.loads(json.dumps(manifest)))
+    if earlier == same:
+        return
+    differs = "; ".join(_differences(earlier, same)) or "its shards"
+    raise InputError(
+        f"{place} holds parts that were graded otherwise: {differs}",
+        hint="name a fresh directory, or remove this one",
+    )
+
+
+def _differences(earlier: Json, now: Json) -> Iterator[str]:
+    """What of two plans is not the same."""
+    if not isinstance(earlier, dict) or not isinstance(now, dict):
+        return
+    if earlier.get("assay") != now.get("assay"):
+        yield f"assay is {now.get('assay')}, and was {earlier.get('assay')}"
+    elif earlier.get("graders") != now.get("graders"):
+        yield "the graders are others, or their files have changed"
+    old, new = earlier.get("options"), now.get("options")
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in new:
+            if old.get(name) != new[name]:
+                yield f"{name} is {new[name]}, and was {old.get(name)}"
+    files = [_by_name(one.get("files")) for one in (earlier, now)]
+    for name in sorted(files[0].keys() | files[1].keys()):
+        if name not in files[1]:
+            yield f"{name} is not among the data any more"
+        elif name not in files[0]:
+            yield f"{name} was not among the data"
+        elif files[0][name] != files[1][name]:
+            yield f"{name} has changed"
+
+
+def _by_name(files: Json) -> dict[str, Json]:
+    listed = files if isinstance(files, list) else []
+    return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
+
+
+def _there(
+    place: Path, shards: Sequence[Shard], work: ShardWork, *, retry_errors: bool
+) -> tuple[dict[int, Tally], tuple[Shard, ...]]:
+    """What the parts that are there come to, and the shards that are yet to be graded."""
+    named = {one.name for one in (place / PARTS).iterdir()}
+    done: dict[int, Tally] = {}
+    missing: list[Shard] = []
+    for shard in shards:
+        if shard.part not in named:
+            missing.append(shard)
+            continue
+        done[shard.number] = tally = tally_of(shard, place / PARTS / shard.part, work.form)
+        if retry_errors and tally.errors:
+            del done[shard.number]
+            missing.append(replace(shard, again=True))
+    return done, tuple(missing)
+
+
+def _replace(file: Path, data: Mapping[str, Json]) -> None:
+    with temporary(file) as to:
+        to.write((json.dumps(data, indent=1) + "\n").encode())
+        commit(to, file, replace=True)
+
+
+# ---- grading -----------------------------------------------------------------------------------
+
+
+async def grade_shards(
+    plan: ShardPlan,
+    *,
+    on_shard: OnShard,
+    workers: int = 0,
+    pool: Pool | None = None,
+    at_once: int = 0,
+) -> None:
+    """Grade what is missing.
+
+    Args:
+        plan: What `plan_shards` gave.
+        on_shard: Told of each shard whose part is there now.
+        workers: Processes where graders only compute, else batches of rows under way; by default
+            as many as there are cores.
+        pool: Grades shards somewhere else: is given a `Shard`, and gives what ``plan.work`` gives.
+        at_once: Shards that it is given at once.
+
+    Raises:
+        InputError: For a malformed row, or a file that changed meanwhile.
+        StoreError: If a part cannot be written.
+    """
+    cores = workers or len(os.sched_getaffinity(0))
+
+    def keep(shard: Shard, done: object) -> None:
+        if isinstance(done, AssayError):
+            raise done
+        version = plan.versions[shard.source.path]
+        if not version.holds():
+            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
+            raise InputError(
+                f"{shard.source.name} has changed while it was graded", hint="grade it again"
+            )
+        plan.done[shard.number] = tally = cast("ShardDone", done).tally
+        on_shard(shard, tally)
+
+    if pool is not None:
+        shards = (_with_data(shard) for shard in plan.missing)
+        await run_batches(shards, pool, keep, at_once=at_once or 2 * cores)
+    elif not is_pure(plan.work.graders):
+        size = min((spec.kind.grader.batch_size for spec in plan.work.graders), default=1)
+        turn = asyncio.Semaphore(cores if size == 1 else 8 * cores)
+        await run_batches(
+            plan.missing, lambda shard: plan.work.grade(shard, turn), keep, at_once=_UNDER_WAY
+        )
+    elif cores > 1 and len(plan.missing) > 1:
+        plan.work.prepare()  # before the forks, so that none of them has to
+        with Processes(plan.work, min(cores, len(plan.missing))) as processes:
+            await run_batches(plan.missing, processes, keep, at_once=cores)
+    else:
+        await run_batches(plan.missing, partial(_here, plan.work), keep, at_once=1)
+
+
+async def _here(work: ShardWork, shard: Shard) -> object:
+    await asyncio.sleep(0)  # Ctrl-C has its turn
+    return work(shard)
+
+
+def _with_data(shard: Shard) -> Shard:
+    """A shard for another machine: with its rows, where they are in a file of this process."""
+    if not shard.source.path.startswith(_OURS):
+        return shard
+    with Path(shard.source.path).open("rb") as file:
+        file.seek(shard.stretch.start)
+        return replace(shard, data=file.read(shard.stretch.size))
+
+
+def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
+    """Write ``summary.json``: what all parts come to, and what it took now; and give it back."""
+    tally = plan.tally()
+    mean, now = tally.mean(), sum(shard.stretch.rows for shard in plan.missing)
+    summary: dict[str, Json] = {
+        "directory": str(plan.directory),
+        "rows": plan.rows,
+        "graded": tally.graded,
+        "passed": tally.passed,
+        "failed": tally.failed,
+        "errors": tally.errors,
+        "skipped": tally.skipped,
+        "flagged": tally.flagged,
+        "left_out": tally.left_out,
+        "first_left_out": tally.first_left_out,
+        "mean": {"mean": mean.mean, "low": mean.low, "high": mean.high, "n": mean.n},
+        "causes": [{"count": n, "text": why} for why, n in tally.causes.most_common()],
+        "parts": len(plan.shards),
+        "graded_now": now,
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(now / seconds, 1) if seconds > 0 else None,
+    }
+    _replace(plan.directory / _SUMMARY, summary)
+    return summary

@@ -1,0 +1,97 @@
+"""`Regrades`: how far runs are graded again, told beside the runs: it outlives who does the work.
+
+Whoever grades a run again holds its lock, and so nobody else does, and everybody sees when the
+process has ended without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from assay.errors import ConflictError
+from assay.frozen import frozen
+from assay.store.database import Database
+from assay.store.kept import held, is_held
+
+__all__ = ["RegradeState", "Regrades"]
+
+_COLUMNS = "run_id, status, total, done, left_out, message, wanted_by"
+_SET = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[1:])
+
+
+@frozen(kw_only=True)
+class RegradeState:
+    """How far a regrade is.
+
+    Attributes:
+        run: Id of the run.
+        status: ``none`` where none was begun.
+        total: Cells that are graded again; 0 until that is known.
+        done: How many of them have their new result.
+        left_out: Cells of which nothing was kept that could be graded.
+        message: Why it failed.
+        by: Who wanted it.
+    """
+
+    run: str
+    status: Literal["none", "running", "finished", "failed"] = "none"
+    total: int = 0
+    done: int = 0
+    left_out: int = 0
+    message: str = ""
+    by: str = ""
+
+
+class Regrades:
+    """The newest regrade of each run of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def held(self, run: str) -> Generator[int]:
+        """Hold a run while it is graded again, by an open file that is yielded.
+
+        Raises:
+            ConflictError: If somebody else does.
+        """
+        with held(self._lock(run)) as lock:
+            if lock is None:
+                raise ConflictError(
+                    f"run {run} is being graded again", hint="wait until it has ended"
+                )
+            yield lock
+
+    def note(self, state: RegradeState) -> None:
+        """Store how far one is.
+
+        Raises:
+            StoreError: If the run is gone, or the database cannot be written.
+        """
+        values = [getattr(state, field.name) for field in fields(state)]
+        with self._database.writing():
+            self._database.change(
+                f"INSERT INTO regrade ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - names of this module
+                f"ON CONFLICT (run_id) DO UPDATE SET {_SET}",
+                *values,
+            )
+
+    def of(self, run: str) -> RegradeState:
+        """How far the newest one is; one that nobody is at any more has failed."""
+        found = self._database.rows(f"SELECT {_COLUMNS} FROM regrade WHERE run_id = ?", run)  # noqa: S608 - likewise
+        if not found:
+            return RegradeState(run=run)
+        names = (field.name for field in fields(RegradeState))
+        state = RegradeState(**cast("dict[str, Any]", dict(zip(names, found[0], strict=True))))
+        if state.status != "running" or is_held(self._lock(run)):
+            return state
+        is_shared = "://" in self._database.place
+        why = "it was interrupted" + (", or another machine is at it" if is_shared else "")
+        return replace(state, status="failed", message=f"{why}; what was graded is kept")
+
+    def _lock(self, run: str) -> Path:
+        return Path(self._database.home, f"{run}.regrade.lock")

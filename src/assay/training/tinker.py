@@ -1,0 +1,149 @@
+"""Tinker's cookbook: a grader as the reward of groups of problems (written for 0.5.8).
+
+    from assay.training.tinker import problem_groups
+
+    problems = problem_groups("graders.yaml", renderer=renderer, size=8)
+    builder = problems("What is 2 + 2?", expected="4")  # for a batch of an RLDataset
+
+What cannot be graded is an exception in the environment's ``step``: the cookbook's strategies then
+sample again, or leave the trajectory out of its group (``MinViableGroup``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Unpack
+
+from assay.frozen import frozen
+from assay.training.chat import Text, submission_of, turns_of
+from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions
+from assay.types.submission import Submission
+
+__all__ = ["problem_groups"]
+
+
+def problem_groups(
+    grader: Gradable,
+    *,
+    renderer: object,
+    size: int = 8,
+    on_error: OnError = "raise",
+    **options: Unpack[RewardOptions],
+) -> Callable[..., object]:
+    """Make the cookbook's group builders, which can be pickled for its executors.
+
+    Args:
+        grader: As `assay.training.Reward` takes it.
+        renderer: The cookbook's, which makes tokens of messages.
+        size: Environments in a group.
+        on_error: What stands for a reward that there is not: by default an exception. With
+            ``group_mean`` a group is graded together, when all of it was sampled.
+        **options: Further ones of `assay.training.Reward`; ``name`` is the groups' tag in logs.
+
+    Returns:
+        A function of a question (text or messages), the expected answer and metadata.
+    """
+    reward = Reward(grader, **options)
+
+    def problems(
+        question: Text, expected: object = None, metadata: Mapping[str, object] | None = None
+    ) -> object:
+        return _made(_Problem(reward, renderer, question, expected, metadata, size, on_error))
+
+    return problems
+
+
+@frozen
+class _Problem:
+    reward: Reward
+    renderer: Any
+    question: Text
+    expected: object
+    metadata: Mapping[str, object] | None
+    size: int
+    on_error: OnError
+
+    def submission(self, said: str) -> Submission:
+        return submission_of(self.question, said, self.expected, self.metadata)
+
+
+def _metrics(batch: Batch, number: int) -> dict[str, float]:
+    """Finite numbers about one answer; the cookbook averages each over those that have it."""
+    one = batch.graded[number]
+    parts = {f"part/{name}": values[number] for name, values in batch.components.items()}
+    return {
+        "graded": float(one.score is not None),
+        "flagged": float(bool(one.flags)),
+        "grader_seconds": batch.seconds[number] or 0.0,
+        **{name: value for name, value in parts.items() if value is not None},
+    }
+
+
+def _made(problem: _Problem) -> object:
+    return _classes()[1](problem)
+
+
+@lru_cache(maxsize=1)
+def _classes() -> tuple[type, Callable[[_Problem], object]]:
+    """An ``Env`` and the ``EnvGroupBuilder`` of such, made when the cookbook is there."""
+    text_of = import_module("tinker_cookbook.renderers").get_text_content
+    types, empty = import_module("tinker_cookbook.rl.types"), import_module("tinker").ModelInput
+    if TYPE_CHECKING:
+        env_base = group_base = object
+    else:
+        env_base, group_base = types.Env, types.EnvGroupBuilder
+
+    class GradedEnv(env_base):
+        """Asks once; its step is graded, or its group is."""
+
+        def __init__(self, problem: _Problem) -> None:
+            self.problem, self.said = problem, ""
+
+        async def initial_observation(self) -> tuple[object, object]:
+            asked = turns_of(self.problem.question, "user")
+            renderer = self.problem.renderer
+            messages = [{"role": role, "content": text} for role, text in asked]
+            return renderer.build_generation_prompt(messages), renderer.get_stop_sequences()
+
+        async def step(self, action: Sequence[int], *, extra: object = None) -> object:
+            del extra
+            problem, reward, metrics = self.problem, 0.0, dict[str, float]()
+            self.said = text_of(problem.renderer.parse_response(list(action))[0])
+            logs = {"answer": self.said}
+            if problem.on_error != "group_mean":
+                batch = await problem.reward.grade([problem.submission(self.said)])
+                (reward,), metrics = batch.filled(problem.on_error), _metrics(batch, 0)
+                logs["why"] = batch.graded[0].error or batch.graded[0].reason
+            stop = problem.renderer.get_stop_sequences()
+            return types.StepResult(reward, True, empty.empty(), stop, metrics, logs)
+
+    class GradedGroup(group_base):
+        """Environments of one problem, sampled side by side."""
+
+        def __init__(self, problem: _Problem) -> None:
+            self.problem = problem
+
+        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+            return _made, (self.problem,)
+
+        async def make_envs(self) -> Sequence[GradedEnv]:
+            return [GradedEnv(self.problem) for _ in range(self.problem.size)]
+
+        async def compute_group_rewards(
+            self, trajectory_group: Sequence[object], env_group: Sequence[GradedEnv]
+        ) -> list[tuple[float, dict[str, float]]]:
+            del trajectory_group
+            if self.problem.on_error != "group_mean":
+                return [(0.0, {}) for _ in env_group]
+            batch = await self.problem.reward.grade(
+                [self.problem.submission(env.said) for env in env_group]
+            )
+            rewards = batch.filled("group_mean")
+            return [(reward, _metrics(batch, n)) for n, reward in enumerate(rewards)]
+
+        def logging_tags(self) -> list[str]:
+            return [self.problem.reward.name]
+
+    return GradedEnv, GradedGroup

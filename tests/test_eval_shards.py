@@ -1,0 +1,358 @@
+"""Datasets in parts: planned once, each part there or not, the same bytes however it came about."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gzip
+import json
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.errors import InputError, StoreError
+from assay.eval import parts as parts_module
+from assay.eval.grades import Tally
+from assay.eval.parts import Form, read_grades
+from assay.eval.shard_work import Shard
+from assay.eval.shards import ShardPlan, grade_shards, plan_shards, write_summary
+from assay.graders import Grader
+from assay.graders.spec import GraderSpec
+from assay.scoring import Json
+from assay.tasks.row_files import Reading
+
+EXACT = (GraderSpec(type="exact_match"),)
+ROWS = 25
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row(number)) + "\n" for number in range(ROWS)))
+    return file
+
+
+def row(number: int) -> dict[str, Json]:
+    """Two of three are right; the seventh has nothing to be compared with."""
+    answer = "Oslo" if number % 3 else "Rome"
+    return {"id": f"r{number}", "answer": answer, "expected": None if number == 7 else "Oslo"}
+
+
+def grade(
+    data: Path | str,
+    directory: Path,
+    graders: tuple[GraderSpec, ...] = EXACT,
+    *,
+    rows: int = 4,
+    form: Form = "jsonl",
+    workers: int = 1,
+    **more: Any,
+) -> dict[str, Json]:
+    """Plan, grade and sum up."""
+    with plan_shards(str(data), graders, str(directory), rows=rows, form=form, **more) as plan:
+        run(plan, workers=workers)
+        return write_summary(plan, 1.0)
+
+
+def run(plan: ShardPlan, **more: Any) -> list[int]:
+    """Grade what is missing; the numbers of the shards that were."""
+    ended: list[int] = []
+
+    def on_shard(shard: Shard, _: Tally) -> None:
+        ended.append(shard.number)
+
+    asyncio.run(grade_shards(plan, on_shard=on_shard, **more))
+    return ended
+
+
+def parts(directory: Path) -> dict[str, bytes]:
+    """Every file of parts, as it is; also those that should not be there."""
+    return {one.name: one.read_bytes() for one in (directory / "parts").iterdir()}
+
+
+def lines(directory: Path) -> list[dict[str, Any]]:
+    """The rows of all parts, in their order."""
+    texts = (text for _, text in sorted(parts(directory).items()))
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_row_stands_in_a_part_with_its_grade(
+    data: Path, tmp_path: Path, workers: int
+) -> None:
+    summary = grade(data, tmp_path / "out", workers=workers)
+    found = lines(tmp_path / "out")
+    assert [one["id"] for one in found] == [f"r{n}" for n in range(ROWS)]
+    assert [one["grade"]["reward"] for one in found[5:9]] == [1.0, 0.0, None, 1.0]
+    error = found[7]["grade"]
+    assert (error["status"], error["passed"], error["scores"]) == (
+        "error",
+        None,
+        {"exact_match": None},
+    )
+    assert "needs 'expected'" in error["error"]
+    assert (summary["rows"], summary["graded"], summary["errors"]) == (ROWS, ROWS - 1, 1)
+    assert summary["causes"] == [{"count": 1, "text": error["error"]}]
+    assert len(parts(tmp_path / "out")) == -(-ROWS // 4)
+
+
+def killed(work: Callable[[], object], at: int) -> bool:
+    """Do something in a fork that is killed before its nth change of the file system."""
+    child = os.fork()
+    if child:
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    left = at
+
+    def counted(change: Callable[..., object]) -> Callable[..., object]:
+        def instead(*args: object, **options: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return change(*args, **options)
+
+        return instead
+
+    try:
+        for owner, name in ((os, "link"), (os, "fsync"), (Path, "replace"), (Path, "unlink")):
+            setattr(owner, name, counted(getattr(owner, name)))
+        work()
+    finally:
+        os._exit(0)
+
+
+def test_what_is_killed_at_any_moment_comes_to_the_same_bytes(data: Path, tmp_path: Path) -> None:
+    """The oracle: one that nobody interrupted."""
+    grade(data, tmp_path / "whole", rows=9)
+    whole = parts(tmp_path / "whole")
+    at = 0
+    while True:
+        directory = tmp_path / f"killed-{at}"
+        was_killed = killed(partial(grade, data, directory, rows=9), at)
+        there = [one.name for one in (directory / "parts").glob("[!.]*")]
+        assert {name: whole[name] for name in there} == {
+            name: (directory / "parts" / name).read_bytes() for name in there
+        }
+        grade(data, directory, rows=9)
+        assert parts(directory) == whole
+        assert sorted(one.name for one in (directory / "tallies").iterdir()) == [
+            f"{name}.json" for name in sorted(whole)
+        ]
+        if not was_killed:
+            break
+        at += 1
+    assert at > 15
+
+
+def test_only_what_is_missing_is_graded_again(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    grade(data, out)
+    first = parts(out)
+    names = sorted(first)
+    (out / "parts" / names[2]).unlink()
+    (out / "tallies" / f"{names[4]}.json").write_text("{", "utf-8")  # torn: the part tells it
+    with plan_shards(str(data), EXACT, str(out), rows=4) as plan:
+        assert [shard.part for shard in plan.missing] == [names[2]]
+        assert run(plan, workers=1) == [2]
+        assert plan.tally().rows == ROWS
+    assert parts(out) == first
+
+
+def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
+    data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    grade(data, out)
+    for graders, more, said in (
+        (EXACT, {"rows": 5}, "shard_rows is 5, and was 4"),
+        (EXACT, {"threshold": 0.5}, "threshold is 0.5, and was 1.0"),
+        ((GraderSpec(type="f1_score"),), {}, "the graders are others"),
+    ):
+        with pytest.raises(InputError, match=said):
+            grade(data, out, graders, **cast("dict[str, Any]", more))
+    data.write_text(data.read_text() + json.dumps(row(99)) + "\n")
+    with pytest.raises(InputError, match=r"rows.jsonl has changed"):
+        grade(data, out)
+
+
+def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").touch()
+    with pytest.raises(InputError, match=r"holds 'thesis.tex', and no parts"):
+        grade(data, tmp_path / "out")
+
+
+def test_a_second_driver_is_told_that_the_first_is_at_work(data: Path, tmp_path: Path) -> None:
+    with (
+        plan_shards(str(data), EXACT, str(tmp_path / "out")),
+        pytest.raises(InputError, match="somebody is grading into"),
+    ):
+        grade(data, tmp_path / "out")
+
+
+def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path: Path) -> None:
+    """What a cluster may do whose machine came back: the other's part must not change any more."""
+    with plan_shards(str(data), EXACT, str(tmp_path / "out"), rows=4) as plan:
+        shard = plan.missing[1]
+        work = pickle.loads(pickle.dumps(plan.work))  # as it travels
+        first = work(shard)
+        target = tmp_path / "out" / "parts" / shard.part
+        stamp = target.stat()
+        second = work(shard)
+        assert (target.stat().st_ino, target.stat().st_mtime_ns) == (
+            stamp.st_ino,
+            stamp.st_mtime_ns,
+        )
+        assert first.tally == second.tally
+        assert list(parts(tmp_path / "out")) == [shard.part]
+
+
+def test_a_pool_elsewhere_gets_the_rows_that_only_this_process_can_read(
+    data: Path, tmp_path: Path
+) -> None:
+    packed = tmp_path / "rows.jsonl.gz"
+    packed.write_bytes(gzip.compress(data.read_bytes()))
+    grade(data, tmp_path / "plain")
+    with plan_shards(str(packed), EXACT, str(tmp_path / "out"), rows=4) as plan:
+
+        async def pool(shard: object) -> object:
+            assert isinstance(shard, Shard)
+            assert shard.data is not None
+            return plan.work(shard)
+
+        asyncio.run(grade_shards(plan, on_shard=lambda *_: None, pool=pool))
+    assert list(parts(tmp_path / "out").values()) == list(parts(tmp_path / "plain").values())
+
+
+FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_parts_of_every_form_are_the_same_bytes_twice_and_hold_the_same_grades(
+    data: Path, tmp_path: Path, form: Form
+) -> None:
+    for name in ("one", "two"):
+        grade(data, tmp_path / name, form=form, rows=10)
+    assert parts(tmp_path / "one") == parts(tmp_path / "two")
+    found = [
+        grade
+        for part in sorted((tmp_path / "one" / "parts").iterdir())
+        for grade in read_grades(part, form)
+    ]
+    assert [one.id for one in found] == [f"r{n}" for n in range(ROWS)]
+    assert [one.reward for one in found[5:9]] == [1.0, 0.0, None, 1.0]
+    assert [one.scores for one in found[6:8]] == [(0.0,), (None,)]
+
+
+def test_columns_are_the_same_in_every_part_whatever_rows_hold(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Json]] = [
+        {"answer": "a", "expected": "a", "n": 1, "big": 2**60, "tags": ["x"], "ok": True},
+        {"answer": "b", "expected": "a", "n": 2.5, "nothing": None, "grade_reward": 7},
+        {"answer": "\ud800", "expected": "a", "mixed": "text"},
+        {"answer": "a", "expected": "a", "mixed": {"b": 1}},
+    ]
+    file = tmp_path / "odd.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    grade(file, tmp_path / "out", rows=1, form="parquet")
+    tables = [pq.read_table(one) for one in sorted((tmp_path / "out" / "parts").iterdir())]
+    assert len({str(table.schema) for table in tables}) == 1
+    kept = [table.to_pylist()[0] for table in tables]
+    assert [(one["n"], one["big"], one["tags"]) for one in kept[:2]] == [
+        (1.0, 2**60, '["x"]'),
+        (2.5, None, None),
+    ]
+    assert [one["mixed"] for one in kept[2:]] == ['"text"', '{"b": 1}']
+    assert [one["answer"] for one in kept] == ["a", "b", "?", "a"]
+    assert [one["grade_reward"] for one in kept] == [1.0, 0.0, 0.0, 1.0]
+
+
+def test_malformed_rows_end_it_or_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
+    data.write_text(data.read_text() + '{"answr": 1}\n' + json.dumps(row(50)) + "\n")
+    with pytest.raises(InputError, match=r"rows.jsonl:26: a row needs 'answer'"):
+        grade(data, tmp_path / "stop")
+    skipping = Reading(on_bad_row=lambda _: None)
+    for _ in range(2):
+        summary = grade(data, tmp_path / "skip", reading=skipping)
+        assert (summary["left_out"], summary["graded"]) == (1, ROWS)
+        for kept in (tmp_path / "skip" / "tallies").iterdir():
+            kept.unlink()  # what they said is known from the plan and the parts
+
+
+def test_a_full_disk_is_said_and_leaves_no_piece_of_a_part(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.fsync
+    left = iter([None] * 4)
+
+    def full(descriptor: int) -> None:
+        if next(left, "none") is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        whole(descriptor)
+
+    monkeypatch.setattr(parts_module.os, "fsync", full)
+    with pytest.raises(StoreError, match=r"No space left on device \(make room"):
+        grade(data, tmp_path / "out")
+    monkeypatch.undo()
+    assert all(not name.startswith(".") for name in parts(tmp_path / "out"))
+    grade(data, tmp_path / "out")
+    grade(data, tmp_path / "again")
+    assert parts(tmp_path / "out") == parts(tmp_path / "again")
+
+
+class Moody(Grader):
+    """Fails while a file is there; counts the answers that it was asked about."""
+
+    mood: str
+
+    @classmethod
+    async def compute_score(cls, answer: str, mood: str) -> float:
+        """1, or an error."""
+        asked = Path(mood, "asked")
+        asked.write_text(f"{asked.read_text() if asked.exists() else ''}{answer}\n")
+        if answer == "4" and Path(mood, "bad").exists():
+            raise RuntimeError("out of order")
+        return 1.0
+
+
+def test_errors_are_graded_again_when_that_is_asked_for_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
+    file, out = tmp_path / "rows.jsonl", tmp_path / "out"
+    file.write_text("".join(json.dumps({"answer": str(n)}) + "\n" for n in range(8)))
+    place = f"python:{Moody.__module__}:Moody"
+    graders = (GraderSpec(type=place, options={"mood": str(tmp_path)}),)
+    (tmp_path / "bad").touch()
+    assert grade(file, out, graders, rows=3)["errors"] == 1
+    (tmp_path / "bad").unlink()
+    (tmp_path / "asked").unlink()
+    assert grade(file, out, graders, rows=3)["errors"] == 1
+    assert not (tmp_path / "asked").exists()
+    assert grade(file, out, graders, rows=3, retry_errors=True)["errors"] == 0
+    assert (tmp_path / "asked").read_text() == "4\n"
+    grade(file, tmp_path / "fresh", graders, rows=3)
+    assert parts(out) == parts(tmp_path / "fresh")
+
+
+def test_ids_and_places_are_counted_through_the_files_of_a_dataset(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("b", "a"):
+        rows: Iterator[dict[str, Json]] = ({"answer": name, "expected": "a"} for _ in range(3))
+        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(one) for one in rows) + "\n\n")
+    grade(folder, tmp_path / "out", rows=2)
+    found = lines(tmp_path / "out")
+    assert [(one["answer"], one["grade"]["id"]) for one in found] == [
+        *(("a", str(n)) for n in (1, 2, 3)),
+        *(("b", str(n)) for n in (4, 5, 6)),
+    ]
+    (folder / "b.jsonl").write_text('{"answer": "x"}\n{\n')
+    with pytest.raises(InputError, match=r"b.jsonl:2:2: not a JSON object"):
+        grade(folder, tmp_path / "other")
