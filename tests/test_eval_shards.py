@@ -11,6 +11,7 @@ import pickle
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -226,7 +227,7 @@ def test_a_pool_elsewhere_gets_the_rows_that_only_this_process_can_read(
             assert shard.data is not None
             return plan.work(shard)
 
-        asyncio.run(grade_shards(plan, on_shard=lambda *_: None, pool=pool))
+        asyncio.run(grade_shards(plan, on_shard=lambda _, __: None, pool=pool))
     assert list(parts(tmp_path / "out").values()) == list(parts(tmp_path / "plain").values())
 
 
@@ -251,8 +252,7 @@ def test_parts_of_every_form_are_the_same_bytes_twice_and_hold_the_same_grades(
 
 
 def test_columns_are_the_same_in_every_part_whatever_rows_hold(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
+    pq: Any = import_module("pyarrow.parquet")
     rows: list[dict[str, Json]] = [
         {"answer": "a", "expected": "a", "n": 1, "big": 2**60, "tags": ["x"], "ok": True},
         {"answer": "b", "expected": "a", "n": 2.5, "nothing": None, "grade_reward": 7},

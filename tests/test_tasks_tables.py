@@ -6,18 +6,20 @@ import json
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.ipc as ipc
-import pyarrow.parquet as pq
 import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.tasks.row_files import AS_IT_IS, Reading, opened
 from assay.tasks.rows import as_json_lines, read_rows
 from assay.tasks.tables import Table
+
+pa: Any = import_module("pyarrow")
+ipc: Any = import_module("pyarrow.ipc")
+pq: Any = import_module("pyarrow.parquet")
 
 CHAT = [{"role": "user", "content": "q?"}, {"role": "assistant", "content": "a"}]
 
