@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,6 +133,8 @@ class Scripted:
         self.script = script
         self.seen: list[Seen] = []
         self.port = 0
+        self.hold: Callable[[], Awaitable[object]] | None = None
+        """Waited for before each reply."""
 
     @property
     def root(self) -> str:
@@ -149,6 +151,8 @@ class Scripted:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         seen = Seen(request.path, dict(request.headers), json.loads(await request.read()))
         self.seen.append(seen)
+        if self.hold is not None:
+            await self.hold()
         if callable(self.script):
             raw = self.script(seen)
         else:

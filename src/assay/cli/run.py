@@ -17,9 +17,11 @@ from assay.cli.options import (
     INTERRUPTED,
     RUN,
     Outputs,
+    add_engine,
     add_outputs,
     add_workers,
     check_targets,
+    engine_given,
     explain,
     file_warnings,
     positive,
@@ -34,6 +36,7 @@ from assay.store.runs import Store
 from assay.tasks.case import Case
 
 if TYPE_CHECKING:
+    from assay.eval.cluster import Cluster
     from assay.eval.isolation import CaseLock, Settle
     from assay.eval.regrade import Regrade
 
@@ -103,6 +106,7 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="refuse cases whose lock file is missing or stale instead of deciding anew",
     )
+    add_engine(parser)
     add_workers(parser)
     add_judging(parser)
     add_export(parser)
@@ -207,10 +211,12 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
-    with exporting(given), Store.open(state_home()) as store:
+    with exporting(given), engine_given(given) as cluster, Store.open(state_home()) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
-        return _carry_out(ready, store, workers=workers, outputs=outputs)
+        if cluster is not None:
+            workers = given.workers or 0
+        return _carry_out(ready, store, workers=workers, outputs=outputs, cluster=cluster)
 
 
 def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
@@ -258,7 +264,9 @@ def _require_matrix(store: Store, reference: str) -> None:
     )
 
 
-def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -> int:
+def _carry_out(
+    ready: Launch, store: Store, *, workers: int, outputs: Outputs, cluster: Cluster | None
+) -> int:
     """Run what a launch still has to do, show progress, and conclude.
 
     Returns:
@@ -276,7 +284,13 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     try:
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
-            work = ready.go(store, workers=workers, on_cell=shown.cell, on_begin=shown.begin)
+            work = ready.go(
+                store,
+                workers=workers,
+                on_cell=shown.cell,
+                on_begin=shown.begin,
+                cluster=cluster,
+            )
             asyncio.run(_and_close(work, ready))
     except KeyboardInterrupt:
         from assay.reports.figures import count

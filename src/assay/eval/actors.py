@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, cast, runtime_checkable
 
+from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.version import __version__
 
@@ -33,6 +34,7 @@ DEPTH = 2
 _START_SECONDS = 600.0
 """How long to wait while no actor is there: clusters that grow need minutes for a machine."""
 _WATCH_SECONDS = 1.0
+_END_SECONDS = 5.0
 _DEATHS = 3
 """So many actors may die over a request; after the first it is alone with an actor."""
 _LOSSES = 20
@@ -70,10 +72,12 @@ class _Worker:
 
     def __init__(self) -> None:
         self._work: Callable[[object], object] | None = None
+        self._busy: set[asyncio.Task[object]] = set()
 
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
         """Where it is, and what keeps it from the work there; "" for nothing."""
         node = _this_node()
+        keep_to(1)
         if version != __version__:
             return node, f"has assay {__version__}, and {version} is what grades here"
         try:
@@ -88,8 +92,20 @@ class _Worker:
     async def run(self, request: object) -> object:
         """What comes of a request."""
         assert self._work is not None, "an actor is asked once it has begun"
-        done = self._work(request)
-        return await cast("Awaitable[object]", done) if inspect.isawaitable(done) else done
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._busy.add(task)
+        try:
+            done = self._work(request)
+            return await cast("Awaitable[object]", done) if inspect.isawaitable(done) else done
+        finally:
+            self._busy.discard(task)
+
+    async def end(self) -> None:
+        """Let go of what is under way, so that it leaves nothing behind."""
+        busy = list(self._busy)
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
 
 
 class _Method(Protocol):
@@ -101,6 +117,8 @@ class _Handle(Protocol):
     def begin(self) -> _Method: ...
     @property
     def run(self) -> _Method: ...
+    @property
+    def end(self) -> _Method: ...
 
 
 class _Util(Protocol):
@@ -130,6 +148,7 @@ class Ray(Protocol):
     def util(self) -> _Util: ...
     def put(self, value: object) -> object: ...
     def kill(self, actor: object, *, no_restart: bool) -> None: ...
+    def wait(self, replies: object, *, num_returns: int, timeout: float) -> object: ...
 
 
 def ray() -> Ray:
@@ -201,7 +220,7 @@ class Actors:
             num_cpus=1,
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=self._depth,
+            max_concurrency=self._depth + 1,  # one to be told to end
             scheduling_strategy="SPREAD",
         )(_Worker)
         self._sent = ray().put(self._work)
@@ -210,9 +229,12 @@ class Actors:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """End them all."""
+        """End them all; where something is interrupted, they may put away what they have begun."""
         for task in self._tasks:
             task.cancel()
+        if raised[0] is not None and self._actors:
+            ends = [actor.handle.end.remote() for actor in self._actors]
+            ray().wait(ends, num_returns=len(ends), timeout=_END_SECONDS)
         for handle in self._made:
             _kill(handle)
 

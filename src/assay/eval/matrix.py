@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
@@ -52,6 +53,7 @@ from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
 if TYPE_CHECKING:
+    from assay.eval.cluster import Cluster
     from assay.eval.isolation import Settle
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "kept_of",
     "launch",
     "left_of",
+    "live_cell",
     "options_of",
     "regraded_cell",
     "require_own",
@@ -103,8 +106,16 @@ class Launch:
         on_cell: OnCell = lambda _: None,
         on_begin: Callable[[CellKey], None] = lambda _: None,
         on_run: Callable[[Run], None] = lambda _: None,
+        cluster: Cluster | None = None,
     ) -> None:
-        """Run and grade what is to be done; each cell is stored as soon as it is finished."""
+        """Run and grade what is to be done; each cell is stored as soon as it is finished.
+
+        On a cluster ``workers`` are actors, 0 for one on each of its cores; what is only graded
+        again is graded here.
+
+        Raises:
+            InputError: Something of it cannot be done on a cluster, or a machine there cannot.
+        """
         planned = [*self.regrade, *self.todo]
 
         def done(number: int, run: Run) -> None:
@@ -129,11 +140,23 @@ class Launch:
             on_run(run)
             on_cell(record)
 
-        asking = [one for one in self.todo if one.asks]
-        faked = {one.task.slug: one.task for one in asking if one.model == FAKE}
+        here = () if cluster is not None else self.todo
+        faked = {one.task.slug: one.task for one in here if one.asks and one.model == FAKE}
         with at_work(store.home), fake_models(faked.values()) as fakes:
-            cells = self._cells(store, on_begin, fakes)
-            await run_cells(cells, done, max_concurrent=workers)
+            cells = self._cells(store, here, on_begin, fakes)
+            await run_cells(cells, done, max_concurrent=workers or len(os.sched_getaffinity(0)))
+            if cluster is not None:
+                from assay.eval.cluster_run import run_on
+
+                first = len(self.regrade)
+                await run_on(
+                    cluster,
+                    self,
+                    store.home,
+                    workers=workers,
+                    begun=lambda number: on_begin(planned[first + number].key),
+                    done=lambda number, run: done(first + number, run),
+                )
         forget_journals(store.home, self.run.id)
         store.finish_run(self.run.id)
 
@@ -142,35 +165,26 @@ class Launch:
         await stop_environments(one.task for one in (*self.regrade, *self.todo))
 
     def _cells(
-        self, store: Store, on_begin: Callable[[CellKey], None], fakes: Mapping[str, str]
+        self,
+        store: Store,
+        todo: Iterable[Coordinate],
+        on_begin: Callable[[CellKey], None],
+        fakes: Mapping[str, str],
     ) -> Iterator[Cell]:
-        cache = str(Path(store.home, "cache"))
         for coordinate in self.regrade:
             on_begin(coordinate.key)
             yield regraded_cell(coordinate, self.run.id, store)
-        for coordinate in self.todo:
-            task, conditions = coordinate.task, coordinate.conditions
+        for coordinate in todo:
             on_begin(coordinate.key)
-            session = open_work(task, cache=cache, home=store.home)
-            cell = _cell(coordinate, self.run.id, session, self._agent(coordinate, conditions))
-            if self.options is not None:
-                cell = replace(cell, options=self.options)
-            if coordinate.asks:
-                faked = coordinate.model == FAKE
-                gateway = gateway_for(
-                    fakes[task.slug] if faked else coordinate.model,
-                    conditions,
-                    journal=journal_of(store.home, self.run.id, coordinate.key),
-                    journal_of=label_of(coordinate.key),
-                )
-                cell = replace(cell, gateway=gateway)
-            yield cell
-
-    def _agent(self, coordinate: Coordinate, conditions: Case) -> Agent:
-        task, name = coordinate.task, coordinate.harness
-        if name in self.agents:
-            return fitted(self.agents[name], task)
-        return agent_for(name, conditions, self.harnesses[task.slug], task)
+            cell = live_cell(
+                coordinate,
+                self.run.id,
+                store.home,
+                declared=self.harnesses[coordinate.task.slug],
+                agent=self.agents.get(coordinate.harness),
+                fakes=fakes,
+            )
+            yield cell if self.options is None else replace(cell, options=self.options)
 
 
 def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -> Launch:
@@ -359,6 +373,40 @@ def _cell(
         job_id=run_id,
         group_id="/".join((run_id, *coordinate.key[:3])),
     )
+
+
+def live_cell(
+    coordinate: Coordinate,
+    run_id: str,
+    home: str,
+    *,
+    declared: Mapping[str, HarnessSpec],
+    agent: Agent | None,
+    fakes: Mapping[str, str],
+) -> Cell:
+    """A cell whose agent works.
+
+    Args:
+        coordinate: Which one.
+        run_id: The run.
+        home: The directory of its store.
+        declared: The harnesses that its case can use.
+        agent: The agent of a Python file, where its harness is one.
+        fakes: Slugs of tasks to their fake models.
+    """
+    task, conditions, name = coordinate.task, coordinate.conditions, coordinate.harness
+    agent = agent_for(name, conditions, declared, task) if agent is None else fitted(agent, task)
+    session = open_work(task, cache=str(Path(home, "cache")), home=home)
+    cell = _cell(coordinate, run_id, session, agent)
+    if not coordinate.asks:
+        return cell
+    gateway = gateway_for(
+        fakes[task.slug] if coordinate.model == FAKE else coordinate.model,
+        conditions,
+        journal=journal_of(home, run_id, coordinate.key),
+        journal_of=label_of(coordinate.key),
+    )
+    return replace(cell, gateway=gateway)
 
 
 def options_of(case: Case) -> RunOptions:

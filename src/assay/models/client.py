@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from assay.models.conversation import Conversation
     from assay.models.passing import Listener, Passed
     from assay.models.protocols import Protocol
+    from assay.models.shared import Courier
 
 
 class ModelClient:
@@ -52,6 +53,8 @@ class ModelClient:
         cache: Of replies; by default the one that the settings name.
         ledger: Of what is spent; by default a new one with the settings' budget.
         timing: Clock and chance, for tests.
+        courier: The way to the limits and the budget that it shares with other processes; by
+            default it has its own.
 
     Attributes:
         settings: How models are reached.
@@ -65,15 +68,17 @@ class ModelClient:
         cache: ReplyCache | None = None,
         ledger: Ledger | None = None,
         timing: Timing | None = None,
+        courier: Courier | None = None,
     ) -> None:
         self.settings = ModelSettings.from_environment() if settings is None else settings
         prices = ledger.prices if ledger is not None else None
         self._prices = prices or Prices.load(self.settings.prices_file)
-        self.ledger = ledger or Ledger(_budget(self.settings), self._prices)
+        self.ledger = ledger or _ledger(self.settings, self._prices, courier)
         if cache is None and self.settings.cache != "off":
             cache = ReplyCache(self.settings.cache_file, self.settings.cache)
         self._cache = cache
         self._timing = timing or Timing()
+        self._courier = courier
         self._routes: dict[str, Route] = {}
 
     async def __aenter__(self) -> Self:
@@ -203,7 +208,7 @@ class ModelClient:
             known.complete if isinstance(known, CallRoute) else None
         ):
             return known
-        route = route_of(reference, self.settings, self._timing)
+        route = route_of(reference, self.settings, self._timing, self._courier)
         if self._prices.price(reference) is None and (
             route.is_first_party or self._prices.is_own(route.model)
         ):
@@ -311,8 +316,13 @@ class ModelClient:
         return hit
 
 
-def _budget(settings: ModelSettings) -> Budget | None:
-    return None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
+def _ledger(settings: ModelSettings, prices: Prices, courier: Courier | None) -> Ledger:
+    budget = None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
+    if courier is None:
+        return Ledger(budget, prices)
+    from assay.models.shared import SharedLedger
+
+    return SharedLedger(courier, budget, prices)
 
 
 _CURRENT: ContextVar[ModelClient | None] = ContextVar("assay_model_client", default=None)

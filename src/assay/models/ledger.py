@@ -11,7 +11,7 @@ import errno
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -31,6 +31,7 @@ from the cache; sent and never answered, so that nobody knows whether it is paid
 
 _MOST_MODELS = 200
 _OTHERS = "(others)"
+_MONEY_SECONDS = 0.05
 
 
 @frozen(kw_only=True)
@@ -286,6 +287,20 @@ class Ledger(ForkSafe):
         with self.lock:
             left = budget.max_cost_usd - self._spent + 1e-9
             return left - self._reserved < amount <= left
+
+    async def wait_for(
+        self, estimate_usd: float | None, sleep: Callable[[float], Awaitable[object]]
+    ) -> None:
+        """Wait while requests under way may leave enough once they settle.
+
+        Most cost less than feared. Whether there is enough is decided where it is reserved.
+        """
+        while self.may_suffice_later(estimate_usd):
+            await sleep(_MONEY_SECONDS)
+
+    async def set_aside(self, estimate_usd: float | None, what: str) -> Reservation:
+        """As `reserve`, for those who can wait for whoever keeps the account."""
+        return self.reserve(estimate_usd, what)
 
     def record(self, entry: Entry) -> None:
         """Count an entry, keep it and tell the listener.

@@ -173,20 +173,27 @@ class Gate(ForkSafe):
         waited = 0.0
         self.check(asker)
         while (left := self.cooling()) > 0.0:
-            if left > patience:
-                raise ModelError(
-                    f"{self.name} asks to wait {left:.0f} seconds",
-                    kind="rate_limited",
-                    status=429,
-                )
-            left += self.timing.uniform(0.0, min(1.0, left / 4.0))  # not all in the same moment
-            await self.timing.sleep(left)
-            waited += left
+            waited += await self.rest(left, patience)
             self.check(asker)  # it may have failed meanwhile
-        self._calm_down()
+        self.calm_down()
         return waited
 
-    def _calm_down(self) -> None:
+    async def rest(self, seconds: float, patience: float) -> float:
+        """Wait while the endpoint cools down; gives the seconds that it took.
+
+        Raises:
+            ModelError: If it would take too long.
+        """
+        if seconds > patience:
+            raise ModelError(
+                f"{self.name} asks to wait {seconds:.0f} seconds", kind="rate_limited", status=429
+            )
+        seconds += self.timing.uniform(0.0, min(1.0, seconds / 4.0))  # not all in the same moment
+        await self.timing.sleep(seconds)
+        return seconds
+
+    def calm_down(self) -> None:
+        """Forget a cool-down that is over."""
         if self._cool_until and self.cooling() == 0.0:
             with self.lock:
                 if self.cooling() == 0.0:
@@ -260,13 +267,17 @@ class Lane(ForkSafe):
             ModelError: If the breaker is open, or it would take too long.
         """
         waited = await self.gate.wait(asker, patience)
-        rate = max(
+        delay = self.delay(tokens)
+        if delay > 0.0:
+            await self.gate.timing.sleep(delay)
+        return waited + delay
+
+    def delay(self, tokens: int) -> float:
+        """Take a request's share of the rates; how many seconds it has to wait for it."""
+        return max(
             self.requests.take(1.0) if self.requests else 0.0,
             self.tokens.take(tokens) if self.tokens else 0.0,
         )
-        if rate > 0.0:
-            await self.gate.timing.sleep(rate)
-        return waited + rate
 
 
 def _bucket(per_minute: float | None, timing: Timing) -> Bucket | None:

@@ -27,6 +27,8 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from yarl import URL
 
+    from assay.models.shared import Courier
+
 
 class _Wire(Protocol):
     """A protocol's module."""
@@ -288,8 +290,10 @@ class CallRoute(Route):
         )
 
 
-def route_of(reference: str, settings: ModelSettings, timing: Timing) -> Route:
-    """The way to a model.
+def route_of(
+    reference: str, settings: ModelSettings, timing: Timing, courier: Courier | None = None
+) -> Route:
+    """The way to a model; with a courier, one whose limits are those of several processes.
 
     Raises:
         InputError: If the reference cannot be read.
@@ -300,7 +304,30 @@ def route_of(reference: str, settings: ModelSettings, timing: Timing) -> Route:
     if complete is not None:
         return _to_function(reference, complete, settings, timing)
     endpoint = find(reference, settings)
+    if courier is not None:
+        return _to_endpoint(endpoint, _shared_lane(endpoint, settings, timing, courier), timing)
     return _to_endpoint(endpoint, _lane(endpoint, settings, timing), timing)
+
+
+def _shared_lane(
+    endpoint: Endpoint, settings: ModelSettings, timing: Timing, courier: Courier
+) -> Lane:
+    from assay.models.office import Terms
+    from assay.models.shared import SharedLane
+
+    whose = hashlib.sha256(endpoint.key.encode()).hexdigest()[:16]
+    terms = Terms(
+        address=f"{endpoint.protocol} {endpoint.base_url} {whose}",
+        name=endpoint.base_url,
+        limits_of=endpoint.limits_of,
+        first=endpoint.first_concurrency,
+        most=endpoint.max_concurrency,
+        breaker_after=settings.breaker_after,
+        requests_per_minute=endpoint.requests_per_minute,
+        tokens_per_minute=endpoint.tokens_per_minute,
+    )
+    make = partial(SharedLane, terms, courier, timing)
+    return lane_of((terms, id(courier), id(timing) if timing != Timing() else 0), make)
 
 
 def _lane(endpoint: Endpoint, settings: ModelSettings, timing: Timing) -> Lane:

@@ -16,8 +16,6 @@ from assay.models.prices import Prices
 from assay.models.routes import Route
 from assay.turns import queueing
 
-_MONEY_SECONDS = 0.05
-
 
 class Got(Protocol):
     """What came back, as far as it is paid for."""
@@ -104,11 +102,8 @@ class Sending:
                 with queueing():
                     await lane.wait(self, self.tokens, self.seconds)
             if self.ledger.budget is not None:
-                # Requests under way may leave enough once they settle: most cost less than feared.
-                # Whether there is enough is decided where it is reserved.
                 with queueing():
-                    while self.ledger.may_suffice_later(estimate()):
-                        await self.timing.sleep(_MONEY_SECONDS)
+                    await self.ledger.wait_for(estimate(), self.timing.sleep)
             return await self._within_deadline(converse, limiter)
         finally:
             limiter.release()
@@ -188,7 +183,7 @@ class Sending:
         begun: float,
     ) -> G | Fault:
         """Send once, and pay: also what was sent and lost, which may have been worked on."""
-        with self.ledger.reserve(estimate, self.route.name) as reservation:
+        with await self.ledger.set_aside(estimate, self.route.name) as reservation:
             try:
                 got = await post(reservation.sent)
             except BaseException:  # above all when it is cancelled, as by the deadline
