@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import itertools
 import os
@@ -94,3 +95,11 @@ def children() -> Generator[Children]:
     """Starts processes, none of which outlives the test."""
     with Children() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def alone_with_ray(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """The one Ray cluster of the machine: those of two tests would take each other's ports."""
+    with (tmp_path_factory.getbasetemp().parent / "ray.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -49,12 +49,13 @@ _MEMORY = 100 << 20
 
 
 @pytest.fixture(scope="module")
-def raylets() -> Generator[Any]:
+def raylets(alone_with_ray: None) -> Generator[Any]:
     """A head without cores and two machines with one each, to which this process is connected."""
     from ray.cluster_utils import Cluster as Raylets
 
     place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
     noted = Path(tempfile.gettempdir(), "ray")  # where Ray notes the cluster
+    was_noted = noted.exists()
     noted.mkdir(exist_ok=True)
     kept = {name: os.environ.get(name) for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED")}
     os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
@@ -68,7 +69,8 @@ def raylets() -> Generator[Any]:
     finally:
         found.shutdown()
         shutil.rmtree(place, ignore_errors=True)
-        shutil.rmtree(noted, ignore_errors=True)
+        if not was_noted:
+            shutil.rmtree(noted, ignore_errors=True)
         for name, value in kept.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Generator[Cluster]:
+def cluster(alone_with_ray: None) -> Generator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", "local")
         with connected("ray") as found:

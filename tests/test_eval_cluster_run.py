@@ -65,7 +65,7 @@ async def waits(run):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, alone_with_ray: None) -> Generator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         # What the cells of an actor that is killed leave.
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))

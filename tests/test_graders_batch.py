@@ -218,7 +218,7 @@ def test_every_kind_grades_batches_wherever_it_is_asked(
 @pytest.mark.real
 @pytest.mark.sandbox
 def test_every_kind_grades_batches_in_a_worker_of_ray(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, alone_with_ray: None
 ) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
