@@ -13,6 +13,7 @@ from typing import Protocol
 from bench import (
     bash,
     calls,
+    completions,
     datasets,
     functions,
     hidden_tests,
@@ -26,7 +27,7 @@ from bench import (
     startup,
 )
 from bench.machine import describe
-from bench.peers import PEERS, Peer, PeerError, install
+from bench.peers import PEERS, TRAINERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
 
 
@@ -39,6 +40,7 @@ class Measure(Protocol):
 MEASUREMENTS: dict[str, Measure] = {
     "import": imports.measure,
     "calls": calls.measure,
+    "completions": completions.measure,
     "datasets": datasets.measure,
     "shards": shards.measure,
     "matrix": matrix.measure,
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     names = options.only or list(MEASUREMENTS)
-    peers = _peers(offline=options.no_install)
+    peers = _peers(names, offline=options.no_install)
     before = describe()
     print(before.line())
     rows: list[Row] = []
@@ -102,10 +104,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _peers(*, offline: bool) -> dict[str, Peer]:
-    """Every peer that can be had; what cannot is said and left out."""
+def _peers(names: Sequence[str], *, offline: bool) -> dict[str, Peer]:
+    """Every peer that is needed and can be had; what cannot is said and left out."""
     found: dict[str, Peer] = {}
-    for wanted in PEERS:
+    for wanted in (*PEERS, *(TRAINERS if "completions" in names else ())):
         try:
             found[wanted.name] = install(wanted, offline=offline)
         except PeerError as error:

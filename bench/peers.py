@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "Peer", "PeerError", "Wanted", "install", "main"]
+__all__ = ["PEERS", "ROOT", "TRAINERS", "Peer", "PeerError", "Wanted", "install", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _HOME = ROOT / ".bench"
@@ -60,11 +60,15 @@ PEERS = (
     Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
 _ASSAY = ("--editable", str(ROOT))
-_TESTED = (
-    *PEERS,
-    Wanted("openenv", "openenv", "0.10.0"),
+TRAINERS = (
     Wanted("trl", "trl", "1.16.0", extra=("torch==2.13.0", *_ASSAY)),
     Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_ASSAY)),
+)
+"""Large: installed for what needs them."""
+_TESTED = (
+    *PEERS,
+    *TRAINERS,
+    Wanted("openenv", "openenv", "0.10.0"),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.cores import cores
 from assay.errors import GraderError, InputError
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.recorded import grade_rows, plan_rows
@@ -330,3 +331,14 @@ def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -
             asyncio.run(grade_rows(again, store, on_rows=lambda _: None))
         assert store.counts(again.run.id).passed == 2
         assert len(store.history(again.run.id, failed.key)) == 2
+
+
+async def test_what_processes_do_may_wait_and_the_pools_of_each_keep_one_processor_busy() -> None:
+    async def work(request: int) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        return request + 1, cores()
+
+    here = cores()
+    with Processes(work, 2) as pool:
+        assert await asyncio.gather(*map(pool, range(5))) == [(n, 1) for n in range(1, 6)]
+    assert cores() == here

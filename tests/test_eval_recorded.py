@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError
+from assay.eval import recorded
 from assay.eval.recorded import check_rows, grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
@@ -30,12 +34,13 @@ async def grade(
     *rows: Json | str,
     graders: list[GraderSpec] = EXACT,
     threshold: float = 1.0,
+    workers: int = 1,
 ) -> tuple[RunRecord, dict[str, CellRecord]]:
     file = tmp_path / "data.jsonl"
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     file.write_text("\n".join(texts))
     with plan_rows(str(file), graders, store, threshold=threshold) as planned:
-        await grade_rows(planned, store, on_rows=lambda _: None)
+        await grade_rows(planned, store, on_rows=lambda _: None, workers=workers)
     return planned.run, {cell.case: cell for cell in store.cells(planned.run.id)}
 
 
@@ -203,3 +208,43 @@ def test_attack_a_pipe_as_a_dataset_is_refused_at_once(store: Store, tmp_path: P
         pass
     with pytest.raises(InputError, match="pipe is not a regular file"):
         check_rows(str(tmp_path / "pipe"))
+
+
+_FUNCTION = (
+    "def grade(thread):\n    return float(thread.completion() == thread.metadata['expected'])"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "grader",
+    [
+        GraderSpec(type="f1_score"),
+        GraderSpec(type="math_equal"),
+        GraderSpec(type="function", options={"source": _FUNCTION}),
+        GraderSpec(type="function", options={"source": _FUNCTION, "isolation": "batch"}),
+    ],
+    ids=["f1", "math", "call", "batch"],
+)
+async def test_other_processes_give_what_this_one_does(
+    grader: GraderSpec, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["1/2", r"\\frac{1}{2}", "2x", "x + x", None, "no", "0.5 \ud83d\ude00"]
+    rows = [
+        json.dumps({"id": f"{number}", "answer": answer, "expected": expected})
+        for number, (answer, expected) in enumerate(product(texts, ["0.5", "x*2", None]))
+    ]
+    monkeypatch.setattr(recorded, "_SLOW_ROWS", 5)
+    _, here = await grade(store, tmp_path, *rows, graders=[grader])
+    monkeypatch.setattr(recorded, "_AT_HOME", 0)
+    _, there = await grade(store, tmp_path, *rows, graders=[grader], workers=2)
+    assert len(here) == len(rows)
+    assert {name: plain(cell) for name, cell in here.items()} == {
+        name: plain(cell) for name, cell in there.items()
+    }
+
+
+def plain(cell: CellRecord) -> str:
+    """A cell without what differs from run to run: its run and times."""
+    shown = repr(replace(cell, run_id="", seconds=0.0))
+    return re.sub(r"'(cpu|wall)_seconds': [^,}]*", "", shown)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from assay.endpoint.problems import ProblemError
-from assay.scoring.graded import Graded
+from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
@@ -82,10 +82,15 @@ async def test_slow_jobs_of_one_project_hold_up_no_other(
 ) -> None:
     real = Context.grade
 
-    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+    async def grade(
+        server: Context,
+        version: GraderVersion,
+        items: Sequence[Item],
+        deadline: float | None = None,
+    ) -> Batch:
         if version.project == "noisy":
             await asyncio.wrap_future(never)
-        return await real(server, version, items)
+        return await real(server, version, items, deadline)
 
     never: Future[None] = Future()
     monkeypatch.setattr(Context, "grade", grade)
@@ -168,13 +173,18 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
 ) -> None:
     real, most, now = Context.grade, 0, 0
 
-    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+    async def grade(
+        server: Context,
+        version: GraderVersion,
+        items: Sequence[Item],
+        deadline: float | None = None,
+    ) -> Batch:
         nonlocal most, now
         now += 1
         most = max(most, now)
         await asyncio.sleep(0.005)
         now -= 1
-        return await real(server, version, items)
+        return await real(server, version, items, deadline)
 
     monkeypatch.setattr(Context, "grade", grade)
     settings = ServerSettings(location="", poll_seconds=0.02)

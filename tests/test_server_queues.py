@@ -9,12 +9,15 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from assay import Client
 from assay.endpoint.problems import ProblemError
+from assay.graders import Grader
+from assay.graders.batch import Batch
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
@@ -40,8 +43,11 @@ class Hanging:
         real, hanging = Context.grade, self
 
         async def grade(
-            server: Context, version: GraderVersion, items: Sequence[Item]
-        ) -> list[Graded]:
+            server: Context,
+            version: GraderVersion,
+            items: Sequence[Item],
+            deadline: float | None = None,
+        ) -> Batch:
             if version.key in keys:
                 hanging.begun.release()
                 try:
@@ -50,7 +56,7 @@ class Hanging:
                 except asyncio.CancelledError:
                     hanging.stopped.release()
                     raise
-            return await real(server, version, items)
+            return await real(server, version, items, deadline)
 
         monkeypatch.setattr(Context, "grade", grade)
 
@@ -196,6 +202,43 @@ async def test_an_item_that_lacks_something_fails_alone_and_keeps_its_place(tmp_
         assert {(one["grader"], one["digest"]) for one in results[1:3]} == {
             ("exact@1", body_of(answer)["digest"])
         }
+
+
+class Stuck(Grader):
+    """Never comes to an end with some answers."""
+
+    name = "stuck"
+
+    @classmethod
+    async def compute_score(cls, answer: str) -> float:
+        if answer == "hang":
+            await asyncio.Event().wait()
+        return 1.0
+
+
+async def test_an_item_that_is_late_is_an_error_and_takes_no_other_with_it(tmp_path: Path) -> None:
+    async with serving(str(tmp_path), ServerSettings(location="", allow_custom_code=True)) as site:
+        definition: Json = {"path": f"python:{__name__}:Stuck"}
+        made = await site.post(
+            "graders", {"key": "stuck", "kind": "custom", "definition": definition}
+        )
+        assert made.status_code == 201, made.text
+        items: list[Json] = [{"answer": one, "id": f"i{one}"} for one in ("4", "hang", "5")]
+        answer = await site.post("graders/stuck/grade", {"items": items, "deadline": 0.5})
+        results = items_of(answer, "results")
+        assert [(one["id"], one["score"], one["outcome"]) for one in results] == [
+            ("i4", 1.0, "ok"),
+            ("ihang", None, "late"),
+            ("i5", 1.0, "ok"),
+        ]
+        assert [one["grader"] for one in results] == ["stuck@1"] * 3
+        seconds = cast("list[float]", body_of(answer)["seconds"])
+        assert seconds[1] >= 0.5
+        assert max(seconds[0], seconds[2]) < 0.5
+        wrongs: list[Json] = [0, -1, "1", 1e9]
+        for wrong in wrongs:
+            refused = await site.post("graders/stuck/grade", {"items": items, "deadline": wrong})
+            assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "deadline")
 
 
 def _labels(figures: GraderFigures, name: str) -> dict[tuple[str, str], float]:

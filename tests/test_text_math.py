@@ -12,9 +12,12 @@ import threading
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.text import killable, math_equal
+from assay.text.math import math_decided
 
 
 @pytest.mark.parametrize(
@@ -229,3 +232,49 @@ def test_nothing_is_left_behind_at_exit() -> None:
 def test_math_verify_is_installed_where_these_tests_run() -> None:
     assert importlib.util.find_spec("math_verify") is not None
     gc.collect()  # an open pipe of a test above would be a ResourceWarning here
+
+
+_WRITTEN = (
+    r"\frac{{{0}}}{{{1}}}",
+    r"-\dfrac{{{0}}}{{{1}}}",
+    "{0}/{1}",
+    "-{0}/{1}",
+    "{0}.{1}",
+    "-{0}",
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_WRITTEN), st.integers(-9, 9), st.integers(1, 12)),
+        min_size=2,
+        max_size=2,
+    )
+)
+def test_what_is_decided_at_once_is_what_algebra_says(
+    numbers: list[tuple[str, int, int]],
+) -> None:
+    answer, expected = (form.format(over, under) for form, over, under in numbers)
+    decided = math_decided(rf"\boxed{{{answer}}}", expected)
+    if decided is not None:
+        equal = killable.MATHEMATICS.compare(f"${expected}$", f"${answer}$", 5.0)
+        assert decided == equal
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "score"),
+    [
+        (r"\frac{1}{2}", "0.5", 1.0),
+        ("3/6", r"\frac{1}{2}", 1.0),
+        (r"-\frac{-7}{2}", "3.5", 1.0),
+        (r"\frac{7}{2}", "4", 0.0),
+        (r"\frac{1}{3}", "0.333333", None),
+        (r"\frac{1}{0}", "0", None),
+        (r"\frac{x}{2}", r"\frac{1}{2}", None),
+        (r"3\frac{1}{2}", "3.5", None),
+    ],
+)
+def test_fractions_are_numbers(answer: str, expected: str, score: float | None) -> None:
+    assert math_decided(rf"\boxed{{{answer}}}", expected) == score

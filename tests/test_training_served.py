@@ -73,6 +73,7 @@ class Between:
     url: str = ""
     asked: int = 0
     keys: list[str] = field(default_factory=list[str])
+    bodies: list[bytes] = field(default_factory=list[bytes])
 
     async def answer(
         self, request: web.Request, session: ClientSession, to: str
@@ -88,6 +89,7 @@ class Between:
         if request.path.endswith("/grade"):
             self.asked += 1
             self.keys.append(request.headers["Idempotency-Key"])
+            self.bodies.append(body)
             if self.asked <= self.times:
                 found = self.fault(said, body)
         if isinstance(found, Said):
@@ -376,11 +378,26 @@ def test_a_batch_larger_than_a_request_is_split_by_number_and_by_size(
         assert way.asked == 12 + 3
 
 
+def test_a_deadline_is_kept_where_the_item_is_graded_and_its_seconds_come_from_there(
+    server: Server,
+) -> None:
+    def add(said: Said, _: bytes) -> Said:
+        return said.mapped(lambda data: data.update(seconds=[0.5, 7.4, 0.25, None]))
+
+    with between(server.url, add, 9) as way:
+        batch = Reward("exact", url=way.url, deadline=7.5).grade_now(ROWS)
+    assert json.loads(way.bodies[0])["deadline"] == 7.5
+    assert (batch.rewards, batch.seconds) == (GRADED, (0.5, 7.4, 0.25, 0.0))
+
+
 @pytest.mark.slow
 def test_a_server_that_is_killed_and_started_again_in_the_middle_of_a_batch_grades_it_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Timing, "backoff", lambda *_: 0.1)
+    def soon(*_: object) -> float:
+        return 0.1
+
+    monkeypatch.setattr(Timing, "backoff", soon)
     with ServerProcess(tmp_path) as process:
         monkeypatch.setenv("ASSAY_API_KEY", process.token)
         with Client(process.url, process.token) as client:

@@ -13,7 +13,15 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, Outputs, positive, worker_count
+from assay.cli.options import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NOT_GRADED,
+    Outputs,
+    engine_given,
+    positive,
+    worker_count,
+)
 from assay.cli.rows import RowsGiven
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
@@ -195,8 +203,14 @@ def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
     workers = worker_count(given.workers, plan.work.graders)
     try:
         # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), shown:
-            asyncio.run(grade_shards(plan, on_shard=on_shard, workers=workers))
+        with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
+            if cluster is None:
+                work = grade_shards(plan, on_shard=on_shard, workers=workers)
+            else:
+                from assay.eval.sent_shards import grade_shards_on
+
+                work = grade_shards_on(cluster, plan, on_shard=on_shard, workers=given.workers or 0)
+            asyncio.run(work)
     except KeyboardInterrupt:
         return False
     return True

@@ -46,6 +46,8 @@ class Grades(list[Graded]):
         calibration: The card, also one that is stale; None where the grader has none.
         grader: The grader and its version, such as ``exact@3``; empty if nothing was graded.
         digest: Of that version.
+        seconds: How long each item was worked on, without waiting for its turn; none of a server
+            that does not tell.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Grades(list[Graded]):
         super().__init__(graded)
         self.calibration = calibration
         self.grader = self.digest = ""
+        self.seconds: list[float | None] = []
 
 
 @checked_calls("graders")
@@ -327,6 +330,7 @@ class AsyncGraders:
         items: Sequence[Item],
         *,
         version: int | None = None,
+        deadline: float | None = None,
         project: str | None = None,
     ) -> Grades:
         """Grade items with a stored grader.
@@ -335,6 +339,8 @@ class AsyncGraders:
             grader_key: The grader.
             items: Any number of them; for very many there are datasets and jobs.
             version: The newest by default, whichever that is when the first of them is graded.
+            deadline: Seconds that each item may take once its turn has come; one that is late is an
+                error. No end by default.
             project: The project; the client's by default.
 
         Returns:
@@ -349,9 +355,12 @@ class AsyncGraders:
             version = present.latest.number
         graded = Grades()
         for part in parts:
-            some = await self._scope.call(operations.grade, project, grader_key, part, version)
+            some = await self._scope.call(
+                operations.grade, project, grader_key, part, version, deadline
+            )
             _check_answer(some, part, grader_key if version is None else f"{grader_key}@{version}")
             graded += some.results
+            graded.seconds += some.seconds
             graded.calibration = some.calibration
             graded.grader, graded.digest = some.grader, some.digest
         return graded

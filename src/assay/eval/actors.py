@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, cast, runtime_checkable
 
+from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.version import __version__
 
@@ -76,6 +77,7 @@ class _Worker:
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
         """Where it is, and what keeps it from the work there; "" for nothing."""
         node = _this_node()
+        keep_to(1)
         if version != __version__:
             return node, f"has assay {__version__}, and {version} is what grades here"
         try:

@@ -7,9 +7,10 @@ import os
 import pickle
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Self, TypeVar, cast
 
+from assay.cores import keep_to
 from assay.errors import GraderError
 from assay.graders.driver import in_batches, run_batches
 
@@ -25,15 +26,16 @@ class Processes:
     """Forks of this process that all do the same, for work that only computes.
 
     They end with the process that made them, however it ends: each waits on a socket whose other
-    end nobody else has.
+    end nobody else has. The pools of each keep one processor busy.
 
     Args:
-        work: What is done with whatever one of them is sent. It must not touch an event loop, a
-            database or another thread, none of which survives a fork.
+        work: What is done with whatever one of them is sent, plain or async; each has a loop of
+            its own. It must not touch the loop, a database or a thread of this process, none of
+            which survives a fork.
         count: How many.
     """
 
-    def __init__(self, work: Callable[[B], R], count: int) -> None:
+    def __init__(self, work: Callable[[B], R | Awaitable[R]], count: int) -> None:
         self._children: list[tuple[int, socket.socket]] = []
         self._free: asyncio.Queue[socket.socket] = asyncio.Queue()
         for _ in range(count):
@@ -93,12 +95,16 @@ def _serve(theirs: socket.socket, work: Callable[[object], object]) -> None:
     """Do what is asked until nobody asks any more; never returns."""
     code = 1
     try:
+        keep_to(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides when to stop
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with theirs.makefile("rwb") as stream:
+        with theirs.makefile("rwb") as stream, asyncio.Runner() as runner:
             while head := stream.read(_HEAD_BYTES):
                 request = pickle.loads(stream.read(int.from_bytes(head, "big")))  # noqa: S301 - see above
-                body = pickle.dumps(work(request), pickle.HIGHEST_PROTOCOL)
+                done = work(request)
+                if isinstance(done, Coroutine):
+                    done = runner.run(cast("Coroutine[object, object, object]", done))
+                body = pickle.dumps(done, pickle.HIGHEST_PROTOCOL)
                 stream.write(len(body).to_bytes(_HEAD_BYTES, "big"))
                 stream.write(body)
                 stream.flush()

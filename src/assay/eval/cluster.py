@@ -25,7 +25,10 @@ from assay.eval.actors import DEPTH, Actors, cores, ray
 __all__ = ["Cluster", "connected", "engine_address"]
 
 _CONNECT_SECONDS = 10.0
-_CLIENT_PORT = 10001
+_CLIENT_PORT = "10001"
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+_SETTINGS = b"\x04"
+"""What a client says first, with an empty frame of settings; and the kind of the first reply."""
 _LOCAL_STORE_BYTES = 200 << 20
 _LONGEST_PLACE = 30
 """Characters of a directory in which Ray's sockets still fit the 107 bytes of their paths."""
@@ -122,7 +125,8 @@ def _address_here() -> str | None:
         return given.removeprefix("ray://")
     if given == "local":
         return None
-    noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108 - where Ray notes it
+    base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()  # where Ray notes it
+    noted = Path(base, "ray", "ray_current_cluster")
     try:
         found = noted.read_text("utf-8").strip()
         _require_listener(found)
@@ -132,31 +136,36 @@ def _address_here() -> str | None:
 
 
 def _require_listener(address: str) -> None:
+    """Refuse an address where nothing is that Ray could talk to, which it would try for minutes."""
     host, _, port = address.rpartition(":")
+    if port == _CLIENT_PORT:
+        raise InputError(
+            f"{address} is an address of Ray's client, which no engine goes through",
+            hint="give the address that `ray start` takes; its port is 6379 by default",
+        )
+    reason = "what listens there is not Ray"
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
-            return
+        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as there:
+            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+                return
+            there.sendall(_HTTP2)
+            if there.recv(4)[3:] == _SETTINGS:
+                return
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"there is no Ray cluster at {address}: {reason}",
-            hint="`ray status` tells whether one runs, and `ray start --head` starts one",
-        ) from error
+    raise InputError(
+        f"there is no Ray cluster at {address}: {reason}",
+        hint="`ray status` tells whether one runs, and `ray start --head` starts one",
+    )
 
 
 def _not_joined(address: str | None, error: Exception) -> InputError:
     where = "no Ray cluster can be started here" if address is None else f"cannot join {address}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     what = " ".join(lines)[:600] or type(error).__name__
-    if address is not None and address.endswith(f":{_CLIENT_PORT}"):
-        hint = (
-            f"{_CLIENT_PORT} is the port of Ray's client; an engine is named by the address that "
-            "`ray start` takes, whose port is 6379 by default"
-        )
-    elif address is not None:
+    hint = "docs/cluster.md"
+    if address is not None:
         hint = f"has this machine joined? `ray start --address={address} --num-cpus=0`"
-    else:
-        hint = "docs/cluster.md"
     return InputError(f"{where}: {what}", hint=hint)
 
 

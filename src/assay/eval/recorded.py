@@ -7,13 +7,15 @@ the same graders over the same rows goes on after those that are stored, and ret
 A malformed row is named, and nothing of its dataset is left in the store. Where grading costs
 money or time, all rows are read before the first is graded. Comparisons cost less than reading
 does: there each row is read once, by the process that grades it, and what is stored already is
-forgotten when a row turns out to be malformed.
+forgotten when a row turns out to be malformed. Functions and mathematics are graded by several
+processes, too, in fewer rows at a time: theirs are worth more.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,10 +29,10 @@ from assay.eval.actors import DEPTH
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
 from assay.eval.records import graders_digest, start_run
-from assay.eval.row_grading import ROW_PARTS, is_pure
+from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.row_work import Graded, RowWork, by_pieces
 from assay.eval.sent_graders import SentGraders
-from assay.eval.stretches import Lines, Stretch, Version, survey
+from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
@@ -56,6 +58,10 @@ T = TypeVar("T")
 
 _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
+_SLOW_ROWS = 64
+"""Rows of a stretch where a function or mathematics grades: so many may be lost, or waited for."""
+_STRETCH_SECONDS = 0.25
+"""As many stretches are graded and stored together as take so long."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 _BATCHES = 8
@@ -174,11 +180,12 @@ def plan_rows(
     with ExitStack() as stack:
         rows = stack.enter_context(_json_lines(data, label))
         require_parts(graders, ROW_PARTS | {"trace"} if _tells_work(rows) else ROW_PARTS)
-        stretches, version = survey(rows.path, rows.name)
+        pure = is_pure(graders)
+        most = STRETCH_ROWS if pure else _SLOW_ROWS
+        stretches, version = survey(rows.path, rows.name, rows=most)
         planned = sum(one.rows for one in stretches)
         if not planned:
             raise _no_rows(rows)
-        pure = is_pure(graders)
         if not (is_checked or pure):
             _check(rows, label)
         made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
@@ -207,7 +214,7 @@ def plan_rows(
             run=run,
             version=version,
             kept=kept,
-            stretches=stretches if pure else (),
+            stretches=stretches if computes(graders) else (),
         )
 
 
@@ -290,25 +297,25 @@ def _hands(
         run_id=planned.run.id,
         threshold=planned.threshold,
         digest=graders_digest(planned.graders),
-        is_pure=bool(planned.stretches),
+        computes=bool(planned.stretches),
         sent=None if cluster is None else SentGraders.of(planned.graders),
     )
     cores = workers or len(os.sched_getaffinity(0))
     batches = 1 if planned.batch_size == 1 else _BATCHES
     if cluster is not None:
         waits = any(spec.kind.grader.waits for spec in planned.graders)
-        depth = _WAITING if waits else max(DEPTH, 1 if work.is_pure else batches)
-        limit = _SLOW_SECONDS + (0.0 if work.is_pure else RunOptions().grading_timeout or 0.0)
+        depth = _WAITING if waits else max(DEPTH, 1 if work.computes else batches)
+        limit = _SLOW_SECONDS + (0.0 if work.computes else RunOptions().grading_timeout or 0.0)
         with cluster.actors(work, workers, depth=depth, patience=limit) as pool:
             room = workers or max(_LEAST_ROOM, 2 * cluster.cores)  # machines may join
             yield partial(by_pieces, pool, work), depth * room
-    elif not work.is_pure:
-        yield work.grade, batches * cores
+    elif not work.computes:
+        yield work, batches * cores
     elif cores > 1 and planned.run.planned > _AT_HOME:
         with Processes(work, cores) as pool:
             yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * cores
     else:
-        yield work.compute_here, 1
+        yield work, 1
 
 
 async def _compute(
@@ -321,16 +328,24 @@ async def _compute(
 ) -> None:
     """Grade rows that nobody has read yet; all that is stored is forgotten if one is malformed."""
     labelled, has_fault = 0, False
+    done, begun = 0, time.monotonic()
+
+    def room() -> int:
+        passed = time.monotonic() - begun
+        return min(STRETCH_ROWS, int(_STRETCH_SECONDS * done / passed / at_once))
 
     def keep_well_formed(batch: object, graded: Graded | None) -> None:
-        nonlocal labelled, has_fault
+        nonlocal labelled, has_fault, done
         if graded is None or not planned.version.holds():
             has_fault = True  # the first malformed row is looked for below
         elif not has_fault:
+            done += len(graded[0])
             labelled += graded[1]
             keep(batch, graded)
 
-    every: Iterable[Stretch | Lines] = _todo(planned, store) if planned.kept else planned.stretches
+    every: Iterable[Stretch | Lines] = joined(planned.stretches, room)
+    if planned.kept:
+        every = _todo(planned, store)
     batches = takewhile(lambda _: not has_fault, every)
     await run_batches(batches, work, keep_well_formed, at_once=at_once)
     # Of two rows with one id there is one result.

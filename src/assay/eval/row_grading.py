@@ -15,7 +15,7 @@ from assay.tasks.rows import Row
 from assay.tasks.task import RunOptions
 from assay.types.submission import Submission
 
-__all__ = ["ROW_PARTS", "is_pure", "row_results", "unanswered", "without_loop"]
+__all__ = ["ROW_PARTS", "computes", "is_pure", "row_results", "unanswered", "without_loop"]
 
 T = TypeVar("T")
 
@@ -25,8 +25,13 @@ _NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
 
 
 def is_pure(graders: Sequence[GraderSpec]) -> bool:
-    """Whether graders only compute, so that other processes may grade rows."""
+    """Whether graders only compare, which takes less time than reading a row does."""
     return all(spec.kind.grader.is_pure for spec in graders)
+
+
+def computes(graders: Sequence[GraderSpec]) -> bool:
+    """Whether graders only compute, so that other processes may grade rows."""
+    return all(spec.kind.grader.computes or spec.kind.grader.is_pure for spec in graders)
 
 
 async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> list[EvaluationResult]:
@@ -36,7 +41,7 @@ async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> lis
     """
     there = [row.submission for row in rows if row.submission.answer is not None]
     work = grade_batch(graders, there)
-    limit = None if is_pure(graders) else RunOptions().grading_timeout
+    limit = None if computes(graders) else RunOptions().grading_timeout
     try:
         graded = await (work if limit is None else within(work, limit))
     except OutOfTimeError:

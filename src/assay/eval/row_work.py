@@ -13,7 +13,7 @@ from assay.errors import InputError
 from assay.eval.actors import EndsWorkersError, worker_directory
 from assay.eval.batch import in_batches
 from assay.eval.records import row_record, shortened
-from assay.eval.row_grading import row_results, without_loop
+from assay.eval.row_grading import row_results
 from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import Lines, Stretch
 from assay.graders.spec import GraderSpec
@@ -42,7 +42,7 @@ class RowWork:
         run_id: The run that the rows are of.
         threshold: Reward that a row needs to pass.
         digest: That of the graders.
-        is_pure: Whether they only compute.
+        computes: Whether they only compute.
         sent: The graders on their way to another machine; None for work that stays here.
     """
 
@@ -52,7 +52,7 @@ class RowWork:
     run_id: str
     threshold: float
     digest: str
-    is_pure: bool
+    computes: bool
     sent: SentGraders | None = None
     _place: str = ""
 
@@ -62,21 +62,19 @@ class RowWork:
             self._place = worker_directory()
             self.graders = self.sent.unpacked(self._place)
 
-    def __call__(self, batch: Stretch | Lines) -> Graded | Awaitable[Graded] | None:
-        """Grade a batch, as a worker does."""
-        return self.compute(batch) if self.is_pure else self.grade(batch)
+    async def __call__(self, batch: Stretch | Lines) -> Graded | None:
+        """Grade a batch, as a worker does; None for a malformed row that nobody has read before.
 
-    def compute(self, batch: Stretch | Lines) -> Graded | None:
-        """Grade a batch with graders that only compute; None where a row is malformed."""
+        Raises:
+            InputError: For a malformed row, where graders do not only compute.
+        """
+        if not self.computes:
+            return await self.grade(batch)
+        await asyncio.sleep(0)  # Ctrl-C has its turn
         try:
-            return without_loop(self.grade(batch))
+            return await self.grade(batch)
         except (InputError, OSError):
             return None
-
-    async def compute_here(self, batch: Stretch | Lines) -> Graded | None:
-        """As `compute`, where Ctrl-C has its turn before each batch."""
-        await asyncio.sleep(0)
-        return self.compute(batch)
 
     def lines(self, batch: Stretch | Lines) -> Lines:
         """The lines of a batch, which may have to be read."""
@@ -153,7 +151,7 @@ async def by_pieces(
     """Have workers grade a batch; a row over which they end is found, and could not be graded.
 
     Returns:
-        As `RowWork.compute`.
+        As `RowWork`.
 
     Raises:
         InputError: For a malformed row, where graders do not only compute.

@@ -11,7 +11,7 @@ import asyncio
 import io
 import json
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from assay.eval.row_grading import is_pure, row_results, without_loop
 from assay.eval.stretches import Stretch
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
 from assay.tasks.row_files import MAX_LINE_BYTES, Parts, Unit, parse_line, place_of, renamed_line
 from assay.tasks.rows import Row, parse_row
 from assay.tasks.tables import Batch, Table, lines_of, load_arrow
@@ -67,6 +68,7 @@ class Shard:
         part: The name of its file in ``parts/``.
         again: Whether its part is there already, and the errors in it are to be graded again.
         data: The bytes of the stretch, where whoever grades it cannot read the file.
+        given_up: Rows that are errors without being graded, by their places in it, and why.
     """
 
     number: int
@@ -75,6 +77,7 @@ class Shard:
     part: str
     again: bool = False
     data: bytes | None = None
+    given_up: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ class ShardWork:
         form: As what they are written.
         columns: Of tables that are made of JSON rows; None where rows have theirs.
         may_skip: Whether malformed rows are left out, rather than ending all.
+        place: Directory of files that graders name and that were sent along; what is written names
+            them without it.
         has_tables: Whether what is read or written is Parquet or Arrow.
         at_once: Batches of rows under way in a process, of graders that do not only compute.
     """
@@ -117,6 +122,7 @@ class ShardWork:
     form: Form
     columns: tuple[Column, ...] | None = None
     may_skip: bool = False
+    place: str = ""
     has_tables: bool = False
     at_once: int = 32
 
@@ -151,7 +157,22 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
+    async def attempt(self, shard: Shard, first: int, last: int) -> None:
+        """Grade some rows of a shard for nothing but to see whether it can be done.
+
+        Args:
+            shard: Which.
+            first: Place of the first of them in it.
+            last: Place after the last of them.
+        """
+        start = 0
+        for block in self._blocks(shard, Tally()):
+            rows = [row for row, _ in block.rows][max(0, first - start) : max(0, last - start)]
+            start += len(block.rows)
+            await self._grades(rows, iter(()), None)
+
     async def _write(self, shard: Shard, target: Path, turn: asyncio.Semaphore | None) -> Tally:
+        start, given_up = 0, dict(shard.given_up)
         tally, names = Tally(), score_names(spec.label for spec in self.graders)
         earlier = read_grades(target, self.form) if shard.again else iter(())
         if shard.again:
@@ -160,7 +181,9 @@ class ShardWork:
             with PartWriter(file, self.form, names, self.columns) as to:
                 for blocks in self._together(self._blocks(shard, tally)):
                     rows = [row for block in blocks for row, _ in block.rows]
-                    grades = iter(await self._grades(rows, earlier, turn))
+                    lost = [given_up.get(start + n) for n in range(len(rows))] if given_up else ()
+                    grades = iter(await self._grades(rows, earlier, turn, lost))
+                    start += len(rows)
                     for block in blocks:
                         done = list(islice(grades, len(block.rows)))
                         self._put(to, block, done)
@@ -179,10 +202,18 @@ class ShardWork:
             yield list(blocks)
 
     async def _grades(
-        self, rows: Sequence[Row], earlier: Iterator[Grade], turn: asyncio.Semaphore | None
+        self,
+        rows: Sequence[Row],
+        earlier: Iterator[Grade],
+        turn: asyncio.Semaphore | None,
+        lost: Sequence[str | None] = (),
     ) -> list[Grade]:
         kept = list(islice(earlier, len(rows)))
         ended = {place: one for place, one in enumerate(kept) if one.status != "error"}
+        for place, why in enumerate(lost):
+            if why is not None:
+                failed = EvaluationResult.from_error(f"[grading] {why}")
+                ended[place] = self._grade(rows[place], failed)
         todo = [place for place in range(len(rows)) if place not in ended]
         size = min((spec.kind.grader.batch_size for spec in self.graders), default=1)
         batches = list(in_batches(todo, size))
@@ -192,7 +223,7 @@ class ShardWork:
         async def work(batch: list[int]) -> list[Grade]:
             results = await row_results(self.graders, [rows[place] for place in batch])
             return [
-                Grade.of(rows[place], result, threshold=self.threshold, graders=len(self.graders))
+                self._grade(rows[place], result)
                 for place, result in zip(batch, results, strict=True)
             ]
 
@@ -209,6 +240,17 @@ class ShardWork:
         for batch, grades in zip(batches, found, strict=True):
             ended.update(zip(batch, grades, strict=True))
         return [ended[place] for place in range(len(rows))]
+
+    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
+        grade = Grade.of(row, result, threshold=self.threshold, graders=len(self.graders))
+        if not self.place:
+            return grade
+        told = {
+            name: text.replace(self.place, "")
+            for name, text in (("error", grade.error), ("reason", grade.reason))
+            if text is not None
+        }
+        return replace(grade, **told)
 
     def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
         if self.form not in TABLE_FORMS:

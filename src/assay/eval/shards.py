@@ -52,20 +52,30 @@ from assay.tasks.rows import as_json_lines, read_rows
 from assay.tasks.tables import Table
 from assay.version import __version__
 
-__all__ = ["ShardPlan", "grade_shards", "plan_shards", "shard_rows", "write_summary"]
+__all__ = [
+    "MANIFEST",
+    "OURS",
+    "OnShard",
+    "ShardPlan",
+    "grade_shards",
+    "plan_shards",
+    "shard_rows",
+    "write_summary",
+]
 
 Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 """Told of each shard whose part is there now."""
 
-_MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
+MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 _ROWS, _COSTLY_ROWS = 50_000, 1_000
 """Rows of a shard by default: some seconds of work, which is what a death may lose."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
 _FIELDS = 1_000
 """Names of fields that are remembered, for one that no row has."""
-_OURS = "/proc/self/"
+OURS = "/proc/self/"
+"""Where files of this process alone are."""
 
 
 @frozen(kw_only=True)
@@ -204,7 +214,7 @@ def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source
         one = replace(reading, mapping={}, on_bad_row=None)
         with opened(file, one) as rows:
             name, unit, is_plain = rows.name, rows.unit, rows.is_plain
-        path = file if file.startswith(_OURS) else str(Path(file).absolute())
+        path = file if file.startswith(OURS) else str(Path(file).absolute())
         mapping, is_table = reading.mapping, False
         if unit == "row" and not is_plain:
             is_table = Path(path).is_file()
@@ -354,10 +364,10 @@ def _listed(shard: Shard) -> Json:
 
 def _make(place: Path) -> None:
     try:
-        if place.is_dir() and not (place / _MANIFEST).is_file():
+        if place.is_dir() and not (place / MANIFEST).is_file():
             ours = {_LOCK, PARTS, TALLIES}
             others = [one.name for one in place.iterdir() if one.name not in ours]
-            if [one for one in others if not one.startswith(f".{_MANIFEST}")]:
+            if [one for one in others if not one.startswith(f".{MANIFEST}")]:
                 raise InputError(
                     f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
                     hint="name a directory that is empty or not there yet",
@@ -393,7 +403,7 @@ def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
     Raises:
         InputError: If it is another one, saying what differs.
     """
-    file = place / _MANIFEST
+    file = place / MANIFEST
     try:
         earlier: Json = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -528,7 +538,7 @@ async def _here(work: ShardWork, shard: Shard) -> object:
 
 def _with_data(shard: Shard) -> Shard:
     """A shard for another machine: with its rows, where they are in a file of this process."""
-    if not shard.source.path.startswith(_OURS):
+    if not shard.source.path.startswith(OURS):
         return shard
     with Path(shard.source.path).open("rb") as file:
         file.seek(shard.stretch.start)

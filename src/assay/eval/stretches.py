@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,16 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.tasks.row_files import MAX_LINE_BYTES
 
-__all__ = ["STRETCH_BYTES", "STRETCH_ROWS", "Lines", "Stretch", "Version", "survey", "version_of"]
+__all__ = [
+    "STRETCH_BYTES",
+    "STRETCH_ROWS",
+    "Lines",
+    "Stretch",
+    "Version",
+    "joined",
+    "survey",
+    "version_of",
+]
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 
@@ -136,3 +145,18 @@ def survey(
     if held:
         stretches.append(Stretch(first, place, length, held))
     return tuple(stretches), Version(file, stamp, place + length, digest.hexdigest())
+
+
+def joined(stretches: Iterable[Stretch], room: Callable[[], int]) -> Iterator[Stretch]:
+    """Stretches, those that follow each other as one while there is room for all their rows."""
+    held: Stretch | None = None
+    for one in stretches:
+        if held is not None and held.rows + one.rows <= room():
+            size, rows = held.size + one.size, held.rows + one.rows
+            held = Stretch(held.number, held.start, size, rows)
+            continue
+        if held is not None:
+            yield held
+        held = one
+    if held is not None:
+        yield held

@@ -77,7 +77,9 @@ class Grader(Batched):
     waits: ClassVar[bool] = False
     """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
     is_pure: ClassVar[bool] = False
-    """Whether it only computes, from its parameters alone: any process may do it as well."""
+    """Whether it only compares, from its parameters alone: any process may do it as well."""
+    computes: ClassVar[bool] = False
+    """Whether any process may do it that may start others for it, and it limits its own time."""
     batch_size: ClassVar[int] = 1
     """How many submissions are best handed to it together."""
     most_at_once: ClassVar[int] = 16

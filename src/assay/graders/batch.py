@@ -225,6 +225,10 @@ class Batches:
         """
         return _joined([await on_own_loop(self._grade(*part)) for part in _windows(submissions)])
 
+    async def grade_here(self, submissions: Iterable[Row]) -> Batch:
+        """The same on this loop, for who grades on loops of his own."""
+        return _joined([await self._grade(*part) for part in _windows(submissions)])
+
     def grade_now(self, submissions: Iterable[Row]) -> Batch:
         """The same for who cannot await: waits, in whatever thread. Ctrl-C ends the work.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import assay.text
 from assay.errors import MissingExtraError
@@ -14,12 +14,16 @@ from assay.turns import current_turn
 
 __all__ = ["Comparison"]
 
+T = TypeVar("T")
+
 
 class Comparison(Grader):
     """Compares the answer with a reference by one of the comparison helpers."""
 
     function: ClassVar[Callable[..., float]]
     slow: ClassVar[bool] = False
+    """Whether the helper may wait for another process, where `quick` does not decide."""
+    quick: ClassVar[Callable[..., float | None]]
     filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
 
     @classmethod
@@ -55,15 +59,18 @@ class Comparison(Grader):
     async def compute_many(
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
-        """Compare many; one that only computes needs no coroutine."""
+        """Compare many; what is decided at once needs no coroutine, and no thread."""
         if cls.slow:
-            return await super().compute_many(calls)
+            decided = [_called(cls.quick, call) for call in calls]
+            rest = [call for call, value in zip(calls, decided, strict=True) if value is None]
+            waited = iter(await super().compute_many(rest) if rest else ())
+            return [next(waited) if value is None else value for value in decided]
         if len(calls) == 1 or (turn := current_turn()) is None:
-            return [cls._compare(call) for call in calls]
-        found: list[float | BaseException] = []
+            return [_called(cls.function, call) for call in calls]
+        found: list[Score | BaseException] = []
         turn.begin()
         for call in calls:
-            found.append(cls._compare(call))
+            found.append(_called(cls.function, call))
             turn.next()
         return found
 
@@ -74,26 +81,31 @@ class Comparison(Grader):
 
         return dict[str, Json](explain(cls.name, value, parameters))
 
-    @classmethod
-    def _compare(cls, call: Mapping[str, object]) -> float | BaseException:
-        try:
-            return cls.function(**call)
-        except (Exception, SystemExit) as error:
-            return error
+
+def _called(function: Callable[..., T], call: Mapping[str, object]) -> T | BaseException:
+    try:
+        return function(**call)
+    except (Exception, SystemExit) as error:
+        return error
 
 
 def _comparison(name: str) -> type[Comparison]:
     function = cast("Callable[..., float]", getattr(assay.text, name))
     slow = name == "math_equal"
-    members = {
+    members: dict[str, object] = {
         "name": name,
         "function": staticmethod(function),
         "slow": slow,
         "is_pure": not slow,
-        "batch_size": 1 if slow else 256,
+        "computes": True,
+        "batch_size": 64 if slow else 256,
         "__doc__": inspect.getdoc(function),
         "__module__": __name__,
     }
+    if slow:
+        from assay.text.math import math_decided
+
+        members["quick"] = staticmethod(math_decided)
     return cast("type[Comparison]", type(name, (Comparison,), members))
 
 

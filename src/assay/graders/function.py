@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+from assay.cores import cores
 from assay.errors import InputError
 from assay.graders.base import Grader, Score
 from assay.graders.functions import (
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _UNIT = (0.0, 1.0)
+_OPTIONS = ("file", "source", "isolation", "range")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class FunctionGrader(Grader):
     """
 
     name: ClassVar[str] = "function"
+    computes: ClassVar[bool] = True
     batch_size: ClassVar[int] = 20
     most_kept: ClassVar[int] = 200
 
@@ -115,7 +117,13 @@ class FunctionGrader(Grader):
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
         """Call functions for many submissions, those with the same function together."""
-        functions = [cls.of(call).function() for call in calls]
+        functions: list[FunctionSource] = []
+        known: dict[tuple[int, ...], FunctionSource] = {}  # calls of one declaration share options
+        for call in calls:
+            key = tuple(id(call.get(name)) for name in _OPTIONS)
+            if key not in known:
+                known[key] = cls.of(call).function()
+            functions.append(known[key])
         found: dict[int, SubScore] = {}
         for function in dict.fromkeys(functions):
             numbers = [n for n, of in enumerate(functions) if of == function]
@@ -130,7 +138,7 @@ class FunctionGrader(Grader):
     def handed(cls, options: Mapping[str, Json]) -> tuple[int, int]:
         """Enough for each core to have something in its hands and something to take."""
         del options
-        return cls.batch_size, 8 * len(os.sched_getaffinity(0))
+        return cls.batch_size, 8 * cores()
 
     @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:

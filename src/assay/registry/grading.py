@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
+from assay.graders.batch import Batch, Batches, way_of
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_of
@@ -18,9 +20,19 @@ from assay.store.catalog import GraderVersion
 from assay.store.datasets import DamagedRow, DatasetRow
 from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
+from assay.turns import Turn, taking
 from assay.types.submission import Submission
 
-__all__ = ["Grade", "Items", "Permissions", "grade_items", "grade_rows", "grade_version", "refusal"]
+__all__ = [
+    "Grade",
+    "Items",
+    "Permissions",
+    "grade_items",
+    "grade_rows",
+    "grade_timed",
+    "grade_version",
+    "refusal",
+]
 
 Grade: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[list[Graded]]]"
 
@@ -97,6 +109,39 @@ async def grade_version(
     with owned_by(version.project):  # no worker is shared between projects
         name = f"{version.key}@{version.number}"
         return await grade_items(definition, items, permissions, name)
+
+
+async def grade_timed(
+    version: GraderVersion, items: Items, permissions: Permissions, deadline: float | None = None
+) -> Batch:
+    """The same, with the seconds that each item took.
+
+    Args:
+        version: What grades.
+        items: What is graded.
+        permissions: What may be done here.
+        deadline: Seconds that an item may take once its turn has come; see `Batches`.
+
+    Raises:
+        InputError: If it is of a kind that cannot grade here.
+    """
+    if deadline is None:
+        with taking(turn := Turn()):
+            graded = await grade_version(version, items, permissions)
+        each = turn.each if len(turn.each) == len(items) else [turn.spent] * len(items)
+        return Batch(graded=tuple(graded), seconds=tuple(each))
+
+    async def score(some: Items) -> list[Graded]:
+        return await grade_version(version, some, permissions)
+
+    name, way = f"{version.key}@{version.number}", way_of(definition_of(version).graders)
+    way = replace(way, score=score, name=name)
+    batch = await Batches(way, deadline=deadline).grade_here([one for _, one in items])
+    graded = [
+        replace(one, id=item, grader=name, digest=one.digest or version.digest)
+        for (item, _), one in zip(items, batch.graded, strict=True)
+    ]
+    return replace(batch, graded=tuple(graded))
 
 
 async def grade_items(

@@ -19,9 +19,9 @@ from starlette.requests import Request
 from assay.endpoint.listening import Limits
 from assay.endpoint.routes import MAX_VALUES
 from assay.errors import StoreError
-from assay.registry.grading import grade_version
+from assay.graders.batch import Batch
+from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
-from assay.scoring.graded import Graded
 from assay.server.access import Access, Allowances
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
@@ -171,8 +171,12 @@ class Context:
         return Desk(database, project, who, self.settings.permissions)
 
     async def grade_apart(
-        self, project: str, version: GraderVersion, items: Sequence[Item]
-    ) -> list[Graded]:
+        self,
+        project: str,
+        version: GraderVersion,
+        items: Sequence[Item],
+        deadline: float | None = None,
+    ) -> Batch:
         """Grade items for a project, when it is the turn of its grader.
 
         Raises:
@@ -180,19 +184,22 @@ class Context:
             ProblemError: If too many requests of the project, or for the grader, wait.
         """
         lane = lane_of(version)
-        return await self.lanes.run(lane, project, lambda: self.grade(version, items), version.key)
+        return await self.lanes.run(
+            lane, project, lambda: self.grade(version, items, deadline), version.key
+        )
 
-    async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+    async def grade(
+        self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
+    ) -> Batch:
         """Grade items with a stored version, and count what came of them; on a loop of a lane.
 
         Raises:
             InputError: If graders of this kind cannot run here.
         """
         started = time.perf_counter()
-        graded = await grade_version(version, items, self.settings.permissions)
-        seconds = time.perf_counter() - started
-        self.metrics.graded(version, graded, seconds)
-        return graded
+        batch = await grade_timed(version, items, self.settings.permissions, deadline)
+        self.metrics.graded(version, batch.graded, time.perf_counter() - started)
+        return batch
 
 
 def context(request: Request) -> Context:

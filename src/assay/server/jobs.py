@@ -25,7 +25,8 @@ from starlette.responses import StreamingResponse
 from assay.errors import AssayError, ConflictError, StoreError
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
-from assay.server.context import Context, caller, context
+from assay.scoring.graded import Graded
+from assay.server.context import Context, Item, caller, context
 from assay.server.door import Door, needs
 from assay.server.lanes import Turns, lane_of, waits
 from assay.server.live import Told, described, streamed
@@ -242,8 +243,11 @@ class _Worker:
         """Grade batches of rows, and store what came of each in one transaction as it ends."""
         server = self._server
 
+        async def score(items: Sequence[Item]) -> list[Graded]:
+            return list((await server.grade(version, items)).graded)
+
         async def grade(rows: Sequence[DatasetRow]) -> Outcomes:
-            return await grade_rows(version, rows, lambda items: server.grade(version, items))
+            return await grade_rows(version, rows, score)
 
         async def keep(_: Sequence[DatasetRow], scores: Outcomes) -> None:
             def store(database: Database) -> None:

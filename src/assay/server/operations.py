@@ -32,8 +32,8 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
+from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
 from assay.server.context import Context, Item, Turn, address_of, caller, context
@@ -360,10 +360,14 @@ class _ServerHost:
         by = self._desk.who.name
         return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
 
-    async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        if self._is_short and is_quick(version):
+    async def grade(
+        self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
+    ) -> Batch:
+        if self._is_short and deadline is None and is_quick(version):
             return await self._server.grade(version, items)
-        return await self._in_turn(lambda: self._server.grade_apart(self._project, version, items))
+        return await self._in_turn(
+            lambda: self._server.grade_apart(self._project, version, items, deadline)
+        )
 
     def _in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> _Aside[T]:
         """Work that waits for its turn, and has none any more once its client goes away."""

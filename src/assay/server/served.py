@@ -47,7 +47,7 @@ async def _find(request: Request) -> Served:
     )
 
     async def grade(items: Sequence[Item]) -> list[Graded]:
-        return await server.grade_apart(project, version, items)
+        return list((await server.grade_apart(project, version, items)).graded)
 
     return Served(
         scorer=grade,

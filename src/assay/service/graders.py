@@ -126,12 +126,14 @@ class GradedItems:
         grader: The grader and its version.
         digest: Of the version.
         calibration: The card; null where it was never measured.
+        seconds: How long each item was worked on, without waiting for its turn.
     """
 
     results: tuple[Graded, ...]
     grader: str = ""
     digest: str = ""
     calibration: Calibration | None = None
+    seconds: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,15 @@ async def grade(
         ),
     ],
     version: _Number = None,
+    deadline: Annotated[
+        float | None,
+        Spec(
+            ge=0.001,
+            le=86_400,
+            description="Seconds that each item may take once its turn has come; one that is late "
+            "is an error. No end by default.",
+        ),
+    ] = None,
     *,
     record: Annotated[
         bool, Spec(description="Store the scores, before they are acknowledged.")
@@ -209,10 +220,13 @@ async def grade(
     found = await host.run(lambda desk: version_to_run(desk, key, version))
     name = f"{found.key}@{found.number}"
     fine = [(item, one) for item, one in read if isinstance(one, Submission)]
-    done = iter(await host.grade(found, fine))
-    graded = [
-        one.by(name, found.digest) if isinstance(one, Graded) else next(done) for _, one in read
+    batch = await host.grade(found, fine, deadline)
+    done = iter(zip(batch.graded, batch.seconds, strict=True))
+    timed = [
+        (one.by(name, found.digest), None) if isinstance(one, Graded) else next(done)
+        for _, one in read
     ]
+    graded = [one for one, _ in timed]
 
     def store(desk: Desk) -> GradedItems:
         if record:
@@ -223,6 +237,7 @@ async def grade(
             grader=f"{found.key}@{found.number}",
             digest=found.digest,
             calibration=calibration_of(desk, found, graded),
+            seconds=tuple(took and round(took, 6) for _, took in timed),
         )
 
     return await host.finish(store)

@@ -50,6 +50,7 @@ from assay.store.projects import KeyRole
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from assay.graders.batch import Batch
     from assay.registry.grading import Items
     from assay.registry.registry import Registry
     from assay.store.records import CellKey
@@ -240,8 +241,10 @@ class Host(Protocol):
         """Wait for something that may compute for seconds, where it holds up nobody."""
         ...
 
-    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
-        """Grade items, likewise."""
+    async def grade(
+        self, version: GraderVersion, items: Items, deadline: float | None = None
+    ) -> Batch:
+        """Grade items, likewise, each within so many seconds."""
         ...
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
@@ -272,10 +275,12 @@ class _Here:
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await work()
 
-    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
-        from assay.registry.grading import grade_version
+    async def grade(
+        self, version: GraderVersion, items: Items, deadline: float | None = None
+    ) -> Batch:
+        from assay.registry.grading import grade_timed
 
-        return await grade_version(version, items, self.permissions)
+        return await grade_timed(version, items, self.permissions, deadline)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
         from assay.eval.regrading import regrade

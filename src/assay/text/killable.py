@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
+from assay.cores import cores
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.turns import LateError, queueing, seconds_left
 
@@ -187,7 +188,7 @@ class Pool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._slots: threading.BoundedSemaphore | None = None
         self._idle: list[_Worker] = []
         self._alive: set[_Worker] = set()
         self._registered = False
@@ -225,8 +226,9 @@ class Pool:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
     def _try(self, wanted: str, answer: str, seconds: float) -> bool:
+        slots = self._turns()
         with queueing():
-            self._slots.acquire()
+            slots.acquire()
         try:
             with queueing():  # starting one is nobody's
                 worker = self._take()
@@ -244,7 +246,14 @@ class Pool:
             self._put_back(worker)
             return holds
         finally:
-            self._slots.release()
+            slots.release()
+
+    def _turns(self) -> threading.BoundedSemaphore:
+        """As many as processes may be at work; a fork learns its share after it has begun."""
+        with self._lock:
+            if self._slots is None:
+                self._slots = threading.BoundedSemaphore(cores())
+            return self._slots
 
     def _put_back(self, worker: _Worker) -> None:
         with self._lock:

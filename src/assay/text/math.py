@@ -14,9 +14,9 @@ from fractions import Fraction
 from assay.errors import InputError
 from assay.text.extract import Pick, check_pick, extract_answer, extractions, last_line, statements
 from assay.text.normal_form import as_text
-from assay.text.numbers import check_finite, parse_number
+from assay.text.numbers import Number, check_finite, parse_number
 
-__all__ = ["answer_proper", "math_equal"]
+__all__ = ["answer_proper", "math_decided", "math_equal"]
 
 _MOST_CHARACTERS = 20_000
 _ROUNDING = Fraction(1, 10**5)  # math-verify compares decimals rounded to six places
@@ -55,18 +55,47 @@ def math_equal(
         MissingExtraError: math-verify is needed and not installed.
         GraderError: The process that does the mathematics could not be started.
     """
+    read = _read(answer, expected, timeout_seconds, pick, extract)
+    if not isinstance(read, tuple):
+        return read
+    from assay.text.killable import MATHEMATICS  # costs more than most answers to compare
+
+    return float(MATHEMATICS.compare(*read, timeout_seconds))
+
+
+def math_decided(
+    answer: object,
+    expected: object,
+    *,
+    timeout_seconds: float = 5.0,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float | None:
+    """What `math_equal` says where that takes no algebra, and no other process; else None.
+
+    Raises:
+        InputError: As there.
+    """
+    read = _read(answer, expected, timeout_seconds, pick, extract)
+    return None if isinstance(read, tuple) else read
+
+
+def _read(
+    answer: object,
+    expected: object,
+    timeout_seconds: float,
+    pick: Pick | None,
+    extract: str | None,
+) -> float | tuple[str, str]:
+    """Whether they are equal, or what algebra is to compare: the expected answer and the other."""
     gold = _gold(expected)
-    seconds = check_finite("timeout_seconds", timeout_seconds, above=0.0)
+    check_finite("timeout_seconds", timeout_seconds, above=0.0)
     check_pick(pick)
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
     decided = _decide(found.text, gold)
-    if decided is None:
-        from assay.text.killable import MATHEMATICS  # costs more than most answers to compare
-
-        decided = MATHEMATICS.compare(_in_dollars(gold), found.latex(), seconds)
-    return float(decided)
+    return (_in_dollars(gold), found.latex()) if decided is None else float(decided)
 
 
 def _gold(expected: object) -> str:
@@ -146,7 +175,7 @@ def _decide(text: str, gold: str) -> bool | None:
         return True
     if _contradicts(text, gold):
         return False
-    mine, theirs = parse_number(one), parse_number(other)
+    mine, theirs = _number(one), _number(other)
     if mine is None or theirs is None or mine.percent or theirs.percent:
         return None
     if mine.value is None or theirs.value is None:
@@ -155,6 +184,18 @@ def _decide(text: str, gold: str) -> bool | None:
     if difference <= _ROUNDING and difference:
         return None
     return not difference
+
+
+_FRACTION = re.compile(r"(-?)\\frac\{(-?[0-9]{1,18})\}\{([0-9]{1,18})\}")
+
+
+def _number(text: str) -> Number | None:
+    """A text that is one number, or one fraction of whole numbers in LaTeX."""
+    if fraction := _FRACTION.fullmatch(text):
+        sign, over, under = fraction.groups()
+        text = over.removeprefix("-") if sign and over.startswith("-") else f"{sign}{over}"
+        text = f"{text}/{under}"
+    return parse_number(text)
 
 
 _UNIT = re.compile(r"\\(?:text|mathrm|textrm|textit)\s*\{([^{}]*)\}")

@@ -12,6 +12,7 @@ import logging
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.client.errors import ApiError, AuthError, ServerError, TooLargeError, UnreachableError
@@ -19,6 +20,7 @@ from assay.errors import ConflictError, InputError, NotFoundError
 from assay.eval.batch import in_batches, run_batches
 from assay.scoring.graded import Graded
 from assay.service.graders import MOST_ITEMS
+from assay.turns import current_turn, queueing
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Served"]
 
 Items: TypeAlias = "Sequence[tuple[str, Submission]]"
+Timed: TypeAlias = "tuple[Graded, float]"
 
 _LOG = logging.getLogger("assay.training")
 _AT_ONCE = 4
@@ -92,32 +95,38 @@ class Served:
     async def __call__(self, items: Items) -> list[Graded]:
         """What came of items, in their order.
 
+        The deadline of a turn is each item's, and kept where it is graded: here all of them wait.
+
         Raises:
             InputError: As `check`; ConflictError if the version is another one than before.
             AuthError: If the key is not let in any more.
         """
         ends = asyncio.get_running_loop().time() + self._patience
-        graded: dict[str, Graded] = {}
+        turn, timed = current_turn(), dict[str, Timed]()
+        deadline = None if turn is None else turn.limit
 
-        async def grade(part: Items) -> list[Graded]:
+        async def grade(part: Items) -> list[Timed]:
             try:
                 async with asyncio.timeout_at(ends):
-                    return await self._grade(part, [_SPLITS])
+                    return await self._grade(part, [_SPLITS], deadline)
             except TimeoutError:
                 late = f"it was not graded within {self._patience:g} seconds"
-                return [Graded.failed(item, late, outcome="late") for item, _ in part]
+                return [(Graded.failed(item, late, outcome="late"), 0.0) for item, _ in part]
 
-        def keep(_: Items, done: Sequence[Graded]) -> None:
-            graded.update({one.id: one for one in done})
+        def keep(_: Items, done: Sequence[Timed]) -> None:
+            timed.update({one[0].id: one for one in done})
 
         size = min(max(math.ceil(len(items) / _AT_ONCE), _FEWEST), MOST_ITEMS)
-        await run_batches(in_batches(items, size), grade, keep, at_once=_AT_ONCE)
-        return [graded[item] for item, _ in items]
+        with queueing():
+            await run_batches(in_batches(items, size), grade, keep, at_once=_AT_ONCE)
+        if turn is not None:
+            turn.each = [timed[item][1] for item, _ in items]
+        return [timed[item][0] for item, _ in items]
 
-    async def _grade(self, items: Items, splits: list[int]) -> list[Graded]:
+    async def _grade(self, items: Items, splits: list[int], deadline: float | None) -> list[Timed]:
         """Ask for a part; where an item is the reason that it is refused, for halves of it."""
         try:
-            return await self._asked(items)
+            return await self._asked(items, deadline)
         except TooLargeError as error:
             why: Exception = error
         except (AuthError, NotFoundError, ConflictError):
@@ -134,12 +143,12 @@ class Served:
             splits[0] -= 1
             half = len(items) // 2
             return [
-                *await self._grade(items[:half], splits),
-                *await self._grade(items[half:], splits),
+                *await self._grade(items[:half], splits, deadline),
+                *await self._grade(items[half:], splits, deadline),
             ]
-        return [Graded.failed(item, str(why), outcome=_outcome(why)) for item, _ in items]
+        return [(Graded.failed(item, str(why), outcome=_outcome(why)), 0.0) for item, _ in items]
 
-    async def _asked(self, items: Items) -> list[Graded]:
+    async def _asked(self, items: Items, deadline: float | None) -> list[Timed]:
         process = os.getpid()
         if (client := self._clients.get(process)) is None:
             client = self._client(timeout=self._patience, patience=self._patience)
@@ -147,11 +156,17 @@ class Served:
         if self._version is None:
             await self._pin(client)
         answers = [one for _, one in items]
-        some = await client.graders.grade(self._key, answers, version=self._version)
+        some = await client.graders.grade(
+            self._key, answers, version=self._version, deadline=deadline
+        )
         if wrong := {some.grader, *(one.grader for one in some)} - {self.name}:
             raise ServerError(f"the server graded with {wrong.pop()!r:.100}, not {self.name!r}")
         self._is(some.digest)
-        return [_named(one, item) for one, (item, _) in zip(some, items, strict=True)]
+        took = some.seconds if len(some.seconds) == len(some) else [None] * len(some)
+        return [
+            (replace(one, id=item), seconds or 0.0)
+            for one, seconds, (item, _) in zip(some, took, items, strict=True)
+        ]
 
     async def _pin(self, client: AsyncClient) -> None:
         if self._version is None:
@@ -192,9 +207,3 @@ def _outcome(error: Exception) -> str:
     if isinstance(error, InputError):
         return "bad_item"
     return "unreachable" if isinstance(error, UnreachableError) else "error"
-
-
-def _named(graded: Graded, item: str) -> Graded:
-    from dataclasses import replace
-
-    return graded if graded.id == item else replace(graded, id=item)

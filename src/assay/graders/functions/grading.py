@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
@@ -173,28 +173,22 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     }
     if outcome.retried:
         details["retried"] = True
-    known = Graded(
-        id=item,
-        status="scored",
-        score=source.worst,
-        outcome=outcome.status,
-        details=details,
-        digest=source.digest,
-    )
+    graded = partial(Graded, id=item, details=details, digest=source.digest)
+    scored = partial(graded, status="scored", outcome=outcome.status, assurance="separate")
     if outcome.status in _TWICE:
         flag, reason = _TWICE[outcome.status]
-        return replace(known, reason=f"{reason}, twice", flags=(flag,), assurance="separate")
+        return scored(score=source.worst, reason=f"{reason}, twice", flags=(flag,))
     if outcome.status != "ok" or outcome.score is None:
         error = outcome.message or outcome.status
         if outcome.status == "bad_return":
             error += f"; {_mend(error, source)}"
-        return replace(known, status="error", score=None, error=error)
+        return graded(status="error", outcome=outcome.status, error=error)
     if source.range is not None and not source.range[0] <= outcome.score <= source.range[1]:
         low, high = source.range
         wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
         wrong += "; keep it within the range, or declare another"
-        return replace(known, status="error", score=None, outcome="out_of_range", error=wrong)
-    return replace(known, score=outcome.score, assurance="separate")
+        return graded(status="error", outcome="out_of_range", error=wrong)
+    return scored(score=outcome.score)
 
 
 _MENDS = {

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Self, cast
 
+from assay.cores import cores
 from assay.errors import AssayError, InputError, ProgramError, SandboxError
 from assay.sandbox.functions.nursery import NURSERY
 from assay.sandbox.functions.program import (
@@ -90,7 +91,7 @@ class FunctionPool:
         self._isolation: Isolation = isolation
         self._choice: TierChoice = tier
         self._cpus = sorted(os.sched_getaffinity(0))
-        self._most = workers or len(self._cpus)
+        self._most = workers or cores()
         self._max_pending = max_pending
         self._is_closed = False
         self._lock = threading.Lock()
@@ -103,7 +104,7 @@ class FunctionPool:
         self._threads: list[threading.Thread] = []
         self._starting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._error: AssayError | None = None
-        self._place = next(_places)
+        self._place = os.getpid() + next(_places)  # so that forks of a process take others
         self.stats.sessions = {}
 
     async def start(self) -> None:

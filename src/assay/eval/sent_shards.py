@@ -1,0 +1,170 @@
+"""Shards graded by actors of a cluster: paths go to them, parts appear where all see them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from assay.errors import AssayError, InputError
+from assay.eval.actors import DEPTH, EndsWorkersError, worker_directory
+from assay.eval.cluster import Cluster
+from assay.eval.row_grading import is_pure
+from assay.eval.sent_graders import SentGraders
+from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
+from assay.eval.shards import MANIFEST, OURS, OnShard, ShardPlan, grade_shards
+
+__all__ = ["SentShards", "grade_shards_on"]
+
+_PIECES = 8
+_BATCHES = 8
+_WAITING = 64
+_LEAST_ROOM = 16
+_SLOW_SECONDS = 600.0
+"""How long a worker may take over a shard of graders that only compute."""
+_NOT_SHARED = "the data and --out DIR/ must be where every machine of the cluster sees them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """Some rows of a shard, over which workers may end."""
+
+    shard: Shard
+    first: int
+    last: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SentShards:
+    """Grades shards on another machine.
+
+    Attributes:
+        work: What is done here.
+        sent: Its graders on their way.
+        manifest: Digest of the plan that stands in its directory.
+        sizes: How long each file of the dataset is, by its path.
+        at_once: Batches of rows under way, of graders that do not only compute.
+    """
+
+    work: ShardWork
+    sent: SentGraders
+    manifest: str
+    sizes: tuple[tuple[str, int], ...]
+    at_once: int
+    _turn: asyncio.Semaphore | None = field(default=None, init=False)
+
+    def prepare(self) -> None:
+        """See that what is shared is here, too, and unpack the graders.
+
+        Raises:
+            AssayError: If it is not, or a grader cannot run here.
+        """
+        directory = Path(self.work.directory)
+        try:
+            found = manifest_digest(directory)
+            tempfile.TemporaryFile(dir=directory / PARTS).close()
+        except OSError as error:
+            raise InputError(
+                f"{directory} cannot be written there: {error.strerror}", hint=_NOT_SHARED
+            ) from error
+        if found != self.manifest:
+            raise InputError(f"{directory} is another directory there", hint=_NOT_SHARED)
+        for path, size in self.sizes:
+            try:
+                there = Path(path).stat().st_size
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be read there: {error.strerror}", hint=_NOT_SHARED
+                ) from error
+            if there < size:
+                raise InputError(f"{path} is another file there", hint=_NOT_SHARED)
+        self.work.prepare()
+        place = worker_directory()
+        self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
+
+    async def __call__(self, request: Shard | _Attempt) -> ShardDone | AssayError | None:
+        """Grade a shard, or try some of its rows."""
+        if isinstance(request, _Attempt):
+            return await self.work.attempt(request.shard, request.first, request.last)
+        if self._turn is None:
+            self._turn = asyncio.Semaphore(self.at_once)
+        return await self.work.grade(request, self._turn)
+
+
+def manifest_digest(directory: Path) -> str:
+    """What tells one plan from another."""
+    return hashlib.sha256((directory / MANIFEST).read_bytes()).hexdigest()
+
+
+async def grade_shards_on(
+    cluster: Cluster, plan: ShardPlan, *, on_shard: OnShard, workers: int = 0
+) -> None:
+    """Grade what is missing on a cluster.
+
+    Args:
+        cluster: Where.
+        plan: What `assay.eval.shards.plan_shards` gave.
+        on_shard: Told of each shard whose part is there now.
+        workers: Actors; by default one for each core.
+
+    Raises:
+        InputError: For a malformed row, or a file that changed meanwhile.
+        StoreError: If a part cannot be written.
+        GraderError: If no worker can do it, as one that does not see the files.
+    """
+    pure = is_pure(plan.work.graders)
+    kinds = [spec.kind.grader for spec in plan.work.graders]
+    size = min((kind.batch_size for kind in kinds), default=1)
+    waits = any(kind.waits for kind in kinds)
+    sizes = {path: one.size for path, one in plan.versions.items() if not path.startswith(OURS)}
+    work = SentShards(
+        work=plan.work,
+        sent=SentGraders.of(plan.work.graders),
+        manifest=manifest_digest(plan.directory),
+        sizes=tuple(sizes.items()),
+        at_once=_WAITING if waits else 1 if size == 1 else _BATCHES,
+    )
+    # Rows in a file of this process alone are sent, and held ready only for whom they are.
+    is_sent = len(sizes) < len(plan.versions)
+    room = workers or (max(1, cluster.cores) if is_sent else max(_LEAST_ROOM, 2 * cluster.cores))
+    with cluster.actors(work, workers, patience=_SLOW_SECONDS if pure else None) as pool:
+        await grade_shards(
+            plan, on_shard=on_shard, pool=partial(_graded, pool), at_once=DEPTH * room
+        )
+
+
+async def _graded(pool: Callable[[object], Awaitable[object]], request: object) -> object:
+    """Have workers grade a shard; rows over which they end are found, and are errors."""
+    try:
+        return await pool(request)
+    except EndsWorkersError:
+        assert isinstance(request, Shard), "shards are what is graded"
+        lost = await _lost(pool, _Attempt(request, 0, request.stretch.rows))
+        return await pool(replace(request, given_up=tuple(lost)))
+
+
+async def _lost(
+    pool: Callable[[object], Awaitable[object]], attempt: _Attempt
+) -> list[tuple[int, str]]:
+    """The rows over which workers end, among some where there are any."""
+    size = -(-(attempt.last - attempt.first) // _PIECES)
+    starts = range(attempt.first, attempt.last, size)
+    pieces = [replace(attempt, first=at, last=min(at + size, attempt.last)) for at in starts]
+    found = await asyncio.gather(*(_tried(pool, piece) for piece in pieces))
+    return [row for rows in found for row in rows]
+
+
+async def _tried(
+    pool: Callable[[object], Awaitable[object]], piece: _Attempt
+) -> list[tuple[int, str]]:
+    try:
+        await pool(piece)
+    except EndsWorkersError as error:
+        if piece.last - piece.first == 1:
+            return [(piece.first, error.message)]
+        return await _lost(pool, piece)
+    return []

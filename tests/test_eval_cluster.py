@@ -1,0 +1,238 @@
+"""Rows and shards graded by actors, on a cluster of several raylets that die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import InputError, MissingExtraError
+from assay.eval.actors import EndsWorkersError
+from assay.eval.cluster import Cluster, connected
+from assay.eval.sent_graders import SentGraders
+from assay.eval.sent_shards import grade_shards_on
+from assay.eval.shard_work import Shard
+from assay.eval.shards import grade_shards, plan_shards
+from assay.graders.spec import GraderSpec
+from assay.tasks.grader_files import load_graders
+from tests.children import Children, until
+from tests.command_line import COMMAND, assay, environment
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
+
+_OWN = """
+import os, time
+from pathlib import Path
+from assay.graders import Grader
+
+class Own(Grader):
+    @classmethod
+    def compute_score(cls, answer):
+        with (Path(__file__).parent / "log").open("a") as log:
+            log.write(f"{os.getpid()}\\n")
+        if (Path(__file__).parent / "slow").exists():
+            time.sleep(0.05)
+        if answer == "poison" and (Path(__file__).parent / "armed").exists():
+            os._exit(3)
+        return float(len(answer) % 2)
+"""
+_MEMORY = 100 << 20
+
+
+@pytest.fixture(scope="module")
+def raylets() -> Generator[Any]:
+    """A head without cores and two machines with one each, to which this process is connected."""
+    from ray.cluster_utils import Cluster as Raylets
+
+    place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
+    noted = Path(tempfile.gettempdir(), "ray")  # where Ray notes the cluster
+    noted.mkdir(exist_ok=True)
+    kept = {name: os.environ.get(name) for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED")}
+    os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+    head = {"num_cpus": 0, "object_store_memory": _MEMORY, "temp_dir": place}
+    found = Raylets(initialize_head=True, head_node_args={**head, "include_dashboard": False})
+    try:
+        for _ in range(2):
+            _join(found)
+        found.wait_for_nodes()
+        yield found
+    finally:
+        found.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(noted, ignore_errors=True)
+        for name, value in kept.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@pytest.fixture(scope="module")
+def cluster(raylets: Any) -> Generator[Cluster]:
+    with connected(f"ray://{raylets.address}") as found:
+        yield found
+
+
+def _join(raylets: Any) -> Any:
+    place = raylets.head_node.get_temp_dir_path()
+    return raylets.add_node(num_cpus=1, object_store_memory=_MEMORY, temp_dir=place)
+
+
+def _data(root: Path, poison: int = -1) -> tuple[str, tuple[GraderSpec, ...]]:
+    rows = [
+        {"id": str(n), "answer": "poison" if n == poison else "x" * (n % 7)} for n in range(600)
+    ]
+    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (root / "own.py").write_text(_OWN, "utf-8")
+    (root / "g.yaml").write_text("- type: python:./own.py:Own\n", "utf-8")
+    return str(root / "rows.jsonl"), load_graders(str(root / "g.yaml"), alone=True)
+
+
+def _nothing(*told: object) -> None:
+    del told
+
+
+def _parts(directory: Path) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in (directory / "parts").glob("[0-9]*")}
+
+
+def _graded_here(root: Path, data: str, graders: tuple[GraderSpec, ...]) -> dict[str, bytes]:
+    with plan_shards(data, graders, str(root / "here"), rows=20) as plan:
+        asyncio.run(grade_shards(plan, on_shard=_nothing, workers=1))
+    return _parts(root / "here")
+
+
+def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
+    tmp_path: Path, raylets: Any, cluster: Cluster
+) -> None:
+    data, graders = _data(tmp_path)
+    expected = _graded_here(tmp_path, data, graders)
+    (tmp_path / "log").unlink()
+    told: list[int] = []
+
+    def on_shard(shard: Shard, _: object) -> None:
+        told.append(shard.number)
+        if len(told) == 3:
+            pids = (tmp_path / "log").read_text("utf-8").split()
+            os.kill(int(pids[-1]), signal.SIGKILL)
+        if len(told) == 8:
+            raylets.remove_node(next(iter(raylets.worker_nodes)), allow_graceful=False)
+            _join(raylets)
+
+    with plan_shards(data, graders, str(tmp_path / "there"), rows=20) as plan:
+        asyncio.run(grade_shards_on(cluster, plan, on_shard=on_shard))
+    assert sorted(told) == list(range(30))
+    assert _parts(tmp_path / "there") == expected
+
+
+def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
+    tmp_path: Path, raylets: Any, cluster: Cluster
+) -> None:
+    del cluster  # connected, so that what resumes is quick
+    data, graders = _data(tmp_path)
+    expected = _graded_here(tmp_path, data, graders)
+    (tmp_path / "log").unlink()
+    (tmp_path / "slow").touch()
+    words = ["grade", data, "-g", "g.yaml", "--out", "there/", "--shard-rows", "20", "--engine"]
+    parts = tmp_path / "there" / "parts"
+    with Children() as children:
+        process = children.start(
+            [*COMMAND, *words, f"ray://{raylets.address}"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: len(list(parts.glob("[0-9]*"))) >= 2)
+        process.kill()
+        process.wait()
+    pids = {int(pid) for pid in (tmp_path / "log").read_text("utf-8").split()}
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    left = _parts(tmp_path / "there")
+    assert 2 <= len(left) < 30
+    (tmp_path / "slow").unlink()
+    done = assay(*words, "ray", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert f"{len(left)} of 30 parts are there" in done.stderr
+    assert _parts(tmp_path / "there") == expected
+
+
+def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data, graders = _data(tmp_path, poison=33)
+    (tmp_path / "armed").touch()
+    with plan_shards(data, graders, str(tmp_path / "there"), rows=300) as plan:
+        asyncio.run(grade_shards_on(cluster, plan, on_shard=_nothing))
+        tally = plan.tally()
+    assert (tally.rows, tally.errors) == (600, 1)
+    lines = b"".join(_parts(tmp_path / "there").values()).splitlines()
+    failed = [row for row in map(json.loads, lines) if row["grade"]["status"] == "error"]
+    assert [row["id"] for row in failed] == ["33"]
+    assert failed[0]["grade"]["reward"] is None
+    assert "workers ended over it" in failed[0]["grade"]["error"]
+
+
+def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
+    import time
+
+    async def ask() -> None:
+        with cluster.actors(time.sleep, 1, patience=1.5) as pool:
+            await pool(0)
+            with pytest.raises(EndsWorkersError):
+                await pool(600)
+            await pool(0)
+
+    asyncio.run(ask())
+
+
+def test_a_machine_that_does_not_see_the_data_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    data, graders = _data(tmp_path)
+    with plan_shards(data, graders, str(tmp_path / "there"), rows=100) as plan:
+        Path(data).unlink()
+        with pytest.raises(Exception, match=r"node .* cannot be read there") as told:
+            asyncio.run(grade_shards_on(cluster, plan, on_shard=_nothing))
+    assert "rows.jsonl" in str(told.value)
+
+
+def test_another_version_of_assay_is_refused(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.eval.actors.__version__", "9.9")
+
+    async def ask() -> None:
+        with cluster.actors(abs, 1) as pool:
+            await pool(-1)
+
+    with pytest.raises(Exception, match=r"node .* has assay .*, and 9\.9 is"):
+        asyncio.run(ask())
+
+
+def test_files_of_graders_travel(tmp_path: Path) -> None:
+    (tmp_path / "grade.py").write_text("async def grade(thread): return 1.0\n", "utf-8")
+    (tmp_path / "g.yaml").write_text("- {type: function, file: grade.py}\n", "utf-8")
+    sent = SentGraders.of(load_graders(str(tmp_path / "g.yaml"), alone=True))
+    (tmp_path / "grade.py").unlink()
+    place = tmp_path / "elsewhere"
+    (spec,) = sent.unpacked(str(place))
+    assert str(spec.options["file"]) == f"{place}{tmp_path}/grade.py"
+
+
+def test_where_no_cluster_is_or_no_ray_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.eval import cluster as module
+
+    with pytest.raises(InputError, match="Ray's client"):
+        module._require_listener("127.0.0.1:10001")
+    with pytest.raises(InputError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
+        module._require_listener("127.0.0.1:1")
+    with pytest.raises(InputError, match="is no engine"):
+        module.engine_address("ray://x")
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"assay\[ray\]"), connected("ray"):
+        pass
