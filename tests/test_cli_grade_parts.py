@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.command_line import assay
 
@@ -62,6 +65,23 @@ def test_a_table_is_written_as_its_name_says_with_nulls_for_what_has_no_grade(
     one, other = read(tmp_path / "graded.parquet")
     assert (one["answer"], one["grade_reward"], one["grade_error"]) == ("4", 1.0, None)
     assert (other["grade_status"], other["grade_reward"]) == ("error", None)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.json"])
+def test_fields_are_renamed_in_parts_of_every_format(tmp_path: Path, name: str) -> None:
+    text = "response,target\n4,4\n5,4\n"
+    if name.endswith("tsv"):
+        text = text.replace(",", "\t")
+    elif name.endswith("json"):
+        text = '[{"response": "4", "target": 4}, {"response": "5", "target": 4}]'
+    made = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(made)
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    done = assay("grade", name, *_MAP, "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    assert (done.returncode, "2 rows  1 passed  1 failed" in done.stdout) == (1, True), done.stderr
+    wrong = ("--map", "answer=respons")
+    done = assay("grade", name, *wrong, "-g", "graders.yaml", "--out", "q/", cwd=tmp_path)
+    assert (done.returncode, "did you mean 'response'?" in done.stderr) == (2, True), done.stderr
 
 
 def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Path) -> None:
