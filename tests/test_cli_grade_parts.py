@@ -105,6 +105,12 @@ def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
     assert "every row is malformed" in done.stdout
 
 
+def test_standard_input_without_rows_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    done = assay("grade", "-", "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "error: stdin has no rows\n")
+
+
 def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")

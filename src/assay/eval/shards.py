@@ -159,7 +159,7 @@ def plan_shards(
         versions: dict[str, Version] = {}
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
-            raise InputError(f"{data} has no rows")
+            raise InputError(f"{reading.name or data} has no rows")
         if not is_pure(graders) and reading.on_bad_row is None:
             for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
                 pass
@@ -259,7 +259,9 @@ def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> N
                     return
     missing = min(wanted - found)
     hint = nearest(missing, sorted(others))
-    raise InputError(f"--map: no row of {data} has a field {missing!r:.100}", hint=hint)
+    raise InputError(
+        f"--map: no row of {reading.name or data} has a field {missing!r:.100}", hint=hint
+    )
 
 
 def _count(source: Source) -> int:
