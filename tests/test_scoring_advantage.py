@@ -56,6 +56,7 @@ def close(values: Sequence[float], *, within: float = 1e-6) -> object:
         ("trl", [1, 0, 0, 0], [0.75 / 0.5001, -0.25 / 0.5001, -0.25 / 0.5001, -0.25 / 0.5001]),
         ("trl", [None, 0, 1, 1], [0.0, -1.154501, 0.577250, 0.577250]),
         ("dr_grpo", [1, 0, 0, 0], [0.75, -0.25, -0.25, -0.25]),
+        ("dr_grpo", [0.2, 0.5, 0.9, 0.4], [-0.3, 0.0, 0.4, -0.1]),
         (
             "hud",
             [1, 0, 0, 0],
@@ -271,6 +272,24 @@ def test_pass_at_k_rewards_have_the_gradient_of_pass_at_k(n: int, k: int, p: flo
         scores = [1 / p if passed else -1 / (1 - p) for passed in tries]
         total += chance * sum(r * s for r, s in zip(rewards, scores, strict=True) if r is not None)
     assert total == pytest.approx(k * (1 - p) ** (k - 1))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "k", "advantages", "instead"),
+    [
+        ([1, 0, 0, 0], 1, [3**0.5, *[-(3**-0.5)] * 3], [0.25, 0, 0, 0]),
+        ([1, 0, 0, 0], 2, [1, *[-1 / 3] * 3], [1 / 2, *[1 / 6] * 3]),
+        ([1, 1, 0, 0], 2, [0.2**0.5] * 2 + [-(0.2**0.5)] * 2, [1 / 2, 1 / 2, 1 / 3, 1 / 3]),
+        ([1, 0, 0, 0], 4, [0] * 4, [1] * 4),
+        ([0, 0, 0, 0], 2, [0] * 4, [0] * 4),
+    ],
+)
+def test_pass_at_k_gives_the_numbers_of_the_papers_formulas(
+    rewards: list[float], k: int, advantages: list[float], instead: list[float]
+) -> None:
+    """Worked out by hand from arXiv:2508.10751 and arXiv:2505.15201."""
+    assert pass_at_k_relative(rewards, k) == close(advantages)
+    assert pass_at_k_rewards(rewards, k) == pytest.approx(instead)
 
 
 def test_too_few_tries_say_nothing_of_more() -> None:

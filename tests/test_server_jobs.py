@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from assay.errors import StoreError
-from assay.scoring.graded import Graded
+from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
@@ -293,7 +293,7 @@ def before_grading(
     """Have something done before each batch of a job is graded."""
     real = Context.grade
 
-    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> Batch:
         await first(items)
         return await real(server, version, items)
 

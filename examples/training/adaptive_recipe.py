@@ -25,7 +25,7 @@ def asked(said: str, **metadata: str) -> Request:
 
 
 async def main(store: str) -> None:
-    # A recipe of Adaptive's names the server: graders.create.external_endpoint(key=…, url=…).
+    # The platform's external graders would ask over a WebSocket, which an endpoint does not have.
     with served("exact@1", "--db", store) as url:
         client = RewardClient(url)
         print("served:", (await client.info()).name)

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from assay.eval.actors import Prepares, ray
+from assay.eval.actors import DEPTH, Actors, Prepares, ray
+from assay.eval.cluster import Cluster
 from assay.models import ModelSettings, current_client
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from assay.models.office import Answer, Ask, Note
     from assay.models.shared import Courier
 
-__all__ = ["Limits", "WithinLimits", "cluster_limits"]
+__all__ = ["Limits", "WithinLimits", "cluster_limits", "limited_actors"]
 
 _REPORT_SECONDS = 0.5
 _ANSWER_SECONDS = 20.0
@@ -137,6 +138,27 @@ class WithinLimits:
             self._found = _ray().get_actor(self._office)
         reply = self._found.exchange.remote(who, list(notes), list(asks))
         return cast("list[Answer]", _ray().get(reply, timeout=_ANSWER_SECONDS))
+
+
+@asynccontextmanager
+async def limited_actors(
+    cluster: Cluster,
+    work: Callable[..., object],
+    count: int = 0,
+    *,
+    asks: bool,
+    depth: int = DEPTH,
+    patience: float | None = None,
+) -> AsyncGenerator[Actors]:
+    """A pool of actors, as `Cluster.actors`; with ``asks``, within one set of limits of models."""
+    if not asks:
+        with cluster.actors(work, count, depth=depth, patience=patience) as pool:
+            yield pool
+        return
+    async with cluster_limits() as limits:
+        within = limits.within(work)
+        with cluster.actors(within, count, depth=depth, patience=patience) as pool:
+            yield pool
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from assay.errors import InputError, SandboxUnavailableError
 from assay.eval.actors import EndsWorkersError, worker_directory
 from assay.eval.batch import run_batches
-from assay.eval.cluster_limits import cluster_limits
+from assay.eval.cluster_limits import limited_actors
 from assay.eval.harnesses import FAKE, fake_models
 from assay.eval.journals import journal_of
 from assay.eval.matrix import Launch, live_cell
@@ -198,25 +198,24 @@ async def run_on(
     digests = {slug: case.digest for slug, case in cases.items()}
     with _marked(home, launch.run.id) as mark:
         work = _work_of(launch, home, mark)
-        async with cluster_limits() as limits:
-            with cluster.actors(limits.within(work), workers, depth=1) as pool:
+        async with limited_actors(cluster, work, workers, asks=True, depth=1) as pool:
 
-                async def one(numbered: tuple[int, Coordinate]) -> Run:
-                    number, coordinate = numbered
-                    begun(number)
-                    slug = coordinate.task.slug
-                    asked = _Request(coordinate, digests[slug], launch.harnesses[slug])
-                    try:
-                        return cast("Run", await pool(asked))
-                    except EndsWorkersError as error:
-                        return _lost(coordinate, launch.run.id, error)
+            async def one(numbered: tuple[int, Coordinate]) -> Run:
+                number, coordinate = numbered
+                begun(number)
+                slug = coordinate.task.slug
+                asked = _Request(coordinate, digests[slug], launch.harnesses[slug])
+                try:
+                    return cast("Run", await pool(asked))
+                except EndsWorkersError as error:
+                    return _lost(coordinate, launch.run.id, error)
 
-                await run_batches(
-                    enumerate(launch.todo),
-                    one,
-                    lambda numbered, run: done(numbered[0], run),
-                    at_once=workers or _AHEAD * max(1, cluster.cores),
-                )
+            await run_batches(
+                enumerate(launch.todo),
+                one,
+                lambda numbered, run: done(numbered[0], run),
+                at_once=workers or _AHEAD * max(1, cluster.cores),
+            )
 
 
 def _require_portable(launch: Launch) -> None:

@@ -180,7 +180,7 @@ class Launch:
                 coordinate,
                 self.run.id,
                 store.home,
-                declared=self.harnesses[coordinate.task.slug],
+                declared=self.harnesses.get(coordinate.task.slug, {}),  # Python tasks have none
                 agent=self.agents.get(coordinate.harness),
                 fakes=fakes,
             )

@@ -16,8 +16,17 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -28,6 +37,7 @@ from assay.errors import InputError, nearest
 from assay.eval.actors import DEPTH
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
+from assay.eval.cluster_limits import limited_actors
 from assay.eval.records import graders_digest, start_run
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.row_work import Graded, RowWork, by_pieces
@@ -277,7 +287,7 @@ async def grade_rows(
         store.add_rows(planned.run.id, graded[0])
         on_rows([columns for columns, _, _ in graded[0]])
 
-    with _hands(planned, workers, cluster) as (work, at_once):
+    async with _hands(planned, workers, cluster) as (work, at_once):
         if planned.stretches:
             await _compute(planned, store, work, keep, at_once=at_once)
         else:
@@ -285,10 +295,10 @@ async def grade_rows(
     store.finish_run(planned.run.id)
 
 
-@contextmanager
-def _hands(
+@asynccontextmanager
+async def _hands(
     planned: RowRun, workers: int, cluster: Cluster | None
-) -> Generator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
         data=planned.data,
@@ -306,7 +316,10 @@ def _hands(
         waits = any(spec.kind.grader.waits for spec in planned.graders)
         depth = _WAITING if waits else max(DEPTH, 1 if work.computes else batches)
         limit = _SLOW_SECONDS + (0.0 if work.computes else RunOptions().grading_timeout or 0.0)
-        with cluster.actors(work, workers, depth=depth, patience=limit) as pool:
+        asks = not work.computes
+        async with limited_actors(
+            cluster, work, workers, asks=asks, depth=depth, patience=limit
+        ) as pool:
             room = workers or max(_LEAST_ROOM, 2 * cluster.cores)  # machines may join
             yield partial(by_pieces, pool, work), depth * room
     elif not work.computes:

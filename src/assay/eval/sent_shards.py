@@ -13,6 +13,7 @@ from pathlib import Path
 from assay.errors import AssayError, InputError
 from assay.eval.actors import DEPTH, EndsWorkersError, worker_directory
 from assay.eval.cluster import Cluster
+from assay.eval.cluster_limits import limited_actors
 from assay.eval.row_grading import is_pure
 from assay.eval.sent_graders import SentGraders
 from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
@@ -131,7 +132,8 @@ async def grade_shards_on(
     # Rows in a file of this process alone are sent, and held ready only for whom they are.
     is_sent = len(sizes) < len(plan.versions)
     room = workers or (max(1, cluster.cores) if is_sent else max(_LEAST_ROOM, 2 * cluster.cores))
-    with cluster.actors(work, workers, patience=_SLOW_SECONDS if pure else None) as pool:
+    patience = _SLOW_SECONDS if pure else None
+    async with limited_actors(cluster, work, workers, asks=not pure, patience=patience) as pool:
         await grade_shards(
             plan, on_shard=on_shard, pool=partial(_graded, pool), at_once=DEPTH * room
         )

@@ -38,7 +38,7 @@ from assay.eval.parts import (
     temporary,
 )
 from assay.eval.records import graders_digest
-from assay.eval.row_grading import ROW_PARTS, is_pure
+from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.shard_work import PARTS, TALLIES, Shard, ShardDone, ShardWork, Source, tally_of
 from assay.eval.stretches import Stretch, Version, survey, version_of
 from assay.frozen import frozen
@@ -524,7 +524,7 @@ async def grade_shards(
     if pool is not None:
         shards = (_with_data(shard) for shard in plan.missing)
         await run_batches(shards, pool, keep, at_once=at_once or 2 * cores)
-    elif not is_pure(plan.work.graders):
+    elif not computes(plan.work.graders):
         size = min((spec.kind.grader.batch_size for spec in plan.work.graders), default=1)
         turn = asyncio.Semaphore(cores if size == 1 else 8 * cores)
         await run_batches(

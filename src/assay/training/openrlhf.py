@@ -4,10 +4,10 @@ In that file::
 
     from assay.training.openrlhf import reward_function
 
-    reward_func = reward_function("graders.yaml")
+    reward_func = reward_function("graders.yaml", on_error="zero")
 
 A grader that is served (`assay endpoint`) is a remote model for the same option. OpenRLHF takes no
-None; see ``on_error``.
+None and no exception: it logs it, and its trainer ends later without naming the grader.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def reward_function(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        on_error: What stands for a reward that there is not then. ``group_mean`` is the mean of
-            the samples that OpenRLHF hands over together, often a single one.
+        on_error: What stands for a reward that there is not then; ``zero`` lets training go on.
+            ``group_mean`` is the mean of the samples that OpenRLHF hands over together, often a
+            single one.
         **options: Further ones of `assay.training.Reward`.
 
     Returns:
