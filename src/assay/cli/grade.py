@@ -51,6 +51,7 @@ _EXAMPLES = """\
   assay grade answers.jsonl --graders graders.yaml --label correct --json
   assay grade answers.jsonl --function grade.py
   assay grade answers.csv.gz --graders graders.yaml --map answer=response,expected=target
+  assay grade 'data/train-*.parquet' --graders graders.yaml --out graded/
   assay grade traces/ --graders graders.yaml
   assay grade inspect.eval --graders graders.yaml --on-bad-row skip
   assay grade answers.jsonl --graders graders.yaml --engine ray"""

@@ -13,7 +13,15 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import INTERRUPTED, NOT_GRADED, Outputs, engine_given, positive, worker_count
+from assay.cli.options import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NOT_GRADED,
+    Outputs,
+    engine_given,
+    positive,
+    worker_count,
+)
 from assay.cli.rows import RowsGiven
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
@@ -234,6 +242,8 @@ def _tell(summary: dict[str, Json]) -> None:
         print(f"  {cause['count']:,} x {one_line(str(cause['text']), 160)}")
     if len(causes) > _CAUSES:
         print(f"  and {count(len(causes) - _CAUSES, 'other cause')}, in summary.json")
+    if summary["first_left_out"]:
+        print(f"  left out, the first: {one_line(str(summary['first_left_out']), 160)}")
     parts = count(int(figures["parts"]), "part")
     now = int(figures["graded_now"])
     speed = f"; {now:,} rows in {figures['seconds']:.1f} s" if now else "; nothing was left to do"
@@ -245,6 +255,9 @@ def _verdict(tally: Tally, outputs: Outputs) -> tuple[int, str]:
     """As `assay.reports.summary.verdict` decides it of a run."""
     from assay.reports.figures import apart, count
 
+    if not tally.rows:
+        return BAD_INPUT, "NO VERDICT: every row is malformed"
+    left = f"; {count(tally.left_out, 'malformed row')} left out" if tally.left_out else ""
     graded = count(tally.graded, "graded row")
     bad = [
         f"{number:,} {what}"
@@ -255,7 +268,8 @@ def _verdict(tally: Tally, outputs: Outputs) -> tuple[int, str]:
         if number and counts
     ]
     if not tally.graded:
-        return NOT_GRADED, f"NO VERDICT: nothing was graded: {' and '.join(bad) or 'all skipped'}"
+        why = " and ".join(bad) or "all skipped"
+        return NOT_GRADED, f"NO VERDICT: nothing was graded: {why}{left}"
     mean = tally.mean().mean or 0.0
     met, grounds = not tally.failed, f"{tally.failed:,} of {graded} failed"
     if outputs.fail_under is not None:
@@ -265,5 +279,5 @@ def _verdict(tally: Tally, outputs: Outputs) -> tuple[int, str]:
     elif met:
         grounds = f"all of {graded} passed"
     if bad:
-        return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}"
-    return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}"
+        return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}{left}"
+    return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}{left}"

@@ -19,8 +19,9 @@ from assay.tasks.row_sets import holds_rows
 __all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
 
 ROWS = """\
-Rows are JSONL, a JSON array, or a CSV or TSV table whose first row names the columns; also packed
-by gzip or zstd. The cells of a table are text, but for those of --label.
+Rows are JSONL, a JSON array, or a CSV or TSV table whose first row names the columns, also packed
+by gzip or zstd; Parquet or Arrow; a directory or a quoted pattern of such files; hf:OWNER/NAME of
+the Hugging Face Hub. The cells of CSV and TSV are text, but for those of --label.
 """
 _SHOWN = 5
 _STDIN = "-"
@@ -218,5 +219,6 @@ def require_rows(file: str) -> None:
     if Path(file).suffix.lower() in _NO_ROWS:
         raise InputError(
             f"{file} is not a file of rows",
-            hint="rows are JSONL, JSON, CSV or TSV; are they in the place of the graders?",
+            hint="rows are JSONL, JSON, CSV, TSV, Parquet or Arrow; "
+            "are they in the place of the graders?",
         )

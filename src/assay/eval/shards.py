@@ -155,11 +155,11 @@ def plan_shards(
         _make(place)
         stack.enter_context(_held(place))
         sources, left_out = _sources(data, reading, stack)
-        _require_mapped(data, reading)
+        _require_mapped(data, sources, reading)
         versions: dict[str, Version] = {}
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
-            raise InputError(f"{data} has no rows")
+            raise InputError(f"{reading.name or data} has no rows")
         if not is_pure(graders) and reading.on_bad_row is None:
             for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
                 pass
@@ -237,24 +237,31 @@ def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source
     return found, left_out
 
 
-def _require_mapped(data: str, reading: Reading) -> None:
-    """Refuse names of fields that no row has; most often, the first row has them."""
+def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> None:
+    """Refuse names of fields that no row has; most often, the first row has them.
+
+    Of files that became JSON lines, the names were checked there.
+    """
     wanted, found = set(reading.mapping.values()), set[str]()
-    if not wanted:
+    if not all(one.mapping for one in sources):
         return
     others: dict[str, None] = {}
-    with opened(data, replace(reading, mapping={}, on_bad_row=None)) as rows:
-        for _, line in rows.lines:
-            with suppress(InputError):  # which is told where it is graded
-                if isinstance(line, bytes):
-                    row = parse_line(line)
-                    others.update(dict.fromkeys(islice(row, _FIELDS - len(others))))
-                    renamed(row, reading.mapping, found)
-            if wanted <= found:
-                return
+    for source in sources:
+        as_named = replace(reading, name=source.name, mapping={}, on_bad_row=None)
+        with opened(source.path, as_named) as rows:
+            for _, line in rows.lines:
+                with suppress(InputError):  # which is told where it is graded
+                    if isinstance(line, bytes):
+                        row = parse_line(line)
+                        others.update(dict.fromkeys(islice(row, _FIELDS - len(others))))
+                        renamed(row, reading.mapping, found)
+                if wanted <= found:
+                    return
     missing = min(wanted - found)
     hint = nearest(missing, sorted(others))
-    raise InputError(f"--map: no row of {data} has a field {missing!r:.100}", hint=hint)
+    raise InputError(
+        f"--map: no row of {reading.name or data} has a field {missing!r:.100}", hint=hint
+    )
 
 
 def _count(source: Source) -> int:

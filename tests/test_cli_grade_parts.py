@@ -1,0 +1,126 @@
+"""`assay grade --out DIR/` and tables in and out, as people type it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import assay
+
+_MAP = ("--map", "answer=response,expected=target")
+
+
+def write(root: Path, rows: Sequence[Mapping[str, object]], name: str) -> None:
+    """Write a table, and graders for it."""
+    pa: Any = import_module("pyarrow")
+    import_module("pyarrow.parquet").write_table(pa.Table.from_pylist(list(rows)), root / name)
+    (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    (root / "other.yaml").write_text("- {type: exact_match}\n", "utf-8")
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """The rows of a table."""
+    return import_module("pyarrow.parquet").read_table(file).to_pylist()
+
+
+def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Path) -> None:
+    rows = [{"response": str(n), "target": n if n % 2 else None} for n in range(6)]
+    write(tmp_path, rows, "rows.parquet")
+    command = ("grade", "rows.parquet", *_MAP, "--shard-rows", "2", "--out")
+    first = assay(*command, "graded/", "-g", "graders.yaml", cwd=tmp_path)
+    assert (first.returncode, "resuming" in first.stderr) == (3, False), first.stderr
+    assert "3 x numeric_match: needs 'expected'" in first.stdout
+    assert "3 parts in graded/parts; 6 rows in" in first.stdout
+    graded = read(tmp_path / "graded" / "parts")
+    assert [one["grade_reward"] for one in graded] == [None, 1.0] * 3
+    assert [one["response"] for one in graded] == list("012345")
+
+    part = sorted((tmp_path / "graded" / "parts").iterdir())[1]
+    made = part.read_bytes()
+    part.unlink()
+    again = assay(*command, "graded", "-g", "graders.yaml", cwd=tmp_path)  # no slash: it is there
+    assert "resuming graded, where 2 of 3 parts are there" in again.stderr
+    assert "3 parts in graded/parts; 2 rows in" in again.stdout
+    assert (again.returncode, part.read_bytes()) == (3, made)
+
+    other = assay(*command, "graded/", "-g", "other.yaml", cwd=tmp_path)
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "graded otherwise: the graders are others" in other.stderr
+
+
+def test_a_table_is_written_as_its_name_says_with_nulls_for_what_has_no_grade(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, [{"response": "4", "target": 4}, {"response": None, "target": 4}], "rows.pq")
+    done = assay(
+        "grade", "rows.pq", *_MAP, "-g", "graders.yaml", "--out", "graded.parquet", cwd=tmp_path
+    )
+    assert done.returncode == 3, done.stderr
+    one, other = read(tmp_path / "graded.parquet")
+    assert (one["answer"], one["grade_reward"], one["grade_error"]) == ("4", 1.0, None)
+    assert (other["grade_status"], other["grade_reward"]) == ("error", None)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.json"])
+def test_fields_are_renamed_in_parts_of_every_format(tmp_path: Path, name: str) -> None:
+    text = "response,target\n4,4\n5,4\n"
+    if name.endswith("tsv"):
+        text = text.replace(",", "\t")
+    elif name.endswith("json"):
+        text = '[{"response": "4", "target": 4}, {"response": "5", "target": 4}]'
+    made = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(made)
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    done = assay("grade", name, *_MAP, "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    assert (done.returncode, "2 rows  1 passed  1 failed" in done.stdout) == (1, True), done.stderr
+    wrong = ("--map", "answer=respons")
+    done = assay("grade", name, *wrong, "-g", "graders.yaml", "--out", "q/", cwd=tmp_path)
+    assert (done.returncode, "did you mean 'response'?" in done.stderr) == (2, True), done.stderr
+
+
+def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n{\n{\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
+    done = assay(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "PASS: all of 1 graded row passed; 2 malformed rows left out" in done.stdout
+    assert "left out, the first: rows.jsonl:2" in done.stdout
+    said = json.loads(assay(*command, "--json", cwd=tmp_path).stdout)
+    assert (said["left_out"], said["graded_now"], said["exit"]) == (2, 0, 0)
+
+
+def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("{\n{\n", "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
+    done = assay(*command, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "every row is malformed" in done.stdout
+
+
+def test_standard_input_without_rows_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    done = assay("grade", "-", "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "error: stdin has no rows\n")
+
+
+def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    for options, said in (
+        (("--shard-rows", "2"), "--shard-rows goes with --out DIR/"),
+        (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
+        (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
+        (("--out", "p.csv"), "p.csv names no form"),
+    ):
+        done = assay("grade", "rows.jsonl", "-g", "graders.yaml", *options, cwd=tmp_path)
+        assert done.returncode == 2
+        assert said in done.stderr
+    assert not (tmp_path / "p").exists()
