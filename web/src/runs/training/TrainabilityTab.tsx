@@ -51,7 +51,9 @@ function Trainability({ told, children }: { told: Told; children: React.ReactNod
     <div className="stack training">
       {told.ends.every((end) => end.groups === 0 || end.name === "too_few") && (
         <Empty title="There is nothing to compare" command="assay run … --trials 8">
-          <p>A group is the trials of a case by one agent, and teaches only if two of them differ.</p>
+          <p>
+            A group is the trials of a case by one agent, and teaches only if two of them differ.
+          </p>
         </Empty>
       )}
       <section aria-labelledby="groups">
