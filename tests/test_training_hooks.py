@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from assay.errors import GraderError, InputError
 from assay.graders.spec import GraderSpec
-from assay.training import openrlhf, slime, trl, verifiers, verl
+from assay.training import Reward, openrlhf, slime, tinker, trl, verifiers, verl
 
 EXACT = GraderSpec(type="exact_match")
 CHAT = [{"role": "user", "content": "2+2?"}]
@@ -189,3 +191,24 @@ def test_slimes_conversation_ends_with_what_was_said() -> None:
 
     reward = slime.reward_function(seen)
     assert asyncio.run(_any(reward(None, Sample("4", None, CHAT)))) == 1.0
+
+
+def test_a_misspelt_on_error_makes_no_zeros_of_what_has_no_reward() -> None:
+    batch = Reward(EXACT).grade_now([{"answer": "x"}])
+    assert batch.rewards == [None]
+    with pytest.raises(InputError, match="on_error is 'mean'"):
+        batch.filled("mean")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        openrlhf.reward_function,
+        slime.reward_function,
+        partial(tinker.problem_groups, renderer=None),
+        verl.reward_function,
+    ],
+)
+def test_a_hook_refuses_a_misspelt_on_error_when_it_is_made(make: Callable[..., object]) -> None:
+    with pytest.raises(InputError, match="on_error is 'zeros'"):
+        make(EXACT, on_error="zeros")

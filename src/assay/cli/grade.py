@@ -107,6 +107,9 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """
+    from assay.eval.parts import TABLE_FORMS, form_of
+    from assay.tasks.tables import load_arrow
+
     outputs = Outputs.of(given)
     source = given.function or given.graders
     out = None if (is_parted := in_parts(given)) else given.out
@@ -121,6 +124,8 @@ def run(given: Namespace) -> int:
             why="a function runs in the sandbox and asks no model",
         )
     require_rows(given.data)
+    if given.out and form_of(given.out) in TABLE_FORMS:
+        load_arrow()  # what cannot be written is not paid for
     graders: tuple[GraderSpec, ...] = () if given.function else _declared(source)
     from assay.eval.recorded import check_rows
     from assay.tasks.rows import as_json_lines

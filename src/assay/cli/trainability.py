@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import cast
 
-from assay.cli.options import RUN, add_json, explain, number_between, state_home
+from assay.cli.options import RUN, add_json, explain, share, state_home
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
@@ -37,13 +37,13 @@ def add(parser: ArgumentParser) -> None:
     option("run", nargs="?", default="latest", metavar="RUN", help=f"{RUN} (the default)")
     option(
         "--at-least",
-        type=number_between(0, 1, "of the groups"),
+        type=share,
         metavar="SHARE",
         help="fail if a smaller share of the groups teaches anything",
     )
     option(
         "--tolerance",
-        type=number_between(0, 1, "of a reward"),
+        type=share,
         default=1e-6,
         metavar="X",
         help="rewards that differ by no more are equal; 0.000001 by default",

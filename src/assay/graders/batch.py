@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
 from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
@@ -26,7 +26,7 @@ from assay.scoring.json_safe import Json
 from assay.turns import Turn
 from assay.types.submission import Submission
 
-__all__ = ["Batch", "Batches", "OnError", "Row", "Score", "Way", "way_of"]
+__all__ = ["Batch", "Batches", "OnError", "Row", "Score", "Way", "require_on_error", "way_of"]
 
 Row: TypeAlias = "Submission | Mapping[str, Json]"
 """What is graded: a submission, or a row as datasets have them (``answer`` or ``messages``, with
@@ -38,6 +38,17 @@ Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Seque
 OnError: TypeAlias = Literal["raise", "group_mean", "zero"]
 """What stands for a reward that there is not, where a trainer takes no None: nothing (an error),
 the mean of the graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
+
+
+def require_on_error(on_error: str) -> None:
+    """Refuse a word that says nothing of missing rewards: a 0 in their place would be unmarked.
+
+    Raises:
+        InputError: Naming the words that there are.
+    """
+    if on_error not in (known := get_args(OnError)):
+        raise InputError(f"on_error is {on_error!r}", hint=f"one of {', '.join(known)}")
+
 
 _LOG = logging.getLogger("assay.graders")
 _PURE = 256
@@ -87,7 +98,9 @@ class Batch:
 
         Raises:
             GraderError: With ``raise``, if one is missing.
+            InputError: For another word.
         """
+        require_on_error(on_error)
         known = [one for one in self.rewards if one is not None]
         if on_error == "raise" and len(known) < len(self.graded):
             why = next(one.error or one.reason for one in self.graded if one.score is None)

@@ -18,7 +18,7 @@ from typing import Unpack
 
 from assay.graders.endpoints.forms.openrlhf import sample
 from assay.scoring.json_safe import plain
-from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 
 __all__ = ["reward_function"]
 
@@ -42,6 +42,7 @@ def reward_function(
         A function that gives ``rewards``, ``scores`` and ``extra_logs`` as tensors of the length
         of the batch; of the logs, ``graded`` is 0 where there was no reward.
     """
+    require_on_error(on_error)
     reward = Reward(grader, **options)
 
     def reward_func(

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from assay.errors import InputError
-from assay.graders.batch import Batch, Batches, OnError, Way, way_of
+from assay.graders.batch import Batch, Batches, OnError, Way, require_on_error, way_of
 from assay.graders.threads import is_own_thread, wait_for
 
 if TYPE_CHECKING:
     from assay.graders.base import Grader
     from assay.graders.spec import GraderSpec
 
-__all__ = ["Batch", "Gradable", "OnError", "Reward", "RewardOptions"]
+__all__ = ["Batch", "Gradable", "OnError", "Reward", "RewardOptions", "require_on_error"]
 
 Gradable: TypeAlias = (
     "str | GraderSpec | Sequence[GraderSpec] | Grader | type[Grader] | Callable[..., object]"

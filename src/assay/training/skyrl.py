@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
 from assay.training.chat import submission_of
-from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 
 __all__ = ["environment"]
 
@@ -40,6 +40,7 @@ def environment(
     Raises:
         InputError: For ``group_mean``: an environment sees one answer.
     """
+    require_on_error(on_error)
     if on_error == "group_mean":
         raise InputError("an environment sees one answer", hint="on_error='raise' or 'zero'")
     reward = Reward(grader, **options)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, Unpack, cast
 
 from assay.training.chat import Text, submission_of
-from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions
+from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
 __all__ = ["Sample", "reward_function"]
@@ -49,6 +49,7 @@ def reward_function(
         **options: Further ones of `assay.training.Reward`.
     """
     reward, chosen = Reward(grader, **options), on_error or ("group_mean" if group else "raise")
+    require_on_error(chosen)
 
     async def graded(samples: Sequence[Sample]) -> list[float]:
         batch: Batch = await reward.grade([_submission(sample) for sample in samples])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from assay.frozen import frozen
 from assay.training.chat import Text, submission_of, turns_of
-from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions
+from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
 __all__ = ["problem_groups"]
@@ -45,6 +45,7 @@ def problem_groups(
     Returns:
         A function of a question (text or messages), the expected answer and metadata.
     """
+    require_on_error(on_error)
     reward = Reward(grader, **options)
 
     def problems(

@@ -17,7 +17,7 @@ from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
-from assay.training.reward import Gradable, OnError, Reward, RewardOptions
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
 __all__ = ["ComputeScore", "reward_function"]
@@ -47,6 +47,7 @@ def reward_function(
     Raises:
         InputError: For ``group_mean``, or a grader that is not there.
     """
+    require_on_error(on_error)
     if on_error == "group_mean":
         raise InputError("verl hands over no groups", hint="on_error='raise' or 'zero'")
     reward = Reward(grader, **options)
