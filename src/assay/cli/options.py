@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from assay.cores import cores
 from assay.errors import InputError
 from assay.frozen import frozen
 
@@ -393,7 +394,7 @@ def worker_count(workers: int | None, graders: Iterable[GraderSpec] = ()) -> int
     """How many cells to work on at once: as many as cores, or many where graders only wait."""
     if workers is None and any(spec.kind.grader and spec.kind.grader.waits for spec in graders):
         return _WAITING
-    return workers or len(os.sched_getaffinity(0))
+    return workers or cores()
 
 
 def user_name(otherwise: str) -> str:

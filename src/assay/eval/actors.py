@@ -27,10 +27,27 @@ from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.version import __version__
 
-__all__ = ["DEPTH", "Actors", "EndsWorkersError", "Prepares", "cores", "ray", "worker_directory"]
+__all__ = [
+    "DEPTH",
+    "PIECES",
+    "SLOW_SECONDS",
+    "WAITING",
+    "Actors",
+    "EndsWorkersError",
+    "Prepares",
+    "cores",
+    "ray",
+    "worker_directory",
+]
 
 DEPTH = 2
 """Requests under way with an actor that computes: one that it is at, and the next."""
+WAITING = 64
+"""Rows under way with an actor whose graders wait for others."""
+PIECES = 8
+"""So many pieces are made of what actors end over, to find the row that does it."""
+SLOW_SECONDS = 600.0
+"""How long an actor may take over a request beyond the time that grading has."""
 _START_SECONDS = 600.0
 """How long to wait while no actor is there: clusters that grow need minutes for a machine."""
 _WATCH_SECONDS = 1.0

@@ -25,6 +25,7 @@ from assay.eval.actors import DEPTH, Actors, cores, ray
 __all__ = ["Cluster", "connected", "engine_address"]
 
 _CONNECT_SECONDS = 10.0
+_LEAST_ROOM = 16
 _CLIENT_PORT = "10001"
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
 _SETTINGS = b"\x04"
@@ -42,6 +43,11 @@ class Cluster:
     def cores(self) -> int:
         """How many it has now."""
         return cores()
+
+    @property
+    def room(self) -> int:
+        """For how many actors there should be work: machines may join."""
+        return max(_LEAST_ROOM, 2 * self.cores)
 
     def actors(
         self,

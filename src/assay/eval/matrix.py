@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.cores import cores
 from assay.errors import InputError
 from assay.eval.case_session import Keep, Kept, has_tests, kept_session
 from assay.eval.harnesses import (
@@ -144,7 +144,7 @@ class Launch:
         faked = {one.task.slug: one.task for one in here if one.asks and one.model == FAKE}
         with at_work(store.home), fake_models(faked.values()) as fakes:
             cells = self._cells(store, here, on_begin, fakes)
-            await run_cells(cells, done, max_concurrent=workers or len(os.sched_getaffinity(0)))
+            await run_cells(cells, done, max_concurrent=workers or cores())
             if cluster is not None:
                 from assay.eval.cluster_run import run_on
 

@@ -14,7 +14,6 @@ processes, too, in fewer rows at a time: theirs are worth more.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -33,8 +32,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
+from assay.cores import cores
 from assay.errors import InputError, nearest
-from assay.eval.actors import DEPTH
+from assay.eval.actors import DEPTH, SLOW_SECONDS, WAITING
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
@@ -76,11 +76,6 @@ _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 _BATCHES = 8
 """Batches under way for each core, of graders that take many rows together."""
-_WAITING = 64
-"""Rows under way with a worker whose graders wait for others."""
-_LEAST_ROOM = 16
-_SLOW_SECONDS = 600.0
-"""How long a worker may take over a batch beyond the time that grading has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,23 +305,23 @@ async def _hands(
         computes=bool(planned.stretches),
         sent=None if cluster is None else SentGraders.of(planned.graders),
     )
-    cores = workers or len(os.sched_getaffinity(0))
+    count = workers or cores()
     batches = 1 if planned.batch_size == 1 else _BATCHES
     if cluster is not None:
         waits = any(spec.kind.grader.waits for spec in planned.graders)
-        depth = _WAITING if waits else max(DEPTH, 1 if work.computes else batches)
-        limit = _SLOW_SECONDS + (0.0 if work.computes else RunOptions().grading_timeout or 0.0)
+        depth = WAITING if waits else max(DEPTH, 1 if work.computes else batches)
+        limit = SLOW_SECONDS + (0.0 if work.computes else RunOptions().grading_timeout or 0.0)
         asks = not work.computes
         async with limited_actors(
             cluster, work, workers, asks=asks, depth=depth, patience=limit
         ) as pool:
-            room = workers or max(_LEAST_ROOM, 2 * cluster.cores)  # machines may join
+            room = workers or cluster.room
             yield partial(by_pieces, pool, work), depth * room
     elif not work.computes:
-        yield work, batches * cores
-    elif cores > 1 and planned.run.planned > _AT_HOME:
-        with Processes(work, cores) as pool:
-            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * cores
+        yield work, batches * count
+    elif count > 1 and planned.run.planned > _AT_HOME:
+        with Processes(work, count) as pool:
+            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * count
     else:
         yield work, 1
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from assay.cores import cores
 from assay.errors import AssayError
 from assay.store.records import CellKey, CellRecord
 from assay.store.regrades import Regrades, RegradeState
@@ -51,7 +51,7 @@ async def regrade(
         try:
             state = replace(state, total=len(ready.cells), left_out=ready.left_out)
             regrades.note(state)
-            await ready.go(store, workers=len(os.sched_getaffinity(0)), on_cell=on_cell)
+            await ready.go(store, workers=cores(), on_cell=on_cell)
         finally:
             await ready.close()
         state = replace(state, status="finished")

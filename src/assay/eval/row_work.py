@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeAlias, cast
 
 from assay.errors import InputError
-from assay.eval.actors import EndsWorkersError, worker_directory
+from assay.eval.actors import PIECES, EndsWorkersError, worker_directory
 from assay.eval.batch import in_batches
 from assay.eval.records import row_record, shortened
 from assay.eval.row_grading import row_results
@@ -27,8 +27,6 @@ __all__ = ["Graded", "RowWork", "by_pieces"]
 
 Graded: TypeAlias = "tuple[list[StoredCell], int]"
 """What is stored of rows, and how many of them are labelled."""
-
-_PIECES = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,7 +163,7 @@ async def by_pieces(
     except EndsWorkersError as error:
         if len(lines) == 1:
             return work.failed(lines, error.message)
-    pieces = in_batches(lines, -(-len(lines) // _PIECES))
+    pieces = in_batches(lines, -(-len(lines) // PIECES))
     found = await asyncio.gather(*(by_pieces(pool, work, piece) for piece in pieces))
     graded = [each for each in found if each is not None]
     if len(graded) < len(found):

@@ -11,22 +11,24 @@ from functools import partial
 from pathlib import Path
 
 from assay.errors import AssayError, InputError
-from assay.eval.actors import DEPTH, EndsWorkersError, worker_directory
+from assay.eval.actors import (
+    DEPTH,
+    PIECES,
+    SLOW_SECONDS,
+    WAITING,
+    EndsWorkersError,
+    worker_directory,
+)
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
-from assay.eval.row_grading import is_pure
+from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
 from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
 from assay.eval.shards import MANIFEST, OURS, OnShard, ShardPlan, grade_shards
 
 __all__ = ["SentShards", "grade_shards_on"]
 
-_PIECES = 8
 _BATCHES = 8
-_WAITING = 64
-_LEAST_ROOM = 16
-_SLOW_SECONDS = 600.0
-"""How long a worker may take over a shard of graders that only compute."""
 _NOT_SHARED = "the data and --out DIR/ must be where every machine of the cluster sees them"
 
 
@@ -117,7 +119,7 @@ async def grade_shards_on(
         StoreError: If a part cannot be written.
         GraderError: If no worker can do it, as one that does not see the files.
     """
-    pure = is_pure(plan.work.graders)
+    pure, asks = is_pure(plan.work.graders), not computes(plan.work.graders)
     kinds = [spec.kind.grader for spec in plan.work.graders]
     size = min((kind.batch_size for kind in kinds), default=1)
     waits = any(kind.waits for kind in kinds)
@@ -127,13 +129,13 @@ async def grade_shards_on(
         sent=SentGraders.of(plan.work.graders),
         manifest=manifest_digest(plan.directory),
         sizes=tuple(sizes.items()),
-        at_once=_WAITING if waits else 1 if size == 1 else _BATCHES,
+        at_once=WAITING if waits else 1 if size == 1 else _BATCHES,
     )
     # Rows in a file of this process alone are sent, and held ready only for whom they are.
     is_sent = len(sizes) < len(plan.versions)
-    room = workers or (max(1, cluster.cores) if is_sent else max(_LEAST_ROOM, 2 * cluster.cores))
-    patience = _SLOW_SECONDS if pure else None
-    async with limited_actors(cluster, work, workers, asks=not pure, patience=patience) as pool:
+    room = workers or (max(1, cluster.cores) if is_sent else cluster.room)
+    patience = SLOW_SECONDS if pure else None
+    async with limited_actors(cluster, work, workers, asks=asks, patience=patience) as pool:
         await grade_shards(
             plan, on_shard=on_shard, pool=partial(_graded, pool), at_once=DEPTH * room
         )
@@ -153,7 +155,7 @@ async def _lost(
     pool: Callable[[object], Awaitable[object]], attempt: _Attempt
 ) -> list[tuple[int, str]]:
     """The rows over which workers end, among some where there are any."""
-    size = -(-(attempt.last - attempt.first) // _PIECES)
+    size = -(-(attempt.last - attempt.first) // PIECES)
     starts = range(attempt.first, attempt.last, size)
     pieces = [replace(attempt, first=at, last=min(at + size, attempt.last)) for at in starts]
     found = await asyncio.gather(*(_tried(pool, piece) for piece in pieces))

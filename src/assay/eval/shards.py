@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import io
 import json
-import os
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from assay.cores import cores
 from assay.errors import AssayError, InputError, nearest
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
@@ -303,13 +303,12 @@ def _columns(
                 f"{source.name} is a table, and other files of the dataset are not",
                 hint="write JSON lines: --parts jsonl",
             )
-        cores = len(os.sched_getaffinity(0))
-        with Processes(_Kinds(source), cores) as pool:
+        with Processes(_Kinds(source), cores()) as pool:
 
             def keep(_: object, kinds: object) -> None:
                 add_kinds(known, cast("dict[str, str]", kinds))
 
-            asyncio.run(run_batches(stretches[source.path], pool, keep, at_once=cores))
+            asyncio.run(run_batches(stretches[source.path], pool, keep, at_once=cores()))
     return columns_of(known)
 
 
@@ -507,7 +506,7 @@ async def grade_shards(
         InputError: For a malformed row, or a file that changed meanwhile.
         StoreError: If a part cannot be written.
     """
-    cores = workers or len(os.sched_getaffinity(0))
+    count = workers or cores()
 
     def keep(shard: Shard, done: object) -> None:
         if isinstance(done, AssayError):
@@ -523,17 +522,17 @@ async def grade_shards(
 
     if pool is not None:
         shards = (_with_data(shard) for shard in plan.missing)
-        await run_batches(shards, pool, keep, at_once=at_once or 2 * cores)
+        await run_batches(shards, pool, keep, at_once=at_once or 2 * count)
     elif not computes(plan.work.graders):
         size = min((spec.kind.grader.batch_size for spec in plan.work.graders), default=1)
-        turn = asyncio.Semaphore(cores if size == 1 else 8 * cores)
+        turn = asyncio.Semaphore(count if size == 1 else 8 * count)
         await run_batches(
             plan.missing, lambda shard: plan.work.grade(shard, turn), keep, at_once=_UNDER_WAY
         )
-    elif cores > 1 and len(plan.missing) > 1:
+    elif count > 1 and len(plan.missing) > 1:
         plan.work.prepare()  # before the forks, so that none of them has to
-        with Processes(plan.work, min(cores, len(plan.missing))) as processes:
-            await run_batches(plan.missing, processes, keep, at_once=cores)
+        with Processes(plan.work, min(count, len(plan.missing))) as processes:
+            await run_batches(plan.missing, processes, keep, at_once=count)
     else:
         await run_batches(plan.missing, partial(_here, plan.work), keep, at_once=1)
 
