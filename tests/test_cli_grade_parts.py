@@ -119,8 +119,15 @@ def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_pa
         (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
         (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
         (("--out", "p.csv"), "p.csv names no form"),
+        (("--out", "p"), "p names no form that rows are written in (call it .jsonl, "),
+        (("--out", "p.txt"), "or p.txt/, a directory of parts"),
+        (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
+        (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
     ):
         done = assay("grade", "rows.jsonl", "-g", "graders.yaml", *options, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stderr
     assert not (tmp_path / "p").exists()
+    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
+    misspelt = assay("grade", "rows.jsonl", "--grader", "graders.yaml", cwd=tmp_path)
+    assert (misspelt.returncode, "did you mean --graders?" in misspelt.stderr) == (2, True)

@@ -464,9 +464,11 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
         (ROWS, {"at_once": 0}, "at_once is 0"),
         (ROWS, {"attempts": 0}, "attempts is 0"),
         (ROWS[0], {}, "several rows, and this is one"),
+        ("It is 4.", {}, "several rows, and this is one"),
+        (None, {}, "several rows, and this is NoneType"),
     ],
 )
-def test_what_is_no_batch_is_said(rows: Rows, options: dict[str, float], said: str) -> None:
+def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
         EXACT.grade_batch_now(rows, **options)  # pyright: ignore[reportArgumentType]
 

@@ -124,7 +124,7 @@ def run(given: Namespace) -> int:
             why="a function runs in the sandbox and asks no model",
         )
     require_rows(given.data)
-    if given.out and form_of(given.out) in TABLE_FORMS:
+    if given.out and (given.parts or form_of(given.out)) in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
     graders: tuple[GraderSpec, ...] = () if given.function else _declared(source)
     from assay.eval.recorded import check_rows

@@ -152,7 +152,7 @@ def plan_shards(
     size = (sys.maxsize, rows) if rows else (_BYTES, shard_rows(graders))
     with ExitStack() as stack:
         place = Path(directory)
-        _make(place)
+        stack.enter_context(_made(place))
         stack.enter_context(_held(place))
         sources, left_out = _sources(data, reading, stack)
         _require_mapped(data, sources, reading)
@@ -368,6 +368,24 @@ def _listed(shard: Shard) -> Json:
 # ---- the directory -----------------------------------------------------------------------------
 
 
+@contextmanager
+def _made(place: Path) -> Generator[None]:
+    """The directory and those in it; what is refused before its first part leaves none behind."""
+    is_new = not place.exists()
+    _make(place)
+    try:
+        yield
+    except AssayError:
+        if is_new:
+            with suppress(OSError):  # of one that is not empty: a part is there, or a stranger's
+                (place / PARTS).rmdir()
+                (place / TALLIES).rmdir()
+                (place / MANIFEST).unlink(missing_ok=True)
+                (place / _LOCK).unlink(missing_ok=True)
+                place.rmdir()
+        raise
+
+
 def _make(place: Path) -> None:
     try:
         if place.is_dir() and not (place / MANIFEST).is_file():
@@ -421,6 +439,9 @@ def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
         ) from error
     same = cast("Json", json.loads(json.dumps(manifest)))
     if earlier == same:
+        return
+    if not any((place / PARTS).iterdir()):  # a plan that nothing came of
+        _replace(file, manifest)
         return
     differs = "; ".join(_differences(earlier, same)) or "its shards"
     raise InputError(
