@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from assay.graders import FunctionGrader, Grader
 from assay.graders.batch import Batch
 from assay.graders.batched import Batched
 from assay.graders.spec import GraderSpec
+from assay.graders.within import within
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
@@ -494,3 +496,15 @@ def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
     assert "<script" not in html
     assert html.count("<tr>") == 2 + 6
     assert len(str(EXACT.grade_batch_now(ROWS * 100)).splitlines()) < 30
+
+
+async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:
+    """A busy loop makes nobody late."""
+
+    async def work() -> str:
+        return "done"
+
+    waiting = asyncio.ensure_future(within(work(), 0.02))
+    await asyncio.sleep(0)  # it waits for its work, which the loop has not begun
+    time.sleep(0.05)  # noqa: ASYNC251 - the loop is busy
+    assert await waiting == "done"

@@ -246,6 +246,9 @@ class Batches:
         self._way = way if at_once is None or way.size > 1 else replace(way, at_once=at_once)
         self._deadline, self._attempts = deadline, attempts
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     async def grade(self, submissions: Iterable[Row]) -> Batch:
         """Grade a batch, on assay's own loop; other work of this one goes on.
 
