@@ -478,10 +478,10 @@ def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said:
 def test_an_empty_batch_and_hostile_rows() -> None:
     assert EXACT.grade_batch_now([]).rewards == []
     assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
-    rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", *ROWS[:1]]
+    rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
     batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
-    assert batch.rewards == [None] * 5 + [1.0]
-    assert {one.outcome for one in batch.graded[:5]} == {"bad_item"}
+    assert batch.rewards == [None] * 6 + [1.0]
+    assert {one.outcome for one in batch.graded[:6]} == {"bad_item"}
 
 
 def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:

@@ -487,7 +487,7 @@ _OTHER_NAMES = {
 
 def nearest_field(names: Iterable[str]) -> str:
     """How what is graded is called, and was probably meant; or an empty string."""
-    given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
+    given = [name for name in map(str, islice(names, _MOST_NAMES)) if len(name) <= _LONGEST_NAME]
     for name in given:
         if name in OWN_FIELDS:
             continue
