@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "TableKind",
     "arrow",
+    "check_columns",
     "kind_of_table",
     "lines_of",
     "load_arrow",
@@ -124,8 +125,7 @@ class Table:
                 )
             self._is_parquet = magic.startswith(b"PAR1")
             self._file = self._open(is_file=magic.startswith(b"ARROW1"))
-        for field in self.schema:
-            _check_type(field.name, field.type, name)
+        check_columns(self.schema, name)
 
     def _open(self, *, is_file: bool) -> Any:  # noqa: ANN401 - see `arrow`
         if self._is_parquet:
@@ -217,11 +217,27 @@ def _first_line(error: BaseException) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
+def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+    """See that rows can have all columns of a table.
+
+    Args:
+        schema: Its ``pyarrow.Schema``.
+        name: What people call it.
+
+    Raises:
+        InputError: For one of bytes, durations or anything else that JSON has no word for.
+    """
+    for field in schema:
+        _check_type(field.name, field.type, name)
+
+
 def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
     """Refuse what no row can hold, wherever in a column it stands."""
     types = arrow("pyarrow.types")
     if types.is_dictionary(given):
         _check_type(column, given.value_type, name)
+    elif hasattr(given, "storage_type"):  # an extension, such as the arrays of `datasets`
+        _check_type(column, given.storage_type, name)
     elif types.is_nested(given):
         for number in range(given.num_fields):
             inner = given.field(number)
@@ -232,7 +248,7 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
-        or str(given).startswith(("binary_view", "extension"))
+        or str(given).startswith("binary_view")
     ):
         raise InputError(
             f"the column {column!r:.100} holds {given}, which no row can have",
