@@ -25,10 +25,10 @@ from assay.cli.options import (
 from assay.cli.rows import RowsGiven
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
 
 if TYPE_CHECKING:
     from assay.eval.grades import Tally
-    from assay.eval.parts import Form
     from assay.eval.recorded import RowRun
     from assay.eval.shard_work import Shard
     from assay.eval.shards import ShardPlan
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parts", "grade_into_parts", "in_parts", "write_rows"]
 
-_FORMS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
 _CAUSES = 5
 _OUT_ROWS = 256
 _NOT_WRITTEN = (".csv", ".tsv", ".xlsx")
@@ -57,7 +56,7 @@ def add_parts(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("with --out DIR/").add_argument
     group("--shard-rows", type=positive, metavar="N", help="rows of a part")
-    group("--parts", choices=_FORMS, help="how parts are written: as the data are, by default")
+    group("--parts", choices=FORMS, help="how parts are written: as the data are, by default")
     group(
         "--retry-errors",
         action="store_true",
@@ -146,15 +145,7 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
     """
     from assay.eval.batch import in_batches
     from assay.eval.grades import Grade, score_names
-    from assay.eval.parts import (
-        TABLE_FORMS,
-        PartWriter,
-        column_kinds,
-        columns_of,
-        commit,
-        form_of,
-        temporary,
-    )
+    from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary
     from assay.reports.opened import cell_dict
 
     form, names = form_of(out) or "jsonl", score_names(spec.label for spec in rows.graders)

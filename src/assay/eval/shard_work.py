@@ -18,13 +18,15 @@ from pathlib import Path
 from assay.errors import AssayError, InputError, StoreError
 from assay.eval.batch import in_batches
 from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import TABLE_FORMS, Column, Form, PartWriter, commit, read_grades, temporary
+from assay.eval.parts import Column, PartWriter, commit, read_grades, temporary
 from assay.eval.row_grading import is_pure, row_results, without_loop
 from assay.eval.stretches import Stretch
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.row_files import MAX_LINE_BYTES, Parts, Unit, parse_line, place_of, renamed_line
+from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
+from assay.tasks.row_files import Parts, Unit, place_of, renamed_line
 from assay.tasks.rows import Row, parse_row
 from assay.tasks.tables import Batch, Table, lines_of, load_arrow
 

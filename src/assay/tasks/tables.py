@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_JSON",
-    "TABLES",
+    "TABLE_NAMES",
     "Batch",
     "Table",
     "TableKind",
@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 TableKind = Literal["parquet", "arrow"]
-TABLES: tuple[TableKind, ...] = ("parquet", "arrow")
+TABLE_NAMES = (".parquet", ".arrow", ".feather")
+"""How files of columns are called."""
 
 AS_JSON = frozenset({"messages", "metadata"})
 """Columns whose text is JSON: nothing else could stand there."""
@@ -236,8 +237,6 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
     types = arrow("pyarrow.types")
     if types.is_dictionary(given):
         _check_type(column, given.value_type, name)
-    elif hasattr(given, "storage_type"):  # an extension, such as the arrays of `datasets`
-        _check_type(column, given.storage_type, name)
     elif types.is_nested(given):
         for number in range(given.num_fields):
             inner = given.field(number)
@@ -248,7 +247,7 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
-        or str(given).startswith("binary_view")
+        or str(given).startswith(("binary_view", "extension"))
     ):
         raise InputError(
             f"the column {column!r:.100} holds {given}, which no row can have",
