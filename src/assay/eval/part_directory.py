@@ -8,13 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from assay.errors import InputError
+from assay.errors import InputError, reason_of
 from assay.eval.parts import commit, temporary
 from assay.eval.shard_work import PARTS, TALLIES
 from assay.scoring.json_safe import Json
 from assay.store.kept import held
 
-__all__ = ["MANIFEST", "SUMMARY", "agree", "opened_for_parts", "replace_json"]
+__all__ = [
+    "MANIFEST",
+    "SUMMARY",
+    "agree",
+    "opened_for_parts",
+    "replace_json",
+    "summary_of",
+]
 
 MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 
@@ -65,7 +72,7 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     """
     file = place / MANIFEST
     try:
-        earlier: Json = json.loads(file.read_text(encoding="utf-8"))
+        earlier = _read(file)
     except FileNotFoundError:
         replace_json(file, manifest)
         return
@@ -109,6 +116,30 @@ def _differences(earlier: Json, now: Json) -> Iterator[str]:
 def _by_name(files: Json) -> dict[str, Json]:
     listed = files if isinstance(files, list) else []
     return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
+
+
+def summary_of(place: Path) -> dict[str, Json]:
+    """What all parts of a directory come to, once they are there.
+
+    Raises:
+        InputError: If some are not, or what is there cannot be read.
+    """
+    try:
+        manifest = cast("dict[str, list[dict[str, str]]]", _read(place / MANIFEST))
+        listed = {one["part"] for one in manifest["shards"]}
+        there = listed & {one.name for one in (place / PARTS).iterdir()}
+        if len(there) == len(listed) and (place / SUMMARY).is_file():
+            return cast("dict[str, Json]", _read(place / SUMMARY))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
+    raise InputError(
+        f"{place} has {len(there):,} of {len(listed):,} parts",
+        hint="the same `assay grade` goes on with the rest",
+    )
+
+
+def _read(file: Path) -> Json:
+    return cast("Json", json.loads(file.read_text(encoding="utf-8")))
 
 
 def replace_json(file: Path, data: Mapping[str, Json]) -> None:
