@@ -32,6 +32,7 @@ from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source, tally_of
 from assay.eval.stretches import Stretch, Version, survey, version_of
+from assay.eval.twins import Twins, twins_of
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
@@ -176,7 +177,11 @@ def plan_shards(
             "files": [{"name": one.name, "digest": versions[one.path].digest} for one in sources],
             "columns": None if columns is None else dict[str, Json](columns),
         }
-        shards = tuple(_shards(sources, stretches, versions, decided, form))
+        listed = tuple(_shards(sources, stretches))
+        # Of graders that cost something all rows were read above, unless some may be left out.
+        must_look = is_pure(graders) or work.may_skip
+        twins: Twins = twins_of(listed, may_have=work.may_skip) if must_look else {}
+        shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
         yield ShardPlan(
@@ -319,22 +324,30 @@ def _digest(graders: Sequence[GraderSpec]) -> str:
 
 
 def _shards(
-    sources: Sequence[Source],
-    stretches: Mapping[str, Sequence[Stretch]],
+    sources: Sequence[Source], stretches: Mapping[str, Sequence[Stretch]]
+) -> Iterator[Shard]:
+    found = ((source, stretch) for source in sources for stretch in stretches[source.path])
+    for number, (source, stretch) in enumerate(found):
+        yield Shard(number=number, source=source, stretch=stretch, part="")
+
+
+def _named(
+    shard: Shard,
+    twins: Twins,
     versions: Mapping[str, Version],
     decided: Mapping[str, Json],
     form: Form,
-) -> Iterator[Shard]:
-    number = 0
+) -> Shard:
+    """With the name of its part, and the rows that it leaves out."""
     same = {name: value for name, value in decided.items() if name != "files"}
-    for source in sources:
-        for stretch in stretches[source.path]:
-            version = versions[source.path].digest
-            key: list[Json] = [same, version, source.before, stretch.start, stretch.size]
-            digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
-            part = f"{number:05d}-{digest.hexdigest()}.{form}"
-            yield Shard(number=number, source=source, stretch=stretch, part=part)
-            number += 1
+    version, left_out = versions[shard.source.path].digest, twins.get(shard.number, ())
+    stretch = shard.stretch
+    key: list[Json] = [same, version, shard.source.before, stretch.start, stretch.size]
+    if left_out:
+        key.append(list(left_out))
+    digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
+    part = f"{shard.number:05d}-{digest.hexdigest()}.{form}"
+    return replace(shard, part=part, twins=left_out)
 
 
 def _listed(shard: Shard) -> Json:

@@ -8,7 +8,7 @@ Bytes are no text, so that a column of them is refused; NaN and infinities are n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
@@ -60,6 +60,10 @@ class Batch(Protocol):
 
     def slice(self, offset: int, length: int) -> Batch:
         """Some of its rows."""
+        ...
+
+    def select(self, columns: list[str]) -> Batch:
+        """Some of its columns."""
         ...
 
     def take(self, indices: list[int]) -> Batch:
@@ -150,10 +154,19 @@ class Table:
                 return int(self._file.metadata.num_rows)
             return sum(batch.num_rows for batch in self._stored())
 
-    def batches(self, start: int = 0, size: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Its rows, or some of them, each batch with the place of its first row, from 0 up."""
+    def batches(
+        self, start: int = 0, size: int | None = None, columns: Collection[str] = ()
+    ) -> Iterator[tuple[int, Batch]]:
+        """Its rows, or some of them, each batch with the place of its first row, from 0 up.
+
+        With `columns` they have what is there of these alone, or inside of them.
+        """
+        roots = {one.partition(".")[0] for one in columns}.union(columns)
+        names: list[str] = self.schema.names
+        # Without any column, how many rows there are would be lost.
+        wanted = ([one for one in names if one in roots] or names[:1]) if columns else None
         place, end = 0, None if size is None else start + size
-        for batch in self._from(start):
+        for batch in self._from(start, wanted):
             if isinstance(batch, int):
                 place = batch
                 continue
@@ -166,19 +179,21 @@ class Table:
             if end is not None and place >= end:
                 return
 
-    def _from(self, start: int) -> Iterator[Batch | int]:
+    def _from(self, start: int, columns: list[str] | None) -> Iterator[Batch | int]:
         """What holds the row at `start` and all after it; before it the place of its first row."""
         with self._told():
             if not self._is_parquet:
-                yield from self._stored()
+                for batch in self._stored():
+                    yield batch if columns is None else batch.select(columns)
                 return
             groups, place = self._file.metadata.num_row_groups, 0
             for group in range(groups):
                 rows = int(self._file.metadata.row_group(group).num_rows)
                 if place + rows > start:
                     yield place
-                    wanted = list(range(group, groups))
-                    yield from self._file.iter_batches(batch_size=_ROWS, row_groups=wanted)
+                    yield from self._file.iter_batches(
+                        batch_size=_ROWS, row_groups=list(range(group, groups)), columns=columns
+                    )
                     return
                 place += rows
 
