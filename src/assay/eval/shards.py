@@ -16,7 +16,7 @@ import io
 import json
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -35,11 +35,12 @@ from assay.eval.parts import (
     column_kinds,
     columns_of,
     commit,
+    require_columns,
     temporary,
 )
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_work import PARTS, TALLIES, Shard, ShardDone, ShardWork, Source, tally_of
+from assay.eval.shard_work import PARTS, TALLIES, Shard, ShardDone, ShardWork, Source
 from assay.eval.stretches import Stretch, Version, survey, version_of
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
@@ -165,6 +166,11 @@ def plan_shards(
                 pass
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
+        if form in TABLE_FORMS:
+            for one in sources:
+                if one.is_table:
+                    with closing(Table(one.path, one.name)) as table:
+                        require_columns(table, form)
         columns = _columns(form, sources, stretches)
         work = ShardWork(
             graders=graders,
@@ -468,7 +474,7 @@ def _there(
         if shard.part not in named:
             missing.append(shard)
             continue
-        done[shard.number] = tally = tally_of(shard, place / PARTS / shard.part, work.form)
+        done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
         if retry_errors and tally.errors:
             del done[shard.number]
             missing.append(replace(shard, again=True))
