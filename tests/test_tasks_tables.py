@@ -226,7 +226,7 @@ def test_a_table_that_points_outside_itself_reads_no_memory_of_ours(
     ends = [b"\0\0\0\0", b"\1\0\0\0", b"\2\0\0\0", b"\3\0\0\0"]
     beyond = [ends[0], b"\0" + far, b"\1" + far, b"\2" + far]
     file = patched(tmp_path / "t.arrow", data, b"".join(ends), b"".join(beyond))
-    with pytest.raises(InputError, match="is broken or no table: .*out of bounds"):
+    with pytest.raises(InputError, match=r"is broken or no table: .*out of bounds"):
         lines(file)
 
 
