@@ -418,3 +418,27 @@ def test_a_table_that_cannot_be_written_as_it_is_asked_for_is_refused_before_any
         grade(data, tmp_path / "out", form="parquet")
     assert refused.value.hint == "write JSON lines: --parts jsonl"
     assert not parts(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_a_function_grades_a_dataset_of_one_shard(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("async def grade(answer):\n    return 1.0\n")
+    graded = grade(
+        data,
+        tmp_path / "out",
+        (GraderSpec(type="function", options={"file": str(file)}),),
+        rows=100,
+        workers=2,
+    )
+    assert graded["graded"] == ROWS
+
+
+def test_a_row_nested_too_deeply_is_an_error_and_its_siblings_are_graded(tmp_path: Path) -> None:
+    data, deep = tmp_path / "rows.jsonl", '{"a":' * 900 + "1" + "}" * 900
+    good = '{"answer": "a", "expected": "a"}\n'
+    data.write_text(f'{good}{{"answer": "a", "expected": {deep}}}\n{good}')
+    grade(data, tmp_path / "out")
+    found = [one["grade"] for one in lines(tmp_path / "out")]
+    assert [one["reward"] for one in found] == [1.0, None, 1.0]
+    assert "nested too deeply" in found[1]["error"]

@@ -545,7 +545,7 @@ async def grade_shards(
 
 async def _here(work: ShardWork, shard: Shard) -> object:
     await asyncio.sleep(0)  # Ctrl-C has its turn
-    return work(shard)
+    return await work.grade(shard)
 
 
 def _with_data(shard: Shard) -> Shard:
