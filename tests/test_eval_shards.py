@@ -442,3 +442,23 @@ def test_a_row_nested_too_deeply_is_an_error_and_its_siblings_are_graded(tmp_pat
     found = [one["grade"] for one in lines(tmp_path / "out")]
     assert [one["reward"] for one in found] == [1.0, None, 1.0]
     assert "nested too deeply" in found[1]["error"]
+
+
+def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_back(
+    data: Path, tmp_path: Path
+) -> None:
+    original, out = data.read_text(), tmp_path / "out"
+    with plan_shards(str(data), EXACT, str(out), rows=4, form="jsonl") as plan:
+        data.write_text(original.replace("Rome", "Oslo"))
+        grades = [plan.work(shard) for shard in plan.missing]  # all before the first is looked at
+        given = iter(grades)
+
+        async def done(_: object) -> object:
+            return next(given)
+
+        with pytest.raises(InputError, match="has changed while it was graded"):
+            run(plan, pool=done)
+    assert not parts(out)
+    data.write_text(original)
+    grade(data, out)
+    assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]

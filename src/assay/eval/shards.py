@@ -17,7 +17,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -91,6 +91,7 @@ class ShardPlan:
         done: What the parts come to that are there, by the numbers of their shards.
         versions: The files as they were when the plan was made, by their paths.
         left_out: Malformed rows that were left out already when the plan was made.
+        changed: Paths of files that were found to have changed meanwhile.
     """
 
     directory: Path
@@ -100,6 +101,7 @@ class ShardPlan:
     done: dict[int, Tally]
     versions: Mapping[str, Version]
     left_out: int = 0
+    changed: set[str] = field(default_factory=set[str])
 
     @property
     def rows(self) -> int:
@@ -197,7 +199,7 @@ def plan_shards(
         shards = tuple(_shards(sources, stretches, versions, decided, form))
         _agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
-        yield ShardPlan(
+        plan = ShardPlan(
             directory=place,
             work=work,
             shards=shards,
@@ -206,6 +208,15 @@ def plan_shards(
             versions=versions,
             left_out=left_out,
         )
+        stack.callback(_disown, plan)  # once nobody writes any more
+        yield plan
+
+
+def _disown(plan: ShardPlan) -> None:
+    """Remove parts that may be of other rows: the file changed before they were looked at."""
+    for shard in plan.missing:
+        if shard.source.path in plan.changed and shard.number not in plan.done:
+            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
 
 
 # ---- the plan ----------------------------------------------------------------------------------
@@ -519,7 +530,7 @@ async def grade_shards(
             raise done
         version = plan.versions[shard.source.path]
         if not version.holds():
-            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
+            plan.changed.add(shard.source.path)
             raise InputError(
                 f"{shard.source.name} has changed while it was graded", hint="grade it again"
             )
