@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,3 +251,18 @@ def test_two_columns_of_one_name_are_refused_and_neither_is_graded(tmp_path: Pat
     inner = pa.StructArray.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["x"] * 2)
     with pytest.raises(InputError, match=r"two columns are 'metadata\.x'"):
         lines(write(tmp_path / "t.arrow", pa.table({"answer": ["a"], "metadata": inner})))
+
+
+def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ModuleType("datasets")
+    config = library.__dict__["config"] = SimpleNamespace(HF_DATASETS_TRUST_REMOTE_CODE=True)
+
+    def load(*_: object, **options: object) -> object:
+        assert not config.HF_DATASETS_TRUST_REMOTE_CODE
+        assert not options.get("trust_remote_code")
+        raise ValueError("it has a script")
+
+    library.__dict__["load_dataset"] = load
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    with pytest.raises(InputError, match="cannot load hf:openai/gsm8k: ValueError: it has a"):
+        lines("hf:openai/gsm8k")

@@ -208,7 +208,7 @@ class ShardWork:
             InputError: If rows cannot be read.
         """
         kept = _kept_tally(part)
-        if kept is not None:
+        if kept is not None and kept.rows + kept.left_out == shard.stretch.rows:
             return kept
         tally = Tally()
         for grade in read_grades(part, self.form):

@@ -432,7 +432,7 @@ def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
     except FileNotFoundError:
         _replace(file, manifest)
         return
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{file} cannot be read: {error}", hint="name a fresh directory"
         ) from error
