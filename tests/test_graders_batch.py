@@ -479,6 +479,18 @@ def test_an_empty_batch_and_hostile_rows() -> None:
     assert {one.outcome for one in batch.graded[:5]} == {"bad_item"}
 
 
+def test_a_row_that_breaks_its_reading_is_one_item_without_a_reward() -> None:
+    class Hostile(dict[str, Json]):
+        def get(self, *_: object) -> Json:
+            raise RuntimeError("not this one")
+
+    good: dict[str, Json] = {"answer": "a", "expected": "a"}
+    rows = [good, Hostile(good), {**good, "id": 10**5_000}, good]
+    batch = EXACT.grade_batch_now(rows)
+    assert batch.rewards == [1.0, None, None, 1.0]
+    assert batch.graded[1].outcome == "bad_item"
+
+
 def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
     hostile: list[dict[str, Json]] = [{"answer": "\x1b[2J<script>"}] * 3
     batch = EXACT.grade_batch_now([*ROWS[:2], *hostile])
