@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Literal, Self, TypeAlias, cast
@@ -143,13 +145,32 @@ class PartWriter:
     ) -> None:
         self._file, self._form, self._names, self._columns = file, form, names, columns
         self._held: list[Any] = []
+        self._said: dict[tuple[object, ...], bytes] = {}
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
     def lines(self, lines: Sequence[bytes], grades: Sequence[Grade]) -> None:
         """Write rows that are JSON, each with its ``grade``."""
         for line, grade in zip(lines, grades, strict=True):
-            self._to.write(_with_grade(line, grade.to_dict(self._names)))
+            self._to.write(self._with_grade(line, grade))
+
+    def _with_grade(self, line: bytes, grade: Grade) -> bytes:
+        """A row's own text, which was read strictly and is an object with a field, and its grade.
+
+        Most grades differ by their ids only, so that the rest of them is written once.
+        """
+        text = line.strip()
+        if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+            row = cast("dict[str, Json]", json.loads(text))
+            return json.dumps({**row, "grade": grade.to_dict(self._names)}).encode() + b"\n"
+        key = _but_id(grade)
+        if (rest := self._said.get(key)) is None:
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            whole = _COMPACT.encode({**grade.to_dict(self._names), "id": ""})
+            rest = self._said[key] = whole.removeprefix('{"id":""').encode()
+        name = json.dumps(grade.id).encode()
+        return b'%b,"grade":{"id":%b%b}\n' % (text[:-1].rstrip(), name, rest)
 
     def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Write rows that have their grades already as JSON."""
@@ -237,15 +258,10 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
     return file
 
 
-def _with_grade(line: bytes, grade: dict[str, Json]) -> bytes:
-    """A row's own text, which was read strictly and is an object with a field, and its grade."""
-    text = line.strip()
-    if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-        row = {**cast("dict[str, Json]", json.loads(text)), "grade": grade}
-        return json.dumps(row).encode() + b"\n"
-    return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
-
-
+_MOST_SAID = 1_000
+_but_id: Callable[[Grade], tuple[object, ...]] = attrgetter(
+    *(one.name for one in fields(Grade) if one.name != "id")
+)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 

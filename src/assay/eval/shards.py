@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -48,7 +48,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.tasks.row_files import Reading, opened, parse_line, renamed
 from assay.tasks.row_sets import files_of
-from assay.tasks.rows import as_json_lines, read_rows
+from assay.tasks.rows import SeenIds, as_json_lines, read_rows
 from assay.tasks.tables import Table
 from assay.version import __version__
 
@@ -72,6 +72,8 @@ _ROWS, _COSTLY_ROWS = 50_000, 1_000
 """Rows of a shard by default: some seconds of work, which is what a death may lose."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
+_FEW = 2_000
+"""So few rows are read through by this process: others would take longer to start."""
 _FIELDS = 1_000
 """Names of fields that are remembered, for one that no row has."""
 OURS = "/proc/self/"
@@ -160,9 +162,6 @@ def plan_shards(
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
             raise InputError(f"{reading.name or data} has no rows")
-        if not is_pure(graders) and reading.on_bad_row is None:
-            for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
-                pass
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
         columns = _columns(form, sources, stretches)
@@ -189,6 +188,9 @@ def plan_shards(
             "columns": None if columns is None else dict[str, Json](columns),
         }
         shards = tuple(_shards(sources, stretches, versions, decided, form))
+        if not (is_pure(graders) or work.may_skip or _are_sound(shards, work)):
+            for _ in read_rows(data, graders=(), reading=reading):  # which says what is wrong
+                pass
         _agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
         yield ShardPlan(
@@ -288,6 +290,23 @@ def _stretches(
         Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
         for start in range(0, total, rows)
     )
+
+
+def _are_sound(shards: Sequence[Shard], work: ShardWork) -> bool:
+    """Whether all rows are well-formed and no two have one id: before anything is paid for."""
+    seen, sound = SeenIds(), True
+
+    def keep(_: object, ids: object) -> None:
+        nonlocal sound
+        sound = sound and ids is not None and all(map(seen.add_hash, cast("list[int]", ids)))
+
+    if cores() == 1 or sum(shard.stretch.rows for shard in shards) < _FEW:
+        return False  # read once, that is said at once
+    work.prepare()
+    with Processes(work.ids, cores()) as pool:
+        every = takewhile(lambda _: sound, shards)
+        asyncio.run(run_batches(every, pool, keep, at_once=2 * cores()))
+    return sound
 
 
 def _columns(
@@ -539,7 +558,7 @@ async def grade_shards(
 
 async def _here(work: ShardWork, shard: Shard) -> object:
     await asyncio.sleep(0)  # Ctrl-C has its turn
-    return work(shard)
+    return await work.grade(shard)
 
 
 def _with_data(shard: Shard) -> Shard:
