@@ -68,8 +68,9 @@ OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 """Told of each shard whose part is there now."""
 
 MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
-_ROWS, _COSTLY_ROWS = 50_000, 1_000
-"""Rows of a shard by default: some seconds of work, which is what a death may lose."""
+_ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 10_000, 2_000, 1_000
+"""Rows of a shard by default: half a second of work or more, so that its files cost little beside
+it, and few enough that the cores of one machine share 100,000 rows. A death may lose them."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
 _FEW = 2_000
@@ -117,7 +118,9 @@ class ShardPlan:
 
 def shard_rows(graders: Sequence[GraderSpec]) -> int:
     """Rows of a shard, where nobody says how many."""
-    return _ROWS if is_pure(graders) else _COSTLY_ROWS
+    if is_pure(graders):
+        return _ROWS
+    return _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
 
 
 @contextmanager
