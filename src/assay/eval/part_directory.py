@@ -30,6 +30,8 @@ MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 def opened_for_parts(place: Path) -> Generator[None]:
     """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
 
+    One that is new goes again where the block raises an `AssayError` before its first part.
+
     Raises:
         InputError: If it holds something else, cannot be written, or is somebody's now.
     """
@@ -44,7 +46,12 @@ def opened_for_parts(place: Path) -> Generator[None]:
             for one in (place, place / PARTS, place / TALLIES):
                 for left in one.glob(".*.tmp"):  # of attempts that were killed
                     left.unlink(missing_ok=True)
-            yield
+            try:
+                yield
+            except AssayError:
+                if is_new:
+                    _unmake(place)
+                raise
     except PermissionError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
     except AssayError:
@@ -77,6 +84,15 @@ def _make(place: Path) -> None:
             one.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _unmake(place: Path) -> None:
+    with suppress(OSError):  # of one that is not empty: a part is there, or a stranger's file
+        (place / PARTS).rmdir()
+        (place / TALLIES).rmdir()
+        for name in (MANIFEST, _LOCK):
+            (place / name).unlink(missing_ok=True)
+        place.rmdir()
 
 
 def agree(place: Path, manifest: Mapping[str, Json]) -> None:
