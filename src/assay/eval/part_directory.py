@@ -54,20 +54,6 @@ def opened_for_parts(place: Path) -> Generator[None]:
                 raise
     except PermissionError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
-    except AssayError:
-        if is_new:
-            _remove(place)
-        raise
-
-
-def _remove(place: Path) -> None:
-    """Leave nothing of what was refused before its first part."""
-    with suppress(OSError):  # of one that is not empty: a part is there, or something of others
-        for one in (place / PARTS, place / TALLIES):
-            one.rmdir()
-        for one in (place / MANIFEST, place / _LOCK):
-            one.unlink(missing_ok=True)
-        place.rmdir()
 
 
 def _make(place: Path) -> None:
