@@ -91,6 +91,9 @@ class Batch:
     graded: tuple[Graded, ...]
     seconds: tuple[float | None, ...]
 
+    def __repr__(self) -> str:
+        return f"<{str(self).partition(chr(10))[0]}>"  # not thousands of outcomes at a prompt
+
     def __str__(self) -> str:
         from assay.graders.batch_shown import batch_text
 
