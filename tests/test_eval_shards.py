@@ -467,3 +467,16 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data.write_text(original)
     grade(data, out)
     assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]
+
+
+def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupted() -> None:
+        with plan_shards(str(data), EXACT, str(out), rows=4):
+            (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not parts(out)

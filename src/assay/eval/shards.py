@@ -412,12 +412,20 @@ def _held(place: Path) -> Generator[None]:
                 raise InputError(
                     f"somebody is grading into {place} now", hint="wait, or name another directory"
                 ) from None
-            for one in (place, place / PARTS, place / TALLIES):
-                for left in one.glob(".*.tmp"):  # of attempts that were killed
-                    left.unlink(missing_ok=True)
-            yield
+            try:
+                _clear(place)
+                yield
+            finally:
+                _clear(place)
     except PermissionError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _clear(place: Path) -> None:
+    """Remove what attempts have left that were killed, or interrupted."""
+    for one in (place, place / PARTS, place / TALLIES):
+        for left in one.glob(".*.tmp"):
+            left.unlink(missing_ok=True)
 
 
 def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
