@@ -20,12 +20,13 @@ import pytest
 from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.grades import Tally
-from assay.eval.parts import Form, read_grades
+from assay.eval.parts import read_grades
 from assay.eval.shard_work import Shard
 from assay.eval.shards import ShardPlan, grade_shards, plan_shards, write_summary
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
+from assay.tasks.formats import Form
 from assay.tasks.row_files import Reading
 
 EXACT = (GraderSpec(type="exact_match"),)

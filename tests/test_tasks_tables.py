@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -193,6 +195,65 @@ def test_a_dataset_of_the_hub_needs_its_library(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match=r"library `datasets`, which is not installed \(pip"):
         lines("hf:openai/gsm8k:test")
+
+
+_HUB_ROWS = """
+import json, sys
+from pathlib import Path
+from datasets import Array2D, Dataset, Features, Value
+from assay.errors import InputError
+from assay.tasks.row_files import opened
+
+def write(name, file="train.jsonl", rows=({"answer": "yes", "n": 1},)):
+    Path("acme", name, file).parent.mkdir(parents=True, exist_ok=True)
+    Path("acme", name, file).write_text("".join(json.dumps(row) + "\\n" for row in rows))
+
+write("one")
+write("two"), write("two", "test.jsonl")
+write("several", "a.jsonl"), write("several", "b.jsonl")
+configs = [f"- config_name: {c}\\n  data_files: {c}.jsonl\\n" for c in "ab"]
+Path("acme/several/README.md").write_text("---\\nconfigs:\\n" + "".join(configs) + "---\\n")
+for name, column, kind, value in (
+    ("square", "m", Array2D((2, 2), "int32"), [[1, 2], [3, 4]]),
+    ("bytes", "b", Value("binary"), b"x"),
+):
+    features = Features({"answer": Value("string"), column: kind})
+    made = Dataset.from_dict({"answer": ["yes"], column: [value]}, features=features)
+    Path("acme", name).mkdir()
+    made.to_parquet(f"acme/{name}/train.parquet")
+for name in ("one", "two", "two/:", "two:test", "several", "several/b", "square", "bytes", "none"):
+    try:
+        with opened(f"hf:acme/{name}") as found:
+            print(name, [json.loads(line) for _, line in found.lines])
+    except InputError as error:
+        print(name, error)
+"""
+
+
+@pytest.mark.real
+def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    python = root / ".bench" / "trl" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("trl, which brings datasets, is not installed; sh tools/agents.sh installs it")
+    done = subprocess.run(
+        [str(python), "-c", _HUB_ROWS],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    row = "[{'answer': 'yes', 'n': 1}]"
+    splits = "has several splits: train, test (name one: hf:acme/two:train)"
+    assert said["one"] == said["two:test"] == said["several/b"] == row
+    assert said["two"] == f"hf:acme/two {splits}"
+    assert said["two/:"] == f"hf:acme/two/: {splits}"
+    assert "pick one among the available configs: ['a', 'b']" in said["several"]
+    assert said["square"] == "[{'answer': 'yes', 'm': [[1, 2], [3, 4]]}]"
+    assert said["bytes"].startswith("hf:acme/bytes: the column 'b' holds binary, which no row can")
+    assert said["none"].startswith("cannot load hf:acme/none: ConnectionError: ")
 
 
 def test_one_batch_of_a_table_is_in_memory_at_a_time(tmp_path: Path) -> None:

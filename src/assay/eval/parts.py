@@ -14,34 +14,27 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Literal, Self, TypeAlias, cast
+from typing import IO, Any, Self, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
 from assay.store.checks import plain
+from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.packed import unpacked
 from assay.tasks.tables import Batch, Table, arrow
 
 __all__ = [
-    "FORMS",
-    "TABLE_FORMS",
     "Column",
-    "Form",
     "PartWriter",
     "add_kinds",
     "column_kinds",
     "columns_of",
     "commit",
-    "form_of",
     "read_grades",
     "require_columns",
     "temporary",
 ]
-
-Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
-FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
-TABLE_FORMS = ("parquet", "arrow")
 
 Column: TypeAlias = tuple[str, str]
 """The name of a column, and what it holds: text, bool, int, long, float or json."""
@@ -51,13 +44,6 @@ _SCORE = "grade_score_"
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
 _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
-
-
-def form_of(name: str) -> Form | None:
-    """What a file is written as, by its name."""
-    if name.endswith(".feather"):
-        return "arrow"
-    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)
 
 
 # ---- the columns of JSON rows ------------------------------------------------------------------

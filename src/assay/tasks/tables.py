@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_JSON",
-    "TABLES",
+    "TABLE_NAMES",
     "Batch",
     "Table",
     "TableKind",
     "arrow",
+    "check_columns",
     "kind_of_table",
     "lines_of",
     "load_arrow",
 ]
 
 TableKind = Literal["parquet", "arrow"]
-TABLES: tuple[TableKind, ...] = ("parquet", "arrow")
+TABLE_NAMES = (".parquet", ".arrow", ".feather")
+"""How files of columns are called."""
 
 AS_JSON = frozenset({"messages", "metadata"})
 """Columns whose text is JSON: nothing else could stand there."""
@@ -59,6 +61,10 @@ class Batch(Protocol):
 
     def slice(self, offset: int, length: int) -> Batch:
         """Some of its rows."""
+        ...
+
+    def select(self, columns: list[str]) -> Batch:
+        """Some of its columns."""
         ...
 
     def take(self, indices: list[int]) -> Batch:
@@ -125,9 +131,7 @@ class Table:
                 )
             self._is_parquet = magic.startswith(b"PAR1")
             self._file = self._open(is_file=magic.startswith(b"ARROW1"))
-        _check_names(self.schema.names, "", name)
-        for field in self.schema:
-            _check_type(field.name, field.type, name)
+        check_columns(self.schema, name)
 
     def _open(self, *, is_file: bool) -> Any:  # noqa: ANN401 - see `arrow`
         if self._is_parquet:
@@ -151,10 +155,19 @@ class Table:
                 return int(self._file.metadata.num_rows)
             return sum(batch.num_rows for batch in self._stored())
 
-    def batches(self, start: int = 0, size: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Its rows, or some of them, each batch with the place of its first row, from 0 up."""
+    def batches(
+        self, start: int = 0, size: int | None = None, columns: Collection[str] = ()
+    ) -> Iterator[tuple[int, Batch]]:
+        """Its rows, or some of them, each batch with the place of its first row, from 0 up.
+
+        With `columns` they have what is there of these alone, or inside of them.
+        """
+        roots = {one.partition(".")[0] for one in columns}.union(columns)
+        names: list[str] = self.schema.names
+        # Without any column, how many rows there are would be lost.
+        wanted = ([one for one in names if one in roots] or names[:1]) if columns else None
         place, end = 0, None if size is None else start + size
-        for batch in self._from(start):
+        for batch in self._from(start, wanted):
             if isinstance(batch, int):
                 place = batch
                 continue
@@ -171,19 +184,21 @@ class Table:
             if end is not None and place >= end:
                 return
 
-    def _from(self, start: int) -> Iterator[Batch | int]:
+    def _from(self, start: int, columns: list[str] | None) -> Iterator[Batch | int]:
         """What holds the row at `start` and all after it; before it the place of its first row."""
         with self._told():
             if not self._is_parquet:
-                yield from self._stored()
+                for batch in self._stored():
+                    yield batch if columns is None else batch.select(columns)
                 return
             groups, place = self._file.metadata.num_row_groups, 0
             for group in range(groups):
                 rows = int(self._file.metadata.row_group(group).num_rows)
                 if place + rows > start:
                     yield place
-                    wanted = list(range(group, groups))
-                    yield from self._file.iter_batches(batch_size=_ROWS, row_groups=wanted)
+                    yield from self._file.iter_batches(
+                        batch_size=_ROWS, row_groups=list(range(group, groups)), columns=columns
+                    )
                     return
                 place += rows
 
@@ -221,6 +236,21 @@ class _Told:
 def _first_line(error: BaseException) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text.strip().partition("\n")[0][:200]
+
+
+def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+    """See that rows can have all columns of a table.
+
+    Args:
+        schema: Its ``pyarrow.Schema``.
+        name: What people call it.
+
+    Raises:
+        InputError: For one of bytes, durations or anything else that JSON has no word for.
+    """
+    _check_names(schema.names, "", name)
+    for field in schema:
+        _check_type(field.name, field.type, name)
 
 
 def _check_names(names: Sequence[str], inside: str, file: str) -> None:
