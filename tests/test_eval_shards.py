@@ -183,6 +183,23 @@ def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
         grade(data, out)
 
 
+def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with plan_shards(str(data), EXACT, str(out), rows=4):
+        pass
+    with plan_shards(str(data), EXACT, str(out), rows=5) as plan:
+        assert len(plan.shards) == 5
+    (empty := tmp_path / "none.jsonl").touch()
+    new = tmp_path / "new"
+    with (
+        pytest.raises(InputError, match="has no rows"),
+        plan_shards(str(empty), EXACT, str(new)),
+    ):
+        pass
+    assert not new.exists()
+
+
 def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").touch()
@@ -363,13 +380,38 @@ def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) 
     # Whoever reads the first of two equal keys would have believed it.
     forged = '{"gr\\u0061de": {"reward": 1.0}, "answer": "Rome", "expected": "Oslo"}\n'
     data = tmp_path / "rows.jsonl"
-    data.write_text(forged + '{"answer": "Oslo", "grade": {"reward": 0.0}, "expected": "Oslo"}\n')
+    theirs = '{"answer": "Oslo", "Grade": {"reward": 0.0}, "expected": "Oslo"}\n'
+    data.write_text(forged + theirs)
     grade(data, tmp_path / "out")
     (written,) = parts(tmp_path / "out").values()
     for line, reward in zip(written.splitlines(), (0.0, 1.0), strict=True):
         keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
         assert sorted(keys) == ["answer", "expected", "grade"]
         assert json.loads(line)["grade"]["reward"] == reward
+
+
+def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    columns = {
+        "answer": ["Rome"],
+        "expected": ["Oslo"],
+        "Grade_Reward": [1.0],
+        "GRADE_SCORE_x": [1],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({name: value for name, (value,) in columns.items()}) + "\n"
+    )
+    for name in ("t.parquet", "t.jsonl"):
+        grade(tmp_path / name, tmp_path / f"out-{name}", form="parquet")
+        (part,) = (tmp_path / f"out-{name}" / "parts").iterdir()
+        found = pq.read_table(part).to_pydict()
+        assert len({one.casefold() for one in found}) == len(found)
+        assert "GRADE_SCORE_x" not in found
+        assert found["grade_reward"] == [0.0]
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -423,7 +465,7 @@ def test_a_table_that_cannot_be_written_as_it_is_asked_for_is_refused_before_any
     with pytest.raises(InputError, match="cannot be written as parquet") as refused:
         grade(data, tmp_path / "out", form="parquet")
     assert refused.value.hint == "write JSON lines: --parts jsonl"
-    assert not parts(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

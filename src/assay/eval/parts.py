@@ -34,6 +34,7 @@ __all__ = [
     "read_grades",
     "require_columns",
     "temporary",
+    "ungraded",
 ]
 
 Column: TypeAlias = tuple[str, str]
@@ -69,7 +70,11 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go."""
+    """Whether a column is one that grading writes; of rows that were graded before, they go.
+
+    Many readers tell no capitals apart, and take the first of two.
+    """
+    name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
 
 
@@ -245,14 +250,21 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
     return file
 
 
+def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A row without a ``grade`` of its own, in whatever capitals; it itself if it has none."""
+    if not any(len(name) == len("grade") and name.casefold() == "grade" for name in fields):
+        return fields
+    return {name: value for name, value in fields.items() if name.casefold() != "grade"}
+
+
 def _with_grade(fields: Mapping[str, Json], line: bytes, grade: dict[str, Json]) -> bytes:
     """A row's own text, which was read strictly and is an object with a field, and its grade.
 
     A ``grade`` that the row has already, however it is spelt, is none of ours, and goes.
     """
-    text = line.strip()
-    if "grade" in fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-        return json.dumps({**fields, "grade": grade}).encode() + b"\n"
+    text, own = line.strip(), ungraded(fields)
+    if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+        return json.dumps({**own, "grade": grade}).encode() + b"\n"
     return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
 
 
