@@ -107,7 +107,7 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """
-    from assay.eval.parts import TABLE_FORMS, form_of
+    from assay.tasks.formats import TABLE_FORMS, form_of
     from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)

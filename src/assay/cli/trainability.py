@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import cast
 
-from assay.cli.options import RUN, add_json, explain, share, state_home
+from assay.cli.options import RUN, add_json, explain, is_parts, share, state_home
+from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
@@ -55,7 +56,16 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Look at the run, and say what it could teach."""
+    """Look at the run, and say what it could teach.
+
+    Raises:
+        InputError: For an unknown run, or a directory of parts.
+    """
+    if is_parts(given.run):
+        raise InputError(
+            f"{given.run} is a directory of parts, whose rows are no trials of a case",
+            hint="`assay report` shows what they come to",
+        )
     with Store.open(state_home()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""

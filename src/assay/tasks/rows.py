@@ -14,15 +14,15 @@ from typing import IO, TYPE_CHECKING
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import Format
+from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
-    Format,
     Parts,
     Reading,
     Unit,
     opened,
-    parse_line,
     place_of,
     unnamed,
 )
