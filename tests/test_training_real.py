@@ -155,3 +155,10 @@ def test_nemo_gym_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
         "{'reward': 0.0}",
         f"{{'reward': 0.0, {mark}}}",
     ]
+
+
+def test_two_trainers_ask_one_server_which_is_killed_between_their_steps(tmp_path: Path) -> None:
+    *steps, metric = _printed("", "reward_service.py", tmp_path)
+    assert sorted(steps[:2]) == ["trl  [1.0, 0.0, None]", "verl [1.0, 0.0, 'GraderError']"]
+    assert sorted(steps[2:]) == ["trl  [0.0, 0.0, None]", "verl [0.0, 0.0, 'GraderError']"]
+    assert metric == 'assay_grader_work_seconds{grader="exact",project="default",quantile="0.99"}'
