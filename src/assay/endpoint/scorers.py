@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import logging
 import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -68,6 +69,7 @@ class _Wanted:
         )
         self._named: dict[str, bool] = {}  # whether it has to be there
         self._by_place = False
+        self._told: set[tuple[object, ...]] = set()
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
@@ -115,10 +117,18 @@ class _Wanted:
         try:
             returned = await self._call(places, given)
         except (Exception, SystemExit) as error:  # the author's code may fail in any way
-            _log.exception("the function failed at item %r", name)
+            self._tell(name, error)
             said = f"{type(error).__name__}: {error}"
             return Graded.failed(name, said[:_MOST_TOLD])
         return _outcome(name, returned)
+
+    def _tell(self, name: str, error: BaseException) -> None:
+        """Show where it failed: once for each place, as each item of a batch may fail there."""
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        place = (type(error), frame.f_code, line)
+        level = logging.DEBUG if place in self._told else logging.ERROR
+        self._told.add(place)
+        _log.log(level, "the function failed at item %r (the like at DEBUG)", name, exc_info=True)
 
     async def _call(self, places: list[object], given: Mapping[str, object]) -> object:
         if self._is_async:
