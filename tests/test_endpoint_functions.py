@@ -245,19 +245,3 @@ async def test_context_variables_reach_the_thread() -> None:
         return variable.get()
 
     assert await score(of_variable) == 0.75
-
-
-async def test_a_place_that_fails_for_every_item_is_shown_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A trainer grades hundreds at a time: the reason was not to be found among the tracebacks."""
-
-    def fails(answer: str) -> float:
-        if answer == "other":
-            raise KeyError(answer)
-        raise RuntimeError(answer)
-
-    items = [(text, Submission(answer=text)) for text in ("a", "b", "other", "c")]
-    found = await scorer_of(fails)(items)
-    assert all(one.status == "error" for one in found)
-    assert len([one for one in caplog.records if one.exc_info]) == 2

@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import logging
 import os
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -69,7 +68,7 @@ class _Wanted:
         )
         self._named: dict[str, bool] = {}  # whether it has to be there
         self._by_place = False
-        self._told: set[tuple[object, ...]] = set()
+        self._told: set[tuple[type[BaseException], int]] = set()
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
@@ -123,12 +122,15 @@ class _Wanted:
         return _outcome(name, returned)
 
     def _tell(self, name: str, error: BaseException) -> None:
-        """Show where it failed: once for each place, as each item of a batch may fail there."""
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        place = (type(error), frame.f_code, line)
-        level = logging.DEBUG if place in self._told else logging.ERROR
-        self._told.add(place)
-        _log.log(level, "the function failed at item %r (the like at DEBUG)", name, exc_info=True)
+        """Log where the function failed: once for a place in it, for the next items fail there."""
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        place = (type(error), 0 if last is None else last.tb_lineno)
+        if place not in self._told:
+            self._told.add(place)
+            said = "the function failed at item %r; it is not told again of this place in it"
+            _log.error(said, name, exc_info=error)
 
     async def _call(self, places: list[object], given: Mapping[str, object]) -> object:
         if self._is_async:
