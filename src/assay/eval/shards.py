@@ -70,7 +70,8 @@ OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 _ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
 """Rows of a shard by default: tenths of a second of work, so that its files cost little beside
-it, and few enough that all cores of a machine have a share of 100,000. A death may lose them."""
+it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
+a machine have a share of 100,000. A death may lose them."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
 _FEW = 2_000
