@@ -7,6 +7,7 @@ process stands in such a file. It is there whole under its name, or not at all.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -15,33 +16,27 @@ from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Literal, Self, TypeAlias, cast
+from typing import IO, Any, Self, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
 from assay.store.checks import plain
+from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.packed import unpacked
 from assay.tasks.tables import Batch, Table, arrow
 
 __all__ = [
-    "FORMS",
-    "TABLE_FORMS",
     "Column",
-    "Form",
     "PartWriter",
     "add_kinds",
     "column_kinds",
     "columns_of",
     "commit",
-    "form_of",
     "read_grades",
+    "require_columns",
     "temporary",
 ]
-
-Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
-FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
-TABLE_FORMS = ("parquet", "arrow")
 
 Column: TypeAlias = tuple[str, str]
 """The name of a column, and what it holds: text, bool, int, long, float or json."""
@@ -51,13 +46,6 @@ _SCORE = "grade_score_"
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
 _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
-
-
-def form_of(name: str) -> Form | None:
-    """What a file is written as, by its name."""
-    if name.endswith(".feather"):
-        return "arrow"
-    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)
 
 
 # ---- the columns of JSON rows ------------------------------------------------------------------
@@ -149,19 +137,21 @@ class PartWriter:
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
-    def lines(self, lines: Sequence[bytes], grades: Sequence[Grade]) -> None:
-        """Write rows that are JSON, each with its ``grade``."""
-        for line, grade in zip(lines, grades, strict=True):
-            self._to.write(self._with_grade(line, grade))
+    def lines(
+        self, rows: Iterable[tuple[Mapping[str, Json], bytes]], grades: Sequence[Grade]
+    ) -> None:
+        """Write rows that are JSON, given with their text, each with its ``grade``."""
+        for (row, line), grade in zip(rows, grades, strict=True):
+            self._to.write(self._with_grade(row, line, grade))
 
-    def _with_grade(self, line: bytes, grade: Grade) -> bytes:
+    def _with_grade(self, row: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
         """A row's own text, which was read strictly and is an object with a field, and its grade.
 
-        Most grades differ by their ids only, so that the rest of them is written once.
+        A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
+        of ours differ by their ids only, so that the rest of them is written once.
         """
         text = line.strip()
-        if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-            row = cast("dict[str, Json]", json.loads(text))
+        if "grade" in row or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
             return json.dumps({**row, "grade": grade.to_dict(self._names)}).encode() + b"\n"
         key = _but_id(grade)
         if (rest := self._said.get(key)) is None:
@@ -232,16 +222,34 @@ class PartWriter:
         if not self._held:
             return
         pa = arrow()
-        table = pa.Table.from_batches(self._held).combine_chunks()
-        self._held = []
-        if self._to is None:
-            if self._form == "parquet":
-                writer = arrow("pyarrow.parquet").ParquetWriter
-                self._to = writer(self._file, table.schema, compression="zstd")
-            else:
-                options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
-                self._to = pa.ipc.new_file(self._file, table.schema, options=options)
-        self._to.write_table(table)
+        held, self._held = self._held, []
+        try:
+            table = pa.Table.from_batches(held).combine_chunks()
+            if self._to is None:
+                if self._form == "parquet":
+                    writer = arrow("pyarrow.parquet").ParquetWriter
+                    self._to = writer(self._file, table.schema, compression="zstd")
+                else:
+                    options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
+                    self._to = pa.ipc.new_file(self._file, table.schema, options=options)
+            self._to.write_table(table)
+        except pa.ArrowException as error:
+            said = str(error).partition("\n")[0][:200]
+            raise InputError(
+                f"the columns cannot be written as {self._form}: {said}",
+                hint="write JSON lines: --parts jsonl",
+            ) from error
+
+
+def require_columns(table: Table, form: Form) -> None:
+    """Refuse a table whose columns cannot be written, before any of its rows is graded.
+
+    Raises:
+        InputError: Saying which column.
+    """
+    for _, batch in table.batches(0, 1):
+        with PartWriter(io.BytesIO(), form, ()) as to:
+            to.batch(batch.slice(0, 0), ())
 
 
 def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN401 - three kinds

@@ -10,20 +10,20 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import Format
+from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
-    Format,
     Parts,
     Reading,
     Unit,
     opened,
-    parse_line,
     place_of,
     unnamed,
 )
@@ -317,11 +317,7 @@ class SeenIds:
 
     def add(self, text: str) -> bool:
         """Add a text; False if one of the same hash was there."""
-        return self.add_hash(hash(text))
-
-    def add_hash(self, found: int) -> bool:
-        """Add a text by its hash; False if that was there."""
-        if not self._put(found & 0xFFFF_FFFF_FFFF_FFFF or 1):
+        if not self._put(hash(text) & 0xFFFF_FFFF_FFFF_FFFF or 1):
             return False
         self._count += 1
         if 2 * self._count > len(self._table):
@@ -363,6 +359,8 @@ def read_row(
     assay's own form (an object with ``steps``) is what was done for the answer.
     """
     where = _shown(where or Location())
+    if not isinstance(cast("object", data), Mapping):
+        raise InputError("a row must be an object", location=where)
     try:
         return _row(data, number, f"{where.file}:{number}" if where.file else "", graders, label)
     except InputError as error:
@@ -492,7 +490,7 @@ _OTHER_NAMES = {
 
 def nearest_field(names: Iterable[str]) -> str:
     """How what is graded is called, and was probably meant; or an empty string."""
-    given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
+    given = [name for name in map(str, islice(names, _MOST_NAMES)) if len(name) <= _LONGEST_NAME]
     for name in given:
         if name in OWN_FIELDS:
             continue
