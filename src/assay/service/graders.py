@@ -22,16 +22,13 @@ from assay.service.operation import (
     Host,
     Limit,
     Name,
-    Page,
     Row,
     Spec,
     Text,
-    cursor_number,
-    cursor_text,
     operation,
-    page,
     waiting_operation,
 )
+from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.scores import ScoreRecord, Scores
 from assay.types.codec import ShapeError, from_json
