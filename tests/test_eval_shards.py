@@ -357,3 +357,114 @@ def test_ids_and_places_are_counted_through_the_files_of_a_dataset(tmp_path: Pat
     (folder / "b.jsonl").write_text('{"answer": "x"}\n{\n')
     with pytest.raises(InputError, match=r"b.jsonl:2:2: not a JSON object"):
         grade(folder, tmp_path / "other")
+
+
+def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) -> None:
+    # Whoever reads the first of two equal keys would have believed it.
+    forged = '{"gr\\u0061de": {"reward": 1.0}, "answer": "Rome", "expected": "Oslo"}\n'
+    data = tmp_path / "rows.jsonl"
+    data.write_text(forged + '{"answer": "Oslo", "grade": {"reward": 0.0}, "expected": "Oslo"}\n')
+    grade(data, tmp_path / "out")
+    (written,) = parts(tmp_path / "out").values()
+    for line, reward in zip(written.splitlines(), (0.0, 1.0), strict=True):
+        keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+        assert sorted(keys) == ["answer", "expected", "grade"]
+        assert json.loads(line)["grade"]["reward"] == reward
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_part_that_was_cut_off_is_not_taken_for_a_whole_one(
+    data: Path, tmp_path: Path, rows: int, is_counted: object
+) -> None:
+    grade(data, tmp_path / "out")
+    part = tmp_path / "out" / "parts" / min(parts(tmp_path / "out"))
+    tally = tmp_path / "out" / "tallies" / f"{part.name}.json"
+    whole = part.read_bytes()
+    part.write_bytes(b"".join(whole.splitlines(keepends=True)[:rows]))
+    if not is_counted:
+        tally.unlink()
+    with pytest.raises(StoreError, match=f"is damaged: it has {rows} of 4 rows"):
+        grade(data, tmp_path / "out")
+    part.write_bytes(whole)
+    told = json.loads(tally.read_text()) if is_counted else None
+    if told is not None:  # nor is a count that cannot be of it
+        tally.write_text(json.dumps({**told, "passed": 1_000}))
+        assert grade(data, tmp_path / "out")["graded"] == ROWS - 1
+    part.unlink()
+    assert grade(data, tmp_path / "out")["graded"] == ROWS - 1
+    assert part.read_bytes() == whole
+
+
+def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
+    data: Path, tmp_path: Path
+) -> None:
+    data.write_text(data.read_text() + "no row\n")
+    skipping = Reading(on_bad_row=lambda _: None)
+    first = grade(data, tmp_path / "out", reading=skipping)
+    for tally in (tmp_path / "out" / "tallies").iterdir():
+        tally.unlink()
+    again = grade(data, tmp_path / "out", reading=skipping)
+    assert (again["left_out"], again["first_left_out"]) == (1, first["first_left_out"])
+    last = tmp_path / "out" / "parts" / max(parts(tmp_path / "out"))
+    last.write_bytes(b"")
+    with pytest.raises(StoreError, match="is damaged"):
+        grade(data, tmp_path / "out", reading=skipping)
+
+
+def test_a_table_that_cannot_be_written_as_it_is_asked_for_is_refused_before_anything_is_graded(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    columns = {"answer": ["a"], "expected": ["a"], "odd": pa.array([{}], pa.struct([]))}
+    data = tmp_path / "t.arrow"
+    with pa.OSFile(str(data), "wb") as to, pa.ipc.new_file(to, pa.table(columns).schema) as writer:
+        writer.write_table(pa.table(columns))
+    with pytest.raises(InputError, match="cannot be written as parquet") as refused:
+        grade(data, tmp_path / "out", form="parquet")
+    assert refused.value.hint == "write JSON lines: --parts jsonl"
+    assert not parts(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_a_function_grades_a_dataset_of_one_shard(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("async def grade(answer):\n    return 1.0\n")
+    graded = grade(
+        data,
+        tmp_path / "out",
+        (GraderSpec(type="function", options={"file": str(file)}),),
+        rows=100,
+        workers=2,
+    )
+    assert graded["graded"] == ROWS
+
+
+def test_a_row_nested_too_deeply_is_an_error_and_its_siblings_are_graded(tmp_path: Path) -> None:
+    data, deep = tmp_path / "rows.jsonl", '{"a":' * 900 + "1" + "}" * 900
+    good = '{"answer": "a", "expected": "a"}\n'
+    data.write_text(f'{good}{{"answer": "a", "expected": {deep}}}\n{good}')
+    grade(data, tmp_path / "out")
+    found = [one["grade"] for one in lines(tmp_path / "out")]
+    assert [one["reward"] for one in found] == [1.0, None, 1.0]
+    assert "nested too deeply" in found[1]["error"]
+
+
+def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_back(
+    data: Path, tmp_path: Path
+) -> None:
+    original, out = data.read_text(), tmp_path / "out"
+    with plan_shards(str(data), EXACT, str(out), rows=4, form="jsonl") as plan:
+        data.write_text(original.replace("Rome", "Oslo"))
+        grades = [plan.work(shard) for shard in plan.missing]  # all before the first is looked at
+        given = iter(grades)
+
+        async def done(_: object) -> object:
+            return next(given)
+
+        with pytest.raises(InputError, match="has changed while it was graded"):
+            run(plan, pool=done)
+    assert not parts(out)
+    data.write_text(original)
+    grade(data, out)
+    assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]

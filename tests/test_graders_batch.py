@@ -277,16 +277,15 @@ def test_a_straggler_is_cut_and_its_work_ends() -> None:
 
 @pytest.mark.sandbox
 def test_a_late_call_in_the_sandbox_is_killed_and_worth_nothing_and_not_a_zero() -> None:
-    rows: list[dict[str, Json]] = [{"answer": "8"}, {"answer": "0"}, {"answer": "0.01"}]
+    rows: list[dict[str, Json]] = [{"answer": "60"}, {"answer": "0"}, {"answer": "0.2"}]
     batch = FunctionGrader(source=SLEEPS).grade_batch_now(rows, deadline=1.0)
     assert batch.rewards == [None, 1.0, 1.0]
     assert (batch.graded[0].outcome, batch.graded[1].outcome) == ("late", "ok")
     late, quick, some = batch.seconds
     assert late is not None
-    assert 1.0 <= late < 3.0, "it was killed, not waited for"
     assert quick is not None
     assert some is not None
-    assert quick < some < 1.0, "each has its own time"
+    assert quick < some < late < 60, "each has its own time, and the late one was not waited for"
 
 
 @pytest.mark.sandbox
@@ -478,6 +477,18 @@ def test_an_empty_batch_and_hostile_rows() -> None:
     batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
     assert batch.rewards == [None] * 5 + [1.0]
     assert {one.outcome for one in batch.graded[:5]} == {"bad_item"}
+
+
+def test_a_row_that_breaks_its_reading_is_one_item_without_a_reward() -> None:
+    class Hostile(dict[str, Json]):
+        def get(self, *_: object) -> Json:
+            raise RuntimeError("not this one")
+
+    good: dict[str, Json] = {"answer": "a", "expected": "a"}
+    rows = [good, Hostile(good), {**good, "id": 10**5_000}, good]
+    batch = EXACT.grade_batch_now(rows)
+    assert batch.rewards == [1.0, None, None, 1.0]
+    assert batch.graded[1].outcome == "bad_item"
 
 
 def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -267,3 +268,62 @@ def test_nothing_found_is_said(tmp_path: Path) -> None:
         lines(f"{tmp_path}/*.parquet")
     with pytest.raises(InputError, match=r"has no files of rows \(those are called"):
         lines(str(tmp_path))
+
+
+def patched(file: Path, data: Any, old: bytes, new: bytes) -> str:
+    """A table of Arrow with other bytes in the place of some."""
+    written = Path(write(file, data))
+    found = written.read_bytes()
+    assert found.count(old) >= 1
+    written.write_bytes(found.replace(old, new))
+    return str(file)
+
+
+@pytest.mark.parametrize("far", [b"\0\1\0", b"\0\0\x70"])
+def test_a_table_that_points_outside_itself_reads_no_memory_of_ours(
+    tmp_path: Path, far: bytes
+) -> None:
+    # With 256 for an end, what else was in memory became the answer; with more, the process died.
+    data = pa.table({"answer": ["a", "b", "c"], "expected": ["d", "e", "f"]})
+    ends = [b"\0\0\0\0", b"\1\0\0\0", b"\2\0\0\0", b"\3\0\0\0"]
+    beyond = [ends[0], b"\0" + far, b"\1" + far, b"\2" + far]
+    file = patched(tmp_path / "t.arrow", data, b"".join(ends), b"".join(beyond))
+    with pytest.raises(InputError, match=r"is broken or no table: .*out of bounds"):
+        lines(file)
+
+
+def test_a_cell_that_python_cannot_hold_is_the_fault_of_its_row_alone(tmp_path: Path) -> None:
+    ends = bytes([0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0])
+    cells = pa.StringArray.from_buffers(3, pa.py_buffer(ends), pa.py_buffer(b"a\xffc"))
+    whens = pa.array([0, 0, 2**62], pa.timestamp("s"))
+    file = write(tmp_path / "t.parquet", pa.table({"answer": cells}))
+    later = write(tmp_path / "t.arrow", pa.table({"answer": ["a", "b", "c"], "when": whens}))
+    for path, bad, column in ((file, 1, "answer"), (later, 2, "when")):
+        with opened(path) as found:
+            read = [line for _, line in found.lines]
+        assert [isinstance(line, InputError) for line in read] == [n == bad for n in range(3)]
+        assert f"the column {column!r} holds something that cannot be read" in str(read[bad])
+
+
+def test_two_columns_of_one_name_are_refused_and_neither_is_graded(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["answer"] * 2)
+    with pytest.raises(InputError, match="two columns are 'answer'"):
+        lines(write(tmp_path / "t.parquet", twice))
+    inner = pa.StructArray.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["x"] * 2)
+    with pytest.raises(InputError, match=r"two columns are 'metadata\.x'"):
+        lines(write(tmp_path / "t.arrow", pa.table({"answer": ["a"], "metadata": inner})))
+
+
+def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ModuleType("datasets")
+    config = library.__dict__["config"] = SimpleNamespace(HF_DATASETS_TRUST_REMOTE_CODE=True)
+
+    def load(*_: object, **options: object) -> object:
+        assert not config.HF_DATASETS_TRUST_REMOTE_CODE
+        assert not options.get("trust_remote_code")
+        raise ValueError("it has a script")
+
+    library.__dict__["load_dataset"] = load
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    with pytest.raises(InputError, match="cannot load hf:openai/gsm8k: ValueError: it has a"):
+        lines("hf:openai/gsm8k")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from assay.errors import GraderError, InputError
@@ -212,3 +214,45 @@ def test_a_misspelt_on_error_makes_no_zeros_of_what_has_no_reward() -> None:
 def test_a_hook_refuses_a_misspelt_on_error_when_it_is_made(make: Callable[..., object]) -> None:
     with pytest.raises(InputError, match="on_error is 'zeros'"):
         make(EXACT, on_error="zeros")
+
+
+TYPED: list[tuple[object, str, float]] = [
+    (np.array(["4", "5"]), "5", 1.0),  # as tables are read, a list of answers is an array
+    (np.int64(5), "5", 1.0),
+    (np.int64(6), "5", 0.0),
+    (np.str_("x" * 5_000), "x" * 5_000, 1.0),
+    (np.float32(0.5), "0.5", 1.0),
+    (Decimal("0.50"), "0.50", 1.0),
+]
+
+
+@pytest.mark.parametrize(("truth", "said", "score"), TYPED)
+def test_an_honest_answer_gets_no_zero_for_the_type_of_its_reference(
+    truth: object, said: str, score: float
+) -> None:
+    asked = cast("Coroutine[Any, Any, Any]", verl.reward_function(EXACT)("data", said, truth, {}))
+    assert asyncio.run(asked)["score"] == score
+    reward = trl.reward_function(EXACT, expected="solution")
+    assert reward([said], solution=[truth]) == [score]
+
+
+def test_a_reference_that_is_no_json_is_told_and_grades_nothing() -> None:
+    reward = trl.reward_function(EXACT, expected="solution")
+    for odd in (object(), b"4", [object()], float("inf"), [float("nan")]):
+        with pytest.raises(InputError, match="which no grader can read"):
+            reward(["<object: not serializable>"], solution=[odd])
+    assert reward(["nan", "4"], solution=[float("nan"), "4"]) == [None, 1.0]
+
+
+def test_words_in_parts_are_the_words_that_are_graded() -> None:
+    parts = [{"type": "image"}, {"type": "text", "text": "4"}]
+    reward = trl.reward_function(EXACT, expected="solution")
+    assert reward([[{"role": "assistant", "content": parts}]], solution=["4"]) == [1.0]
+    called = [{"role": "assistant", "content": [], "tool_calls": [{"name": "add"}]}]
+    assert reward([called], solution=['[{"name": "add"}]']) == [1.0]
+    trace = SimpleNamespace(
+        messages=[SimpleNamespace(role="assistant", content=[SimpleNamespace(text="4")])]
+    )
+    task = SimpleNamespace(data={"answer": "4"})
+    graded = cast("Coroutine[Any, Any, float]", verifiers.reward_function(EXACT)(task, trace))
+    assert asyncio.run(graded) == 1.0

@@ -76,7 +76,7 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     except FileNotFoundError:
         replace_json(file, manifest)
         return
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{file} cannot be read: {error}", hint="name a fresh directory"
         ) from error
@@ -130,7 +130,7 @@ def summary_of(place: Path) -> dict[str, Json]:
         there = listed & {one.name for one in (place / PARTS).iterdir()}
         if len(there) == len(listed) and (place / SUMMARY).is_file():
             return cast("dict[str, Json]", _read(place / SUMMARY))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
     raise InputError(
         f"{place} has {len(there):,} of {len(listed):,} parts",

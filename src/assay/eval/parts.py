@@ -7,6 +7,7 @@ process stands in such a file. It is there whole under its name, or not at all.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ __all__ = [
     "columns_of",
     "commit",
     "read_grades",
+    "require_columns",
     "temporary",
 ]
 
@@ -132,10 +134,12 @@ class PartWriter:
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
-    def lines(self, lines: Sequence[bytes], grades: Sequence[Grade]) -> None:
-        """Write rows that are JSON, each with its ``grade``."""
-        for line, grade in zip(lines, grades, strict=True):
-            self._to.write(_with_grade(line, grade.to_dict(self._names)))
+    def lines(
+        self, rows: Iterable[tuple[Mapping[str, Json], bytes]], grades: Sequence[Grade]
+    ) -> None:
+        """Write rows that are JSON, given with their text, each with its ``grade``."""
+        for (fields, line), grade in zip(rows, grades, strict=True):
+            self._to.write(_with_grade(fields, line, grade.to_dict(self._names)))
 
     def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Write rows that have their grades already as JSON."""
@@ -197,16 +201,34 @@ class PartWriter:
         if not self._held:
             return
         pa = arrow()
-        table = pa.Table.from_batches(self._held).combine_chunks()
-        self._held = []
-        if self._to is None:
-            if self._form == "parquet":
-                writer = arrow("pyarrow.parquet").ParquetWriter
-                self._to = writer(self._file, table.schema, compression="zstd")
-            else:
-                options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
-                self._to = pa.ipc.new_file(self._file, table.schema, options=options)
-        self._to.write_table(table)
+        held, self._held = self._held, []
+        try:
+            table = pa.Table.from_batches(held).combine_chunks()
+            if self._to is None:
+                if self._form == "parquet":
+                    writer = arrow("pyarrow.parquet").ParquetWriter
+                    self._to = writer(self._file, table.schema, compression="zstd")
+                else:
+                    options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
+                    self._to = pa.ipc.new_file(self._file, table.schema, options=options)
+            self._to.write_table(table)
+        except pa.ArrowException as error:
+            said = str(error).partition("\n")[0][:200]
+            raise InputError(
+                f"the columns cannot be written as {self._form}: {said}",
+                hint="write JSON lines: --parts jsonl",
+            ) from error
+
+
+def require_columns(table: Table, form: Form) -> None:
+    """Refuse a table whose columns cannot be written, before any of its rows is graded.
+
+    Raises:
+        InputError: Saying which column.
+    """
+    for _, batch in table.batches(0, 1):
+        with PartWriter(io.BytesIO(), form, ()) as to:
+            to.batch(batch.slice(0, 0), ())
 
 
 def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN401 - three kinds
@@ -223,12 +245,14 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
     return file
 
 
-def _with_grade(line: bytes, grade: dict[str, Json]) -> bytes:
-    """A row's own text, which was read strictly and is an object with a field, and its grade."""
+def _with_grade(fields: Mapping[str, Json], line: bytes, grade: dict[str, Json]) -> bytes:
+    """A row's own text, which was read strictly and is an object with a field, and its grade.
+
+    A ``grade`` that the row has already, however it is spelt, is none of ours, and goes.
+    """
     text = line.strip()
-    if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-        row = {**cast("dict[str, Json]", json.loads(text)), "grade": grade}
-        return json.dumps(row).encode() + b"\n"
+    if "grade" in fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+        return json.dumps({**fields, "grade": grade}).encode() + b"\n"
     return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "Source",
     "read_row_of",
     "read_shard",
-    "tally_of",
 ]
 
 PARTS, TALLIES = "parts", "tallies"
@@ -203,9 +202,39 @@ class ShardWork:
                         self._put(to, block, done)
                         for grade in done:
                             tally.add(grade)
+            if tally.rows + tally.left_out != shard.stretch.rows:
+                raise InputError(
+                    f"{shard.source.name} has {tally.rows + tally.left_out} rows where there were "
+                    f"{shard.stretch.rows}",
+                    hint="has it changed, or is it broken?",
+                )
             if not commit(file, target, replace=shard.again):
-                return tally_of(shard, target, self.form)  # another attempt was first
-        _keep_tally(_tally_file(target), tally)
+                return self.tally(shard, target)  # another attempt was first
+        _keep_tally(target, tally)
+        return tally
+
+    def tally(self, shard: Shard, part: Path) -> Tally:
+        """What a part that is there comes to.
+
+        Raises:
+            StoreError: If it is damaged.
+            InputError: If rows cannot be read.
+        """
+        kept = _kept_tally(part)
+        if kept is not None and kept.rows + kept.left_out == shard.stretch.rows:
+            return kept
+        tally = Tally()
+        for grade in read_grades(part, self.form):
+            tally.add(grade)
+        if self.may_skip and tally.rows < shard.stretch.rows:
+            for _ in self._blocks(shard, tally):  # which rows were left out is not in the part
+                pass
+        if tally.rows + tally.left_out != shard.stretch.rows:
+            raise StoreError(
+                f"{part} is damaged: it has {tally.rows} of {shard.stretch.rows} rows",
+                hint="remove it, and the same command writes it again",
+            )
+        _keep_tally(part, tally)
         return tally
 
     def _together(self, blocks: Iterator[_Block]) -> Iterator[Sequence[_Block]]:
@@ -268,7 +297,7 @@ class ShardWork:
 
     def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
         if self.form not in TABLE_FORMS:
-            to.lines([line for _, line in block.rows], grades)
+            to.lines(((row.fields, line) for row, line in block.rows), grades)
         elif block.batch is not None and self.columns is None:
             to.batch(block.batch, grades)
         else:
@@ -371,43 +400,28 @@ def _lines(shard: Shard) -> Iterator[bytes]:
         raise InputError(f"cannot read {shard.source.name}: {error.strerror}") from error
 
 
-def tally_of(shard: Shard, part: Path, form: Form) -> Tally:
-    """What a part that is there comes to.
-
-    Raises:
-        StoreError: If it is damaged.
-    """
-    kept = _kept_tally(_tally_file(part))
-    if kept is not None:
-        return kept
-    tally = Tally()
-    for grade in read_grades(part, form):
-        tally.add(grade)
-    tally.left_out = shard.stretch.rows - tally.rows
-    _keep_tally(_tally_file(part), tally)
-    return tally
-
-
 def _tally_file(part: Path) -> Path:
     return part.parent.parent / TALLIES / f"{part.name}.json"
 
 
-def _keep_tally(path: Path, tally: Tally) -> None:
+def _keep_tally(part: Path, tally: Tally) -> None:
     """Write what a part comes to; where that is lost, the part tells it."""
-    text = json.dumps(tally.to_dict()).encode()
+    path = _tally_file(part)
     try:
+        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
         with temporary(path) as file:
             file.write(text)
             file.flush()
             Path(file.name).replace(path)
-    except StoreError:
+    except (OSError, StoreError):
         return
 
 
-def _kept_tally(path: Path) -> Tally | None:
-    """What was kept of a part; None where it is not there, or only a piece of it."""
+def _kept_tally(part: Path) -> Tally | None:
+    """What was kept of a part; None where it is not there, or the part is not as long any more."""
     try:
-        data: Json = json.loads(path.read_text(encoding="utf-8"))
-        return Tally.from_dict(data) if isinstance(data, dict) else None
+        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
+        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
+        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -15,8 +15,8 @@ import io
 import json
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,10 +27,10 @@ from assay.errors import AssayError, InputError
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
 from assay.eval.part_directory import SUMMARY, agree, opened_for_parts, replace_json
-from assay.eval.parts import Column, add_kinds, column_kinds, columns_of
+from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source, tally_of
+from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source
 from assay.eval.stretches import Stretch, Version, survey, version_of
 from assay.eval.twins import Twins, twins_of
 from assay.frozen import frozen
@@ -80,6 +80,7 @@ class ShardPlan:
         done: What the parts come to that are there, by the numbers of their shards.
         versions: The files as they were when the plan was made, by their paths.
         left_out: Malformed rows that were left out already when the plan was made.
+        changed: Paths of files that were found to have changed meanwhile.
     """
 
     directory: Path
@@ -89,6 +90,7 @@ class ShardPlan:
     done: dict[int, Tally]
     versions: Mapping[str, Version]
     left_out: int = 0
+    changed: set[str] = field(default_factory=set[str])
 
     @property
     def rows(self) -> int:
@@ -154,6 +156,11 @@ def plan_shards(
                 pass
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
+        if form in TABLE_FORMS:
+            for one in sources:
+                if one.is_table:
+                    with closing(Table(one.path, one.name)) as table:
+                        require_columns(table, form)
         columns = _columns(form, sources, stretches)
         work = ShardWork(
             graders=graders,
@@ -184,7 +191,7 @@ def plan_shards(
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
-        yield ShardPlan(
+        plan = ShardPlan(
             directory=place,
             work=work,
             shards=shards,
@@ -193,6 +200,15 @@ def plan_shards(
             versions=versions,
             left_out=left_out,
         )
+        stack.callback(_disown, plan)  # once nobody writes any more
+        yield plan
+
+
+def _disown(plan: ShardPlan) -> None:
+    """Remove parts that may be of other rows: the file changed before they were looked at."""
+    for shard in plan.missing:
+        if shard.source.path in plan.changed and shard.number not in plan.done:
+            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
 
 
 # ---- the plan ----------------------------------------------------------------------------------
@@ -373,7 +389,7 @@ def _there(
         if shard.part not in named:
             missing.append(shard)
             continue
-        done[shard.number] = tally = tally_of(shard, place / PARTS / shard.part, work.form)
+        done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
         if retry_errors and tally.errors:
             del done[shard.number]
             missing.append(replace(shard, again=True))
@@ -412,7 +428,7 @@ async def grade_shards(
             raise done
         version = plan.versions[shard.source.path]
         if not version.holds():
-            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
+            plan.changed.add(shard.source.path)
             raise InputError(
                 f"{shard.source.name} has changed while it was graded", hint="grade it again"
             )
@@ -438,7 +454,7 @@ async def grade_shards(
 
 async def _here(work: ShardWork, shard: Shard) -> object:
     await asyncio.sleep(0)  # Ctrl-C has its turn
-    return work(shard)
+    return await work.grade(shard)
 
 
 def _with_data(shard: Shard) -> Shard:

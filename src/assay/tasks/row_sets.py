@@ -132,6 +132,8 @@ def hub_batches(name: str) -> Iterator[Batch]:
     repository, _, config = rest.partition("/")
     if not owner or not repository:
         raise InputError(f"{name} names no dataset", hint="hf:OWNER/NAME[/CONFIG][:SPLIT]")
+    # Old releases ran a script that a dataset brings along.
+    datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False
     try:
         found = datasets.load_dataset(f"{owner}/{repository}", config or None, split=split or None)
     except Exception as error:  # what a library of others raises, from the network or the cache

@@ -8,7 +8,8 @@ Bytes are no text, so that a column of them is refused; NaN and infinities are n
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
@@ -170,6 +171,10 @@ class Table:
             if isinstance(batch, int):
                 place = batch
                 continue
+            if not self._is_parquet and place + batch.num_rows > start:
+                # Where things are in memory is as the file says, which may be anywhere.
+                with self._told():
+                    cast("Any", batch).validate(full=True)
             for offset in range(0, batch.num_rows, _ROWS):
                 first, last = place + offset, place + min(offset + _ROWS, batch.num_rows)
                 first, last = max(first, start), last if end is None else min(last, end)
@@ -243,8 +248,20 @@ def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
     Raises:
         InputError: For one of bytes, durations or anything else that JSON has no word for.
     """
+    _check_names(schema.names, "", name)
     for field in schema:
         _check_type(field.name, field.type, name)
+
+
+def _check_names(names: Sequence[str], inside: str, file: str) -> None:
+    """Refuse two columns of one name: of the two, only one could be graded."""
+    twins = [one for one, times in Counter(names).items() if times > 1]
+    if twins:
+        raise InputError(
+            f"two columns are {inside + twins[0]!r:.100}",
+            location=Location(file=file),
+            hint="rename one",
+        )
 
 
 def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
@@ -253,6 +270,8 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
     if types.is_dictionary(given):
         _check_type(column, given.value_type, name)
     elif types.is_nested(given):
+        if types.is_struct(given):
+            _check_names([one.name for one in given], f"{column}.", name)
         for number in range(given.num_fields):
             inner = given.field(number)
             _check_type(f"{column}.{inner.name}", inner.type, name)
@@ -262,7 +281,8 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
-        or str(given).startswith(("binary_view", "extension"))
+        or isinstance(given, arrow().BaseExtensionType)  # which may run code of its own
+        or str(given).startswith("binary_view")
     ):
         raise InputError(
             f"the column {column!r:.100} holds {given}, which no row can have",
@@ -279,7 +299,25 @@ def lines_of(batch: Batch, names: Mapping[str, str]) -> list[bytes | InputError]
         names: Names of rows' fields, each with that of its column, where they differ.
     """
     text = {names.get(one, one) for one in AS_JSON}
-    return [_line(row, text) for row in _without_nanoseconds(batch).to_pylist()]
+    batch = _without_nanoseconds(batch)
+    try:
+        rows = batch.to_pylist()
+    except Exception as error:  # a date that Python has not, bytes that are no text: whose row's?
+        if batch.num_rows > 1:
+            return [
+                line for at in range(batch.num_rows) for line in lines_of(batch.slice(at, 1), names)
+            ]
+        return [InputError(f"{_unreadable(batch)} that cannot be read: {_first_line(error)}")]
+    return [_line(row, text) for row in rows]
+
+
+def _unreadable(batch: Any) -> str:  # noqa: ANN401 - see `arrow`
+    for name in batch.schema.names:
+        try:
+            batch.column(name).to_pylist()
+        except Exception:  # the boundary, as above
+            return f"the column {name!r:.100} holds something"
+    return "a column holds something"
 
 
 def _without_nanoseconds(batch: Any) -> Batch:  # noqa: ANN401 - see `arrow`

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Unpack
 
 from assay.graders.endpoints.forms.openrlhf import sample
-from assay.scoring.json_safe import plain
+from assay.training.chat import reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 
 __all__ = ["reward_function"]
@@ -55,7 +55,9 @@ def reward_function(
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
-        given = [sample(*one) for one in zip(queries, asked, map(plain, wanted), strict=True)]
+        given = [
+            sample(*one) for one in zip(queries, asked, map(reference_of, wanted), strict=True)
+        ]
         # What is no sample is no answer either, and so has no reward.
         batch = reward.grade_now({} if isinstance(one, str) else one for one in given)
         rewards = tensor(batch.filled(on_error))

@@ -17,6 +17,7 @@ from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
+from assay.training.chat import reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
@@ -64,7 +65,7 @@ def reward_function(
         question = metadata.get("question")
         submission = Submission(
             answer=solution_str,
-            expected=plain(ground_truth),
+            expected=reference_of(ground_truth),
             question=question if isinstance(question, str) else None,
             metadata={**metadata, "data_source": data_source},
         )

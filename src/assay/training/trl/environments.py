@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from assay.graders.threads import on_own_loop
 from assay.scoring.graded import Graded
-from assay.training.chat import Text
+from assay.training.chat import Text, text_of
 from assay.training.episodes import Episodes
 from assay.training.reward import Batch
 from assay.training.trl.rewards import LogExtra, LogMetric, told
@@ -146,5 +146,4 @@ def _last(said: Text) -> str:
         return said
     if not said or said[-1].get("role") != "assistant":
         return ""
-    content = said[-1].get("content")
-    return content if isinstance(content, str) else ""
+    return text_of(said[-1].get("content"))
