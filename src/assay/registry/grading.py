@@ -9,6 +9,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.batch import Batch, Batches, way_of
+from assay.graders.driver import each
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_of
@@ -188,16 +189,12 @@ async def _grade_declared(
             _outcome(item, await grade_submission(specs, submission), threshold)
             for item, submission in items
         ]
-    import asyncio
 
-    turn = asyncio.Semaphore(_AT_ONCE)
+    async def grade(one: tuple[str, Submission]) -> Graded:
+        item, submission = one
+        return _outcome(item, await grade_submission(specs, submission), threshold)
 
-    async def grade(item: str, submission: Submission) -> Graded:
-        async with turn:
-            result = await grade_submission(specs, submission)
-            return _outcome(item, result, threshold)
-
-    return list(await asyncio.gather(*(grade(item, one) for item, one in items)))
+    return list(await each(items, grade, at_once=_AT_ONCE))
 
 
 def _outcome(item: str, result: EvaluationResult, threshold: float) -> Graded:
