@@ -134,8 +134,25 @@ def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_pa
         (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
         (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
         (("--out", "p.csv"), "p.csv names no form"),
+        (("--out", "p"), "p names no form that rows are written in (call it .jsonl, "),
+        (("--out", "p.txt"), "or p.txt/, a directory of parts"),
+        (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
+        (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
     ):
         done = assay("grade", "rows.jsonl", "-g", "graders.yaml", *options, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stderr
     assert not (tmp_path / "p").exists()
+    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
+    misspelt = assay("grade", "rows.jsonl", "--grader", "graders.yaml", cwd=tmp_path)
+    assert (misspelt.returncode, "did you mean --graders?" in misspelt.stderr) == (2, True)
+
+
+def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    by = ("-g", "graders.yaml")
+    assert assay("grade", "rows.jsonl", *by, "--out", "p/", cwd=tmp_path).returncode == 0
+    done = assay("grade", "p", *by, cwd=tmp_path)
+    assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
+    assert assay("grade", "p/parts", *by, cwd=tmp_path).returncode == 0

@@ -183,6 +183,23 @@ def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
         grade(data, out)
 
 
+def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with plan_shards(str(data), EXACT, str(out), rows=4):
+        pass
+    with plan_shards(str(data), EXACT, str(out), rows=5) as plan:
+        assert len(plan.shards) == 5
+    (empty := tmp_path / "none.jsonl").touch()
+    new = tmp_path / "new"
+    with (
+        pytest.raises(InputError, match="has no rows"),
+        plan_shards(str(empty), EXACT, str(new)),
+    ):
+        pass
+    assert not new.exists()
+
+
 def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").touch()

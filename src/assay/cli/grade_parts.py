@@ -40,7 +40,6 @@ __all__ = ["add_parts", "grade_into_parts", "in_parts", "report_parts", "write_r
 
 _CAUSES = 5
 _OUT_ROWS = 256
-_NOT_WRITTEN = (".csv", ".tsv", ".xlsx")
 _NOT_WITH = ("label", "junit", "html", "otel")
 
 
@@ -79,10 +78,11 @@ def in_parts(given: Namespace) -> bool:
                     hint="leave it out, or write to a file",
                 )
         return True
-    if given.out and given.out.lower().endswith(_NOT_WRITTEN):
+    if given.out and form_of(given.out) is None:
         raise InputError(
             f"{given.out} names no form that rows are written in",
-            hint="call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow",
+            hint=f"call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow; or {given.out}/, "
+            "a directory of parts",
         )
     for name in ("shard_rows", "parts", "retry_errors"):
         if getattr(given, name):
@@ -173,7 +173,7 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
     from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary
     from assay.reports.opened import cell_dict
 
-    form, names = form_of(out) or "jsonl", score_names(spec.label for spec in rows.graders)
+    form, names = cast("Form", form_of(out)), score_names(spec.label for spec in rows.graders)
     known: dict[str, str] = {}
     if form in TABLE_FORMS:
         for row in rows.data.rows():

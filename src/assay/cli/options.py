@@ -329,6 +329,8 @@ def engine_given(given: Namespace) -> Generator[Cluster | None]:
         return
     from assay.eval.cluster import connected
 
+    if sys.stderr.isatty():
+        print(f"connecting to {given.engine}, which takes some seconds", file=sys.stderr)
     with connected(given.engine) as cluster:
         yield cluster
 

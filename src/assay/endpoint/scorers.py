@@ -62,6 +62,7 @@ class _Wanted:
         )
         self._named: dict[str, bool] = {}  # whether it has to be there
         self._by_place = False
+        self._told: set[tuple[type[BaseException], int]] = set()
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
@@ -109,10 +110,21 @@ class _Wanted:
         try:
             returned = await self._call(places, given)
         except (Exception, SystemExit) as error:  # the author's code may fail in any way
-            _log.exception("the function failed at item %r", name)
+            self._tell(name, error)
             said = f"{type(error).__name__}: {error}"
             return Graded.failed(name, said[:_MOST_TOLD])
         return _outcome(name, returned)
+
+    def _tell(self, name: str, error: BaseException) -> None:
+        """Log where the function failed: once for a place in it, for the next items fail there."""
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        place = (type(error), 0 if last is None else last.tb_lineno)
+        if place not in self._told:
+            self._told.add(place)
+            said = "the function failed at item %r; it is not told again of this place in it"
+            _log.error(said, name, exc_info=error)
 
     async def _call(self, places: list[object], given: Mapping[str, object]) -> object:
         if self._is_async:

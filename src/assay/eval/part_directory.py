@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from assay.errors import InputError, reason_of
+from assay.errors import AssayError, InputError, reason_of
 from assay.eval.parts import commit, temporary
 from assay.eval.shard_work import PARTS, TALLIES
 from assay.scoring.json_safe import Json
@@ -30,9 +30,12 @@ MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 def opened_for_parts(place: Path) -> Generator[None]:
     """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
 
+    One that is new goes again where the block raises an `AssayError` before its first part.
+
     Raises:
         InputError: If it holds something else, cannot be written, or is somebody's now.
     """
+    is_new = not place.exists()
     try:
         _make(place)
         with held(place / _LOCK) as lock:
@@ -43,7 +46,12 @@ def opened_for_parts(place: Path) -> Generator[None]:
             for one in (place, place / PARTS, place / TALLIES):
                 for left in one.glob(".*.tmp"):  # of attempts that were killed
                     left.unlink(missing_ok=True)
-            yield
+            try:
+                yield
+            except AssayError:
+                if is_new:
+                    _unmake(place)
+                raise
     except PermissionError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
 
@@ -64,6 +72,15 @@ def _make(place: Path) -> None:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
 
 
+def _unmake(place: Path) -> None:
+    with suppress(OSError):  # of one that is not empty: a part is there, or a stranger's file
+        (place / PARTS).rmdir()
+        (place / TALLIES).rmdir()
+        for name in (MANIFEST, _LOCK):
+            (place / name).unlink(missing_ok=True)
+        place.rmdir()
+
+
 def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     """Keep the plan in the directory; or see that the one that is there is the same.
 
@@ -82,6 +99,9 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
         ) from error
     same = cast("Json", json.loads(json.dumps(manifest)))
     if earlier == same:
+        return
+    if not any((place / PARTS).iterdir()):  # a plan that nothing came of
+        replace_json(file, manifest)
         return
     differs = "; ".join(_differences(earlier, same)) or "its shards"
     raise InputError(

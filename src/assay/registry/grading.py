@@ -21,7 +21,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.datasets import DamagedRow, DatasetRow
 from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
-from assay.turns import Turn, taking
+from assay.turns import Turn, current_turn, taking
 from assay.types.submission import Submission
 
 __all__ = [
@@ -184,17 +184,28 @@ async def grade_items(
 async def _grade_declared(
     specs: Sequence[GraderSpec], threshold: float, items: Items
 ) -> list[Graded]:
+    turn, found = current_turn() or Turn(), list[Graded]()
     if all(spec.kind.grader.is_pure for spec in specs):  # nothing waits, so none is ahead
-        return [
-            _outcome(item, await grade_submission(specs, submission), threshold)
-            for item, submission in items
-        ]
+        seconds: list[float] = []
+        for item, submission in items:
+            turn.begin()
+            result = await grade_submission(specs, submission)
+            found.append(_outcome(item, result, threshold))
+            seconds.append(turn.spent)
+        turn.each = seconds
+        return found
 
-    async def grade(one: tuple[str, Submission]) -> Graded:
+    async def grade(one: tuple[str, Submission]) -> tuple[Graded, float]:
         item, submission = one
-        return _outcome(item, await grade_submission(specs, submission), threshold)
+        # An item with a limit is alone in its turn.
+        own = Turn() if turn.limit is None else turn
+        with taking(own):
+            result = await grade_submission(specs, submission)
+        return _outcome(item, result, threshold), own.spent
 
-    return list(await each(items, grade, at_once=_AT_ONCE))
+    done = await each(items, grade, at_once=_AT_ONCE)
+    turn.each = [took for _, took in done]
+    return [one for one, _ in done]
 
 
 def _outcome(item: str, result: EvaluationResult, threshold: float) -> Graded:

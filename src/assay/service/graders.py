@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from assay.errors import InputError, Location
 from assay.graders.functions.checks import ValidationReport
@@ -561,13 +561,16 @@ def _each(
         place = Location(field=f"{field}[{number}]")
         at_id = Location(field=f"{place.field}.id")
         item: Submission | InputError
+        is_row = isinstance(cast("object", data), Mapping)
         try:
             row = read_row(data, number + 1, place)
             name, item = row.id, row.submission
         except InputError as error:
             if error.location.field == at_id.field:
                 raise
-            given = data.get("id")  # other faults of an id are refused by the request's model
+            given = (
+                data.get("id") if is_row else None
+            )  # other faults of an id are refused by the request's model
             name, item = given if isinstance(given, str) and given else str(number + 1), error
         if name in seen:
             raise InputError(

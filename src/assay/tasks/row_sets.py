@@ -68,6 +68,8 @@ def _of_directory(place: Path) -> list[str]:
         if found:
             return [str(place / one) for one in found]
         raise InputError(f"{place / _STATE} names no files of data")
+    if _is_graded(place):
+        raise InputError(f"{place} holds graded parts", hint=f"their rows are in {place / 'parts'}")
     found = [str(one) for one in sorted(place.iterdir()) if _is_rows(one)]
     if not found:
         raise InputError(
@@ -86,10 +88,15 @@ def _is_rows(file: Path) -> bool:
 def holds_rows(path: str) -> bool:
     """Whether a directory holds rows for certain: what has only ``.jsonl`` may hold anything."""
     place = Path(path)
-    if any((place / one).is_file() for one in (_STATE, _SPLITS)):
+    if any((place / one).is_file() for one in (_STATE, _SPLITS)) or _is_graded(place):
         return True
     named = (name_inside(one.name.lower()) for one in place.iterdir())
     return any(one.endswith(_NAMES[1:]) for one in named)
+
+
+def _is_graded(place: Path) -> bool:
+    """Whether it is what ``assay grade --out DIR/`` wrote."""
+    return (place / "manifest.json").is_file() and (place / "parts").is_dir()
 
 
 def _refuse_splits(files: Sequence[str], where: str) -> None:

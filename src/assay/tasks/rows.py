@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.scoring.json_safe import Json
@@ -356,6 +356,8 @@ def read_row(
     assay's own form (an object with ``steps``) is what was done for the answer.
     """
     where = _shown(where or Location())
+    if not isinstance(cast("object", data), Mapping):
+        raise InputError("a row must be an object", location=where)
     try:
         return _row(data, number, f"{where.file}:{number}" if where.file else "", graders, label)
     except InputError as error:
@@ -485,7 +487,7 @@ _OTHER_NAMES = {
 
 def nearest_field(names: Iterable[str]) -> str:
     """How what is graded is called, and was probably meant; or an empty string."""
-    given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
+    given = [name for name in map(str, islice(names, _MOST_NAMES)) if len(name) <= _LONGEST_NAME]
     for name in given:
         if name in OWN_FIELDS:
             continue

@@ -72,11 +72,6 @@ class Served:
         """The grader, with its version as soon as that is known."""
         return self._key if self._version is None else f"{self._key}@{self._version}"
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether a server is asked."""
-        return bool(self._url or (self._store is None and os.environ.get("ASSAY_URL")))
-
     async def check(self) -> None:
         """Find out once whether there is such a grader; a server that is away may come later.
 
@@ -172,7 +167,10 @@ class Served:
         if self._version is None:
             record = await client.graders.get(self._key)
             if record is None:
-                raise NotFoundError(f"project {self._project!r} has no grader {self._key!r}")
+                raise NotFoundError(
+                    f"project {self._project!r} has no grader {self._key!r}",
+                    hint="is it another project, store or server? Files end in .yaml or .py",
+                )
             found = record.latest
         else:
             found = await client.graders.version(self._key, self._version)
