@@ -26,7 +26,7 @@ __all__ = ["Twins", "twins_of"]
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
 
-_AT_ONCE = 1 << 17
+_AT_ONCE = 1 << 16
 _READ = 1 << 12
 _FEW = 10_000
 """Rows that are looked at in this process."""
