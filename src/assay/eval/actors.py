@@ -29,7 +29,6 @@ from assay.version import __version__
 
 __all__ = [
     "DEPTH",
-    "PIECES",
     "SLOW_SECONDS",
     "WAITING",
     "Actors",
@@ -37,6 +36,7 @@ __all__ = [
     "Prepares",
     "cores",
     "ray",
+    "this_node",
     "worker_directory",
 ]
 
@@ -44,8 +44,6 @@ DEPTH = 2
 """Requests under way with an actor that computes: one that it is at, and the next."""
 WAITING = 64
 """Rows under way with an actor whose graders wait for others."""
-PIECES = 8
-"""So many pieces are made of what actors end over, to find the row that does it."""
 SLOW_SECONDS = 600.0
 """How long an actor may take over a request beyond the time that grading has."""
 _START_SECONDS = 600.0
@@ -93,7 +91,7 @@ class _Worker:
 
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
         """Where it is, and what keeps it from the work there; "" for nothing."""
-        node = _this_node()
+        node = this_node()
         keep_to(1)
         if version != __version__:
             return node, f"has assay {__version__}, and {version} is what grades here"
@@ -164,6 +162,7 @@ class Ray(Protocol):
     @property
     def util(self) -> _Util: ...
     def put(self, value: object) -> object: ...
+    def cancel(self, reply: object) -> None: ...
     def kill(self, actor: object, *, no_restart: bool) -> None: ...
     def wait(self, replies: object, *, num_returns: int, timeout: float) -> object: ...
 
@@ -268,8 +267,12 @@ class Actors:
         deaths = losses = 0
         while True:
             actor = await self._turn(is_suspect=deaths > 0)
+            reply = actor.handle.run.remote(request)
             try:
-                return await actor.handle.run.remote(request)
+                return await reply
+            except asyncio.CancelledError:
+                ray().cancel(reply)  # nobody waits for it, and it may cost money
+                raise
             except RayTaskError as error:
                 raise cast("Exception", error.cause) from None
             except RayError as error:
@@ -406,7 +409,8 @@ def _kill(handle: _Handle) -> None:
         ray().kill(handle, no_restart=True)
 
 
-def _this_node() -> str:
+def this_node() -> str:
+    """What a machine of the cluster is called where it is told of."""
     return f"node {socket.gethostname()} ({ray().util.get_node_ip_address()})"
 
 

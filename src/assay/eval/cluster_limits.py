@@ -74,11 +74,22 @@ class Limits:
     Args:
         office: The name of the actor that keeps them.
         settings: How models are reached, from every machine.
+        telling: Ends when the actor does.
     """
 
-    def __init__(self, office: str, settings: ModelSettings) -> None:
+    def __init__(self, office: str, settings: ModelSettings, telling: asyncio.Task[None]) -> None:
         self._office = office
         self._settings = settings
+        self._telling = telling
+
+    def when_gone(self, call: Callable[[], object]) -> None:
+        """Call something once the actor that keeps them has died: no model is asked any more."""
+
+        def ended(telling: asyncio.Task[None]) -> None:
+            if not telling.cancelled():
+                call()
+
+        self._telling.add_done_callback(ended)
 
     def end(self) -> None:
         """Let nobody ask a model any more."""
@@ -187,7 +198,7 @@ async def cluster_limits(client: ModelClient | None = None) -> AsyncGenerator[Li
     new = _ray().remote(num_cpus=0, max_restarts=0, scheduling_strategy=here, name=name)
     office = new(Office).remote(budget)
     telling = asyncio.create_task(_tell(office, ledger))
-    limits = Limits(name, _for_others(client.settings, budget))
+    limits = Limits(name, _for_others(client.settings, budget), telling)
     try:
         yield limits
     finally:
