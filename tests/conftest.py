@@ -99,7 +99,7 @@ def children() -> Generator[Children]:
 
 @pytest.fixture(scope="module")
 def alone_with_ray(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """The one Ray cluster of the machine: two at once have failed to start workers."""
+    """The one Ray cluster of the machine: two at once are too much for two cores."""
     with (tmp_path_factory.getbasetemp().parent / "ray.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -77,6 +77,11 @@ def raylets(alone_with_ray: None) -> Generator[Any]:
 
 @pytest.fixture(scope="module")
 def cluster(raylets: Any) -> Generator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:  # another one before, which asked for tokens
+        patch.setenv("RAY_ADDRESS", "local")
+        patch.delenv("RAY_AUTH_MODE")
+        with connected("ray"):
+            pass
     with connected(f"ray://{raylets.address}") as found:
         yield found
 

@@ -8,6 +8,7 @@ cluster: its machine has joined, if with no cores to give.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import re
@@ -15,9 +16,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Protocol, cast
 
 from assay.errors import InputError
 from assay.eval.actors import DEPTH, Actors, cores, ray
@@ -26,6 +28,7 @@ __all__ = ["Cluster", "connected", "engine_address"]
 
 _CONNECT_SECONDS = 10.0
 _LEAST_ROOM = 16
+_TOKENS = "RAY_AUTH_MODE"
 _CLIENT_PORT = "10001"
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
 _SETTINGS = b"\x04"
@@ -99,6 +102,7 @@ def connected(engine: str) -> Generator[Cluster]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = address or _address_here()
     with ExitStack() as stack:
+        stack.enter_context(_tokens_as_set())
         begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
         if address is not None:
             _require_listener(address)
@@ -118,6 +122,44 @@ def connected(engine: str) -> Generator[Cluster]:
         except Exception as error:  # the boundary: Ray raises whatever it comes upon
             raise _not_joined(address, error) from error
         yield Cluster()
+
+
+@contextmanager
+def _tokens_as_set() -> Generator[None]:
+    """Have whether a cluster asks for tokens read anew from ``RAY_AUTH_MODE``, and leave that so.
+
+    Ray keeps what held for the first cluster of a process, and sets the variable for one that it
+    starts. In the next one the two sides would take each other for strangers: all workers die.
+    """
+    kept = os.environ.get(_TOKENS)
+    with suppress(ImportError, AttributeError):  # a version that asks for none
+        parts = cast("_Parts", importlib.import_module("ray._raylet"))
+        parts.Config.initialize("")
+        parts.AuthenticationTokenLoader.instance().reset_cache()
+    try:
+        yield
+    finally:
+        os.environ.pop(_TOKENS, None)
+        if kept is not None:
+            os.environ[_TOKENS] = kept
+
+
+class _Config(Protocol):
+    def initialize(self, given: str) -> None: ...
+
+
+class _Tokens(Protocol):
+    def instance(self) -> _Tokens: ...
+    def reset_cache(self) -> None: ...
+
+
+class _Parts(Protocol):
+    """What Ray knows its settings by."""
+
+    @property
+    def Config(self) -> _Config: ...  # noqa: N802 - Ray's name
+    @property
+    def AuthenticationTokenLoader(self) -> _Tokens: ...  # noqa: N802 - Ray's name
 
 
 def _address_here() -> str | None:
