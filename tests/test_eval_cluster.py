@@ -17,7 +17,8 @@ import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster import Cluster, connected
+from assay.eval.cluster import Cluster, connected, engine_address
+from assay.eval.heads import require_head
 from assay.eval.sent_graders import SentGraders
 from assay.eval.sent_shards import grade_shards_on
 from assay.eval.shard_work import Shard
@@ -232,14 +233,12 @@ def test_files_of_graders_travel(tmp_path: Path) -> None:
 
 
 def test_where_no_cluster_is_or_no_ray_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.eval import cluster as module
-
     with pytest.raises(InputError, match="Ray's client"):
-        module._require_listener("127.0.0.1:10001")
+        require_head("127.0.0.1:10001")
     with pytest.raises(InputError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
-        module._require_listener("127.0.0.1:1")
+        require_head("127.0.0.1:1")
     with pytest.raises(InputError, match="is no engine"):
-        module.engine_address("ray://x")
+        engine_address("ray://x")
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"assay\[ray\]"), connected("ray"):
         pass

@@ -25,6 +25,7 @@ from typing import Protocol, Self, cast, runtime_checkable
 
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
+from assay.eval.heads import Parts
 from assay.version import __version__
 
 __all__ = [
@@ -142,6 +143,8 @@ class _Util(Protocol):
 
 class _Context(Protocol):
     def get_node_id(self) -> str: ...
+    @property
+    def gcs_address(self) -> str: ...
 
 
 class _New(Protocol):
@@ -227,6 +230,7 @@ class Actors:
         self._made: set[_Handle] = set()
         self._turns: deque[tuple[bool, asyncio.Future[_Actor]]] = deque()
         self._fault: AssayError | None = None
+        self._replies = set[asyncio.Future[object]]()
         self._tasks: list[asyncio.Task[None]] = []
         self._seats = 0
 
@@ -267,12 +271,8 @@ class Actors:
         deaths = losses = 0
         while True:
             actor = await self._turn(is_suspect=deaths > 0)
-            reply = actor.handle.run.remote(request)
             try:
-                return await reply
-            except asyncio.CancelledError:
-                ray().cancel(reply)  # nobody waits for it, and it may cost money
-                raise
+                return await self._reply(actor, request)
             except RayTaskError as error:
                 raise cast("Exception", error.cause) from None
             except RayError as error:
@@ -286,6 +286,23 @@ class Actors:
                     ) from error
             finally:
                 self._done(actor)
+
+    async def _reply(self, actor: _Actor, request: object) -> object:
+        asked = actor.handle.run.remote(request)
+        reply = asyncio.ensure_future(asked)
+        self._replies.add(reply)
+        try:
+            await asyncio.wait((reply,))
+        except asyncio.CancelledError:
+            ray().cancel(asked)  # nobody waits for it, and it may cost money
+            raise
+        finally:
+            self._replies.discard(reply)
+            reply.cancel()
+        if reply.cancelled():  # the head is lost
+            assert self._fault is not None, "it is said before"
+            raise self._fault
+        return reply.result()
 
     async def _turn(self, *, is_suspect: bool) -> _Actor:
         """An actor with room: for a request over which one has died, an idle one to itself."""
@@ -368,9 +385,15 @@ class Actors:
     async def _watch(self) -> None:
         """End actors that hang, seat more on machines that join, and notice when none is there."""
         loop = asyncio.get_running_loop()
-        seen = loop.time()
+        parts, seen = Parts(*_parts()), loop.time()
         while self._fault is None:
             await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                if not await parts.answer():
+                    continue  # what is asked of Ray now would be waited for
+            except GraderError as fault:
+                self._lose(fault)
+                return
             now = loop.time()
             if self._actors:
                 seen = now
@@ -385,6 +408,12 @@ class Actors:
     def _end(self, handle: _Handle) -> None:
         self._made.discard(handle)
         _kill(handle)
+
+    def _lose(self, fault: AssayError) -> None:
+        """Wait no longer for what is under way: this process must leave the cluster."""
+        self._fail(fault)
+        for reply in self._replies:
+            reply.cancel()
 
     def _fail(self, fault: AssayError) -> None:
         self._fault = self._fault or fault
@@ -434,6 +463,14 @@ def _cannot_start(error: Exception) -> GraderError:
             hint=f"pip install 'assay[ray]=={__version__}' on every machine of the cluster",
         )
     return GraderError(f"no worker can start: {_first_line(error)}", hint=_SAME_EVERYWHERE)
+
+
+def _parts() -> tuple[str, str]:
+    """Where the head is, and what belongs to the cluster on this machine."""
+    context = ray().get_runtime_context()
+    here = context.get_node_id()
+    (node,) = (one for one in ray().nodes() if one["NodeID"] == here)
+    return context.gcs_address, f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
 
 def _no_room(seconds: float) -> GraderError:

@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,16 +22,12 @@ from typing import Protocol, cast
 
 from assay.errors import InputError
 from assay.eval.actors import DEPTH, Actors, cores, ray
+from assay.eval.heads import require_head
 
 __all__ = ["Cluster", "connected", "engine_address"]
 
-_CONNECT_SECONDS = 10.0
 _LEAST_ROOM = 16
 _TOKENS = "RAY_AUTH_MODE"
-_CLIENT_PORT = "10001"
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
-_SETTINGS = b"\x04"
-"""What a client says first, with an empty frame of settings; and the kind of the first reply."""
 _LOCAL_STORE_BYTES = 200 << 20
 _LONGEST_PLACE = 30
 """Characters of a directory in which Ray's sockets still fit the 107 bytes of their paths."""
@@ -105,7 +100,7 @@ def connected(engine: str) -> Generator[Cluster]:
         stack.enter_context(_tokens_as_set())
         begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
         if address is not None:
-            _require_listener(address)
+            require_head(address)
         place = "" if address else stack.enter_context(_place())
         stack.callback(library.shutdown)
         try:
@@ -177,34 +172,10 @@ def _address_here() -> str | None:
     noted = Path(base, "ray", "ray_current_cluster")
     try:
         found = noted.read_text("utf-8").strip()
-        _require_listener(found)
+        require_head(found)
     except (OSError, InputError):  # none, or one that has ended without saying so
         return None
     return found
-
-
-def _require_listener(address: str) -> None:
-    """Refuse an address where nothing is that Ray could talk to, which it would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if port == _CLIENT_PORT:
-        raise InputError(
-            f"{address} is an address of Ray's client, which no engine goes through",
-            hint="give the address that `ray start` takes; its port is 6379 by default",
-        )
-    reason = "what listens there is not Ray"
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as there:
-            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-                return
-            there.sendall(_HTTP2)
-            if there.recv(4)[3:] == _SETTINGS:
-                return
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(
-        f"there is no Ray cluster at {address}: {reason}",
-        hint="`ray status` tells whether one runs, and `ray start --head` starts one",
-    )
 
 
 def _not_joined(address: str | None, error: Exception) -> InputError:
