@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -188,14 +189,31 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
 
 
 def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
-    import time
-
     async def ask() -> None:
         with cluster.actors(time.sleep, 1, patience=1.5) as pool:
             await pool(0)
             with pytest.raises(EndsWorkersError):
                 await pool(600)
             await pool(0)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_actor_whose_loop_stands_still_is_ended(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 1.5)
+    monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
+
+    async def ask() -> None:
+        with cluster.actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
+            await pool(0)
+            if waits:
+                await pool(6)
+            else:
+                with pytest.raises(EndsWorkersError):
+                    await pool(600)
 
     asyncio.run(ask())
 

@@ -46,10 +46,11 @@ DEPTH = 2
 WAITING = 64
 """Rows under way with an actor whose graders wait for others."""
 SLOW_SECONDS = 600.0
-"""How long an actor may take over a request beyond the time that grading has."""
+"""How long an actor may take over a request beyond the time that grading has, or stand still."""
 _START_SECONDS = 600.0
 """How long to wait while no actor is there: clusters that grow need minutes for a machine."""
 _WATCH_SECONDS = 1.0
+_ASK_SECONDS = 10.0
 _END_SECONDS = 5.0
 _DEATHS = 3
 """So many actors may die over a request; after the first it is alone with an actor."""
@@ -116,6 +117,9 @@ class _Worker:
         finally:
             self._busy.discard(task)
 
+    async def answer(self) -> None:
+        """Say that the loop goes on."""
+
     async def end(self) -> None:
         """Let go of what is under way, so that it leaves nothing behind."""
         busy = list(self._busy)
@@ -133,6 +137,8 @@ class _Handle(Protocol):
     def begin(self) -> _Method: ...
     @property
     def run(self) -> _Method: ...
+    @property
+    def answer(self) -> _Method: ...
     @property
     def end(self) -> _Method: ...
 
@@ -191,6 +197,8 @@ class _Actor:
         under_way: Requests that it has.
         is_alone: Whether it has one over which another actor died, and takes no other.
         since: When it last began or ended something, on the loop's clock.
+        asked: When it was asked whether its loop goes on.
+        answer: What it says to that.
         ended: Set when it is to be replaced.
     """
 
@@ -198,6 +206,8 @@ class _Actor:
     since: float
     under_way: int = 0
     is_alone: bool = False
+    asked: float = 0.0
+    answer: asyncio.Future[object] | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -210,7 +220,8 @@ class Actors:
         count: How many; by default one for each core of the cluster, and more when machines join.
         depth: Requests under way with one actor.
         patience: Seconds without any request ending after which an actor that has some is taken
-            to hang, and is ended; None for ever.
+            to hang, and is ended. None for requests that wait, for whatever time, on a loop that
+            must not stand still for longer than `SLOW_SECONDS`.
 
     Raises:
         AssayError: When it is called: no actor can start, or none finds room on the cluster.
@@ -240,7 +251,7 @@ class Actors:
             num_cpus=1,
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=self._depth + 1,  # one to be told to end
+            max_concurrency=self._depth + 2,  # to be told to end, and to say that it goes on
             scheduling_strategy="SPREAD",
         )(_Worker)
         self._sent = ray().put(self._work)
@@ -400,10 +411,20 @@ class Actors:
             elif now - seen > _START_SECONDS:
                 self._fail(_no_room(now - seen))
             for actor in self._actors:
-                if self._patience and actor.under_way and now - actor.since > self._patience:
+                if actor.under_way and self._hangs(actor, now):
                     _kill(actor.handle)
             if not self._fixed:
                 self._seat(await asyncio.to_thread(cores))
+
+    def _hangs(self, actor: _Actor, now: float) -> bool:
+        if self._patience is not None:
+            return now - actor.since > self._patience
+        if actor.answer is None or actor.answer.done():
+            if now - actor.asked > _ASK_SECONDS:
+                actor.answer, actor.asked = asyncio.ensure_future(actor.handle.answer.remote()), now
+                actor.answer.add_done_callback(lambda told: told.cancelled() or told.exception())
+            return False
+        return now - actor.asked > SLOW_SECONDS
 
     def _end(self, handle: _Handle) -> None:
         self._made.discard(handle)

@@ -9,6 +9,7 @@ cluster: its machine has joined, if with no cores to give.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import importlib
 import logging
 import os
@@ -33,6 +34,7 @@ _LEAST_ROOM = 16
 _LEAVE_SECONDS = 15.0
 _TOKENS = "RAY_AUTH_MODE"
 _LOCAL_STORE_BYTES = 200 << 20
+_PREFIX = "assay-ray-"
 _LONGEST_PLACE = 30
 """Characters of a directory in which Ray's sockets still fit the 107 bytes of their paths."""
 _ADDRESS = re.compile(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):([0-9]{1,5})")
@@ -219,13 +221,29 @@ def _not_joined(address: str | None, error: Exception) -> InputError:
 
 @contextmanager
 def _place() -> Generator[str]:
-    """A directory for a cluster of this machine alone, removed at the end."""
+    """A directory for a cluster of this machine alone, removed at the end, or by the next one."""
     base = tempfile.gettempdir()
-    place = tempfile.mkdtemp(
-        prefix="assay-ray-",
-        dir=base if len(base) <= _LONGEST_PLACE else "/tmp",  # noqa: S108 - as above
-    )
+    base = base if len(base) <= _LONGEST_PLACE else "/tmp"  # noqa: S108 - as above
+    for left in Path(base).glob(f"{_PREFIX}*"):
+        with suppress(OSError), _held(left):  # else it is in use, or another's
+            shutil.rmtree(left, ignore_errors=True)
+    with ExitStack() as stack:
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        stack.enter_context(_held(place))
+        yield str(place)
+
+
+@contextmanager
+def _held(place: Path) -> Generator[None]:
+    """Have a directory to oneself for as long as this process lives.
+
+    Raises:
+        OSError: Somebody else has it.
+    """
+    opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        yield place
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        os.close(opened)
