@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,8 @@ MEMORY = 100 << 20
 
 
 @contextmanager
-def raylets(cores: int, port: int | None = None) -> Generator[Any]:
-    """A head with so many cores; nothing of it is left.
-
-    Args:
-        cores: Of the head.
-        port: Where it listens; a free one by default.
-    """
+def raylets(cores: int) -> Generator[Any]:
+    """A head with so many cores; nothing of it is left."""
     from ray.cluster_utils import Cluster
 
     place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
@@ -31,8 +28,6 @@ def raylets(cores: int, port: int | None = None) -> Generator[Any]:
     was_noted = noted.exists()
     noted.mkdir(exist_ok=True)
     head = {"num_cpus": cores, "object_store_memory": MEMORY, "temp_dir": place}
-    if port is not None:
-        head["port"] = port
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -40,7 +35,18 @@ def raylets(cores: int, port: int | None = None) -> Generator[Any]:
         try:
             yield found
         finally:
+            agents = _agents(found)
             found.shutdown()
+            for agent in agents:  # which wait for a head that has gone
+                with suppress(ProcessLookupError):
+                    os.kill(agent, signal.SIGKILL)
             shutil.rmtree(place, ignore_errors=True)
             if not was_noted:
                 shutil.rmtree(noted, ignore_errors=True)
+
+
+def _agents(found: Any) -> list[int]:
+    """What raylets have started."""
+    started = [one for node in found.list_all_nodes() for one in node.all_processes["raylet"]]
+    tasks = [task for one in started for task in Path(f"/proc/{one.process.pid}/task").glob("*")]
+    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]

@@ -18,7 +18,7 @@ import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster import Cluster, connected, engine_address
+from assay.eval.cluster import Cluster, _place, connected, engine_address
 from assay.eval.heads import require_head
 from assay.eval.sent_graders import SentGraders
 from assay.eval.sent_shards import grade_shards_on
@@ -238,6 +238,20 @@ def test_another_version_of_assay_is_refused(
 
     with pytest.raises(Exception, match=r"node .* has assay .*, and 9\.9 is"):
         asyncio.run(ask())
+
+
+def test_what_a_killed_command_left_is_swept_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.eval.cluster._PREFIX", f"assay-ray-{os.getpid()}-")
+    with _place() as place:
+        left = Path(f"{place}-left")
+    (left / "session").mkdir(parents=True)
+    with _place() as first, _place() as second:
+        assert not left.exists()
+        assert Path(first).is_dir()
+        assert Path(second).is_dir()
+    assert not Path(first).exists()
 
 
 def test_files_of_graders_travel(tmp_path: Path) -> None:

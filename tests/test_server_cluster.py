@@ -113,11 +113,15 @@ def hand(site: Site) -> int:
 
 
 def test_a_job_comes_to_what_it_comes_to_on_the_server_itself(site: Site, tmp_path: Path) -> None:
+    cancelled = site.begin("slow")
+    until(lambda: site.job(cancelled)["done"])
+    assert site.ask(f"jobs/{cancelled}/cancel", b"")["status"] == "cancelled"
     job = site.begin("exact")
     assert (site.ended(job)["status"], site.job(job)["errors"]) == ("finished", 0)
     items = [(row["id"], Submission(answer=row["answer"], expected="xx")) for row in ROWS]
     here = asyncio.run(grade_version(version_of(tmp_path, "exact"), items, Permissions()))
     assert site.results(job) == {one.id: one.to_dict() for one in here}
+    assert 0 < site.job(cancelled)["done"] < len(ROWS)
     child = hand(site)
     assert site.server.terminate() == 0
     assert not Path(f"/proc/{child}").exists()
@@ -143,14 +147,6 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
         "finished", len(ROWS), 0, "",
     )  # fmt: skip
     assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
-
-
-def test_a_cancelled_job_leaves_the_workers_to_others(site: Site) -> None:
-    job = site.begin("slow")
-    until(lambda: site.job(job)["done"])
-    assert site.ask(f"jobs/{job}/cancel", b"")["status"] == "cancelled"
-    assert site.ended(site.begin("exact"))["status"] == "finished"
-    assert 0 < site.job(job)["done"] < len(ROWS)
 
 
 def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Path) -> None:
