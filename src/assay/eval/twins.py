@@ -17,7 +17,7 @@ from typing import IO, TypeAlias, cast
 from assay.cores import cores
 from assay.errors import InputError, StoreError
 from assay.eval.batch import Processes, run_batches
-from assay.eval.shard_work import Shard, read_row_of, read_shard
+from assay.eval.shard_rows import Shard, read_row_of, read_shard
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import ROOM, place_of, renamed, unnamed
 
