@@ -22,8 +22,9 @@ from assay.eval.cluster import Cluster, _place, connected, engine_address
 from assay.eval.heads import require_head
 from assay.eval.sent_graders import SentGraders
 from assay.eval.sent_shards import grade_shards_on
-from assay.eval.shard_work import Shard
-from assay.eval.shards import grade_shards, plan_shards
+from assay.eval.shard_grading import grade_shards
+from assay.eval.shard_rows import Shard
+from assay.eval.shards import plan_shards
 from assay.graders.spec import GraderSpec
 from assay.tasks.grader_files import load_graders
 from tests.children import Children, until

@@ -21,8 +21,9 @@ from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.grades import Tally
 from assay.eval.parts import read_grades
-from assay.eval.shard_work import Shard
-from assay.eval.shards import ShardPlan, grade_shards, plan_shards, write_summary
+from assay.eval.shard_grading import grade_shards, write_summary
+from assay.eval.shard_rows import Shard
+from assay.eval.shards import ShardPlan, plan_shards
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json

@@ -25,8 +25,10 @@ from assay.eval.part_directory import MANIFEST
 from assay.eval.pieces import by_pieces
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
-from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
-from assay.eval.shards import OURS, OnShard, ShardPlan, grade_shards
+from assay.eval.shard_grading import OnShard, grade_shards
+from assay.eval.shard_rows import Shard
+from assay.eval.shard_work import PARTS, ShardDone, ShardWork
+from assay.eval.shards import OURS, ShardPlan
 
 __all__ = ["SentShards", "grade_shards_on"]
 
