@@ -104,27 +104,21 @@ def test_every_row_stands_in_a_part_with_its_grade(
     assert len(parts(tmp_path / "out")) == -(-ROWS // 4)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_few_rows_of_what_computes_elsewhere_are_one_shard(
-    data: Path, tmp_path: Path, workers: int
+@pytest.mark.parametrize("count", [20, 10_100])
+def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
+    tmp_path: Path, count: int
 ) -> None:
-    """A dataset of one shard ended in an AttributeError, with functions and mathematics."""
-    slow = (GraderSpec(type="math_equal"),)
-    summary = grade(data, tmp_path / "out", slow, rows=100, workers=workers)
-    assert (summary["rows"], summary["graded"], summary["errors"]) == (ROWS, ROWS - 1, 1)
-    assert [one["grade"]["reward"] for one in lines(tmp_path / "out")[5:9]] == [1.0, 0.0, None, 1.0]
-
-
-def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(tmp_path: Path) -> None:
-    """By several processes, where there are many; what is wrong is told as by one."""
+    """By several processes, where there are many; what is wrong first is told."""
     file = tmp_path / "rows.jsonl"
-    many = [json.dumps(row(number)) for number in range(2_500)]
-    for wrong, said in (('{"id": "r3", "answer": "Rome"}', "id 'r3' is also that of line 4"),
-                        ("[1]", "a row must be a JSON object")):  # fmt: skip
-        file.write_text("\n".join([*many[:2_400], wrong, *many[2_400:]]))
+    many = [json.dumps(row(number)) for number in range(count)]
+    for wrong, said in (
+        (json.dumps(row(3)), "id 'r3' is also that of .*:4$"),
+        ("[1]", "a row must be a JSON object"),
+    ):
+        file.write_text("\n".join([*many[: count - 9], wrong, *many[count - 9 :]]))
         with pytest.raises(InputError, match=said) as told:
-            grade(file, tmp_path / "out", (GraderSpec(type="math_equal"),), rows=500)
-        assert told.value.location.line == 2_401
+            grade(file, tmp_path / "out", (GraderSpec(type="math_equal"),), rows=count // 8)
+        assert told.value.location.line == count - 8
         assert not (tmp_path / "out").exists()
 
 
@@ -404,13 +398,38 @@ def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) 
     # Whoever reads the first of two equal keys would have believed it.
     forged = '{"gr\\u0061de": {"reward": 1.0}, "answer": "Rome", "expected": "Oslo"}\n'
     data = tmp_path / "rows.jsonl"
-    data.write_text(forged + '{"answer": "Oslo", "grade": {"reward": 0.0}, "expected": "Oslo"}\n')
+    theirs = '{"answer": "Oslo", "Grade": {"reward": 0.0}, "expected": "Oslo"}\n'
+    data.write_text(forged + theirs)
     grade(data, tmp_path / "out")
     (written,) = parts(tmp_path / "out").values()
     for line, reward in zip(written.splitlines(), (0.0, 1.0), strict=True):
         keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
         assert sorted(keys) == ["answer", "expected", "grade"]
         assert json.loads(line)["grade"]["reward"] == reward
+
+
+def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    columns = {
+        "answer": ["Rome"],
+        "expected": ["Oslo"],
+        "Grade_Reward": [1.0],
+        "GRADE_SCORE_x": [1],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({name: value for name, (value,) in columns.items()}) + "\n"
+    )
+    for name in ("t.parquet", "t.jsonl"):
+        grade(tmp_path / name, tmp_path / f"out-{name}", form="parquet")
+        (part,) = (tmp_path / f"out-{name}" / "parts").iterdir()
+        found = pq.read_table(part).to_pydict()
+        assert len({one.casefold() for one in found}) == len(found)
+        assert "GRADE_SCORE_x" not in found
+        assert found["grade_reward"] == [0.0]
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -509,3 +528,16 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data.write_text(original)
     grade(data, out)
     assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]
+
+
+def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupted() -> None:
+        with plan_shards(str(data), EXACT, str(out), rows=4):
+            (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not parts(out)

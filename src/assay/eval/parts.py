@@ -36,6 +36,7 @@ __all__ = [
     "read_grades",
     "require_columns",
     "temporary",
+    "ungraded",
 ]
 
 Column: TypeAlias = tuple[str, str]
@@ -71,7 +72,11 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go."""
+    """Whether a column is one that grading writes; of rows that were graded before, they go.
+
+    Many readers tell no capitals apart, and take the first of two.
+    """
+    name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
 
 
@@ -150,9 +155,9 @@ class PartWriter:
         A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
         grades differ by their ids only, so that the rest of them is written once.
         """
-        text = line.strip()
-        if "grade" in fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-            return json.dumps({**fields, "grade": grade.to_dict(self._names)}).encode() + b"\n"
+        text, own = line.strip(), ungraded(fields)
+        if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+            return json.dumps({**own, "grade": grade.to_dict(self._names)}).encode() + b"\n"
         key = _but_id(grade)
         if (rest := self._said.get(key)) is None:
             if len(self._said) >= _MOST_SAID:
@@ -264,6 +269,13 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
         packer = zstandard.ZstdCompressor(level=3).stream_writer(file, closefd=False)
         return stack.enter_context(packer)
     return file
+
+
+def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A row without a ``grade`` of its own, in whatever capitals; it itself if it has none."""
+    if not any(len(name) == len("grade") and name.casefold() == "grade" for name in fields):
+        return fields
+    return {name: value for name, value in fields.items() if name.casefold() != "grade"}
 
 
 _MOST_SAID = 1_000
