@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -156,3 +157,13 @@ def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_pat
     done = assay("grade", "p", *by, cwd=tmp_path)
     assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
     assert assay("grade", "p/parts", *by, cwd=tmp_path).returncode == 0
+
+
+def test_a_pipe_in_a_directory_of_rows_holds_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    os.mkfifo(tmp_path / "rows" / "a.jsonl")
+    (tmp_path / "rows" / "b.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
+    (tmp_path / "g.yaml").write_text("- type: exact_match\n")
+    done = assay("grade", "rows", "-g", "g.yaml", "--out", "out/", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 row  1 passed" in done.stdout

@@ -523,3 +523,12 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not parts(out)
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path, name: str) -> None:
+    given = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(given)
+    with pytest.raises(InputError, match="is not a regular file"):
+        grade(given, tmp_path / "out")
