@@ -10,8 +10,10 @@ import errno
 import io
 import json
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import fields as fields_of
+from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Self, TypeAlias, cast
@@ -136,6 +138,7 @@ class PartWriter:
     ) -> None:
         self._file, self._form, self._names, self._columns = file, form, names, columns
         self._held: list[Any] = []
+        self._said: dict[tuple[object, ...], bytes] = {}
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
@@ -144,7 +147,25 @@ class PartWriter:
     ) -> None:
         """Write rows that are JSON, given with their text, each with its ``grade``."""
         for (fields, line), grade in zip(rows, grades, strict=True):
-            self._to.write(_with_grade(fields, line, grade.to_dict(self._names)))
+            self._to.write(self._with_grade(fields, line, grade))
+
+    def _with_grade(self, fields: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
+        """A row's own text, which was read strictly and is an object with a field, and its grade.
+
+        A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
+        grades differ by their ids only, so that the rest of them is written once.
+        """
+        text, own = line.strip(), ungraded(fields)
+        if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+            return json.dumps({**own, "grade": grade.to_dict(self._names)}).encode() + b"\n"
+        key = _but_id(grade)
+        if (rest := self._said.get(key)) is None:
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            whole = _COMPACT.encode({**grade.to_dict(self._names), "id": ""})
+            rest = self._said[key] = whole.removeprefix('{"id":""').encode()
+        name = json.dumps(grade.id).encode()
+        return b'%b,"grade":{"id":%b%b}\n' % (text[:-1].rstrip(), name, rest)
 
     def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Write rows that have their grades already as JSON."""
@@ -257,17 +278,10 @@ def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
     return {name: value for name, value in fields.items() if name.casefold() != "grade"}
 
 
-def _with_grade(fields: Mapping[str, Json], line: bytes, grade: dict[str, Json]) -> bytes:
-    """A row's own text, which was read strictly and is an object with a field, and its grade.
-
-    A ``grade`` that the row has already, however it is spelt, is none of ours, and goes.
-    """
-    text, own = line.strip(), ungraded(fields)
-    if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-        return json.dumps({**own, "grade": grade}).encode() + b"\n"
-    return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
-
-
+_MOST_SAID = 1_000
+_but_id: Callable[[Grade], tuple[object, ...]] = attrgetter(
+    *(one.name for one in fields_of(Grade) if one.name != "id")
+)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 

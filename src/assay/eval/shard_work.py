@@ -19,8 +19,8 @@ from assay.errors import AssayError, InputError, StoreError
 from assay.eval.batch import in_batches
 from assay.eval.grades import Grade, Tally, score_names
 from assay.eval.parts import Column, PartWriter, commit, read_grades, temporary
-from assay.eval.row_grading import is_pure, row_results, without_loop
-from assay.eval.stretches import Stretch
+from assay.eval.row_grading import computes, is_pure, row_results, without_loop
+from assay.eval.stretches import STRETCH_ROWS, Stretch
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
@@ -170,6 +170,13 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
+    def ids(self, shard: Shard) -> list[int] | None:
+        """The ids of its rows as hashes, which forks of one process share; None for a bad row."""
+        try:
+            return [hash(row.id) for block in self._blocks(shard, Tally()) for row, _ in block.rows]
+        except InputError:
+            return None
+
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.
 
@@ -259,16 +266,20 @@ class ShardWork:
                 ended[place] = self._grade(rows[place], failed)
         todo = [place for place in range(len(rows)) if place not in ended]
         size = min((spec.kind.grader.batch_size for spec in self.graders), default=1)
-        batches = list(in_batches(todo, size))
+        batches = list(in_batches(todo, STRETCH_ROWS if computes(self.graders) else size))
 
         limit = turn or asyncio.Semaphore(self.at_once)
 
         async def work(batch: list[int]) -> list[Grade]:
             results = await row_results(self.graders, [rows[place] for place in batch])
-            return [
-                self._grade(rows[place], result)
-                for place, result in zip(batch, results, strict=True)
-            ]
+            known: dict[int, Grade] = {}  # equal scores share one result
+            grades: list[Grade] = []
+            for place, result in zip(batch, results, strict=True):
+                row, alike = rows[place], known.get(id(result))
+                grade = self._grade(row, result) if alike is None else alike.called(row.id)
+                known.setdefault(id(result), grade)
+                grades.append(grade)
+            return grades
 
         async def in_turn(batch: list[int]) -> list[Grade]:
             async with limit:

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -42,7 +42,7 @@ from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import MOST_NAMES, Reading, no_field, opened, renamed
 from assay.tasks.row_sets import files_of
-from assay.tasks.rows import as_json_lines, read_rows
+from assay.tasks.rows import SeenIds, as_json_lines, read_rows
 from assay.tasks.tables import Table
 from assay.version import __version__
 
@@ -60,10 +60,13 @@ Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 """Told of each shard whose part is there now."""
 
-_ROWS, _COSTLY_ROWS = 50_000, 1_000
-"""Rows of a shard by default: some seconds of work, which is what a death may lose."""
+_ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
+"""Rows of a shard by default: tenths of a second of work, so that its files cost little beside
+it, and few enough that all cores of a machine have a share of 100,000. A death may lose them."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
+_FEW = 2_000
+"""So few rows are read through by this process: others would take longer to start."""
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 
@@ -107,7 +110,9 @@ class ShardPlan:
 
 def shard_rows(graders: Sequence[GraderSpec]) -> int:
     """Rows of a shard, where nobody says how many."""
-    return _ROWS if is_pure(graders) else _COSTLY_ROWS
+    if is_pure(graders):
+        return _ROWS
+    return _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
 
 
 @contextmanager
@@ -151,9 +156,6 @@ def plan_shards(
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
             raise InputError(f"{reading.name or data} has no rows")
-        if not is_pure(graders) and reading.on_bad_row is None:
-            for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
-                pass
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
         if form in TABLE_FORMS:
@@ -185,10 +187,13 @@ def plan_shards(
             "columns": None if columns is None else dict[str, Json](columns),
         }
         listed = tuple(_shards(sources, stretches))
-        # Of graders that cost something all rows were read above, unless some may be left out.
+        # Of graders that cost something all rows are read below, unless some may be left out.
         must_look = is_pure(graders) or work.may_skip
         twins: Twins = twins_of(listed, may_have=work.may_skip) if must_look else {}
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
+        if not (is_pure(graders) or work.may_skip or _are_sound(shards, work)):
+            for _ in read_rows(data, graders=(), reading=reading):  # which says what is wrong
+                pass
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
         plan = ShardPlan(
@@ -293,6 +298,23 @@ def _stretches(
         Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
         for start in range(0, total, rows)
     )
+
+
+def _are_sound(shards: Sequence[Shard], work: ShardWork) -> bool:
+    """Whether all rows are well-formed and no two have one id: before anything is paid for."""
+    seen, sound = SeenIds(), True
+
+    def keep(_: object, ids: object) -> None:
+        nonlocal sound
+        sound = sound and ids is not None and all(map(seen.add_hash, cast("list[int]", ids)))
+
+    if cores() == 1 or sum(shard.stretch.rows for shard in shards) < _FEW:
+        return False  # read once, that is said at once
+    work.prepare()
+    with Processes(work.ids, cores()) as pool:
+        every = takewhile(lambda _: sound, shards)
+        asyncio.run(run_batches(every, pool, keep, at_once=2 * cores()))
+    return sound
 
 
 def _columns(

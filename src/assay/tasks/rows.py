@@ -11,6 +11,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.tasks.formats import Format
 from assay.tasks.json_rows import parse_line
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Row:
     """One recorded answer and the graders it goes through.
 
@@ -153,8 +154,10 @@ def parse_row(
     """
     try:
         data = parse_line(line)
-        is_plain = unit == "line" and not parts
-        where = f"{file}:{number}" if is_plain else str(place_of(file, number, unit, parts))
+        if unit == "line" and not parts:
+            where = f"{file}:{number}"
+        else:
+            where = str(place_of(file, number, unit, parts))
         return _row(data, number, where, graders, label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit, parts)) from error
@@ -300,7 +303,11 @@ class SeenIds:
 
     def add(self, text: str) -> bool:
         """Add a text; False if one of the same hash was there."""
-        if not self._put(hash(text) & 0xFFFF_FFFF_FFFF_FFFF or 1):
+        return self.add_hash(hash(text))
+
+    def add_hash(self, found: int) -> bool:
+        """Add a text by its hash; False if that was there."""
+        if not self._put(found & 0xFFFF_FFFF_FFFF_FFFF or 1):
             return False
         self._count += 1
         if 2 * self._count > len(self._table):
@@ -366,8 +373,8 @@ def _row(
         raise InputError("'metadata' must be an object")
     trace = _trace(fields)
     own = OWN_FIELDS if trace is None else OWN_FIELDS | {"trace"}
-    if others := fields.keys() - own:
-        metadata = {**metadata, **{key: fields[key] for key in fields if key in others}}
+    if not fields.keys() <= own:
+        metadata = {**metadata, **{key: fields[key] for key in fields if key not in own}}
     answer, thread = _answer(fields)
     question = fields.get("question")
     if question is None and thread is not None:
