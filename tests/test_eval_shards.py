@@ -556,3 +556,11 @@ def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path, name: str
         os.mkfifo(given)
     with pytest.raises(InputError, match="is not a regular file"):
         grade(given, tmp_path / "out")
+
+
+def test_names_that_are_data_make_no_table(tmp_path: Path) -> None:
+    data = tmp_path / "rows.jsonl"
+    data.write_text(json.dumps({"answer": "a", **{f"k{n}": n for n in range(10_000)}}) + "\n")
+    with pytest.raises(InputError, match="have 10,001 different fields") as refused:
+        grade(data, tmp_path / "out", form="parquet")
+    assert refused.value.hint.startswith("write JSON lines")
