@@ -170,12 +170,14 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
-    def ids(self, shard: Shard) -> list[int] | None:
-        """The ids of its rows as hashes, which forks of one process share; None for a bad row."""
+    def fault(self, shard: Shard) -> InputError | None:
+        """What is wrong with the first malformed row of a shard; None if there is none."""
         try:
-            return [hash(row.id) for block in self._blocks(shard, Tally()) for row, _ in block.rows]
-        except InputError:
-            return None
+            for _ in self._blocks(shard, Tally()):
+                pass
+        except InputError as error:
+            return error
+        return None
 
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.

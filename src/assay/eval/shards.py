@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -32,7 +32,7 @@ from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source
 from assay.eval.stretches import Stretch, Version, survey, version_of
-from assay.eval.twins import Twins, twins_of
+from assay.eval.twins import Twins, each_shard, twins_of
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
@@ -42,7 +42,7 @@ from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import MOST_NAMES, Reading, no_field, opened, renamed
 from assay.tasks.row_sets import files_of
-from assay.tasks.rows import SeenIds, as_json_lines, read_rows
+from assay.tasks.rows import as_json_lines
 from assay.tasks.tables import Table
 from assay.version import __version__
 
@@ -62,11 +62,10 @@ OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 
 _ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
 """Rows of a shard by default: tenths of a second of work, so that its files cost little beside
-it, and few enough that all cores of a machine have a share of 100,000. A death may lose them."""
+it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
+a machine have a share of 100,000. A death may lose them."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
-_FEW = 2_000
-"""So few rows are read through by this process: others would take longer to start."""
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 
@@ -187,13 +186,10 @@ def plan_shards(
             "columns": None if columns is None else dict[str, Json](columns),
         }
         listed = tuple(_shards(sources, stretches))
-        # Of graders that cost something all rows are read below, unless some may be left out.
-        must_look = is_pure(graders) or work.may_skip
-        twins: Twins = twins_of(listed, may_have=work.may_skip) if must_look else {}
+        if not (is_pure(graders) or work.may_skip):
+            _require_well_formed(listed, work)
+        twins = twins_of(listed, may_have=work.may_skip)
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
-        if not (is_pure(graders) or work.may_skip or _are_sound(shards, work)):
-            for _ in read_rows(data, graders=(), reading=reading):  # which says what is wrong
-                pass
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
         if missing:  # what stands there is of other parts than there will be
@@ -302,21 +298,18 @@ def _stretches(
     )
 
 
-def _are_sound(shards: Sequence[Shard], work: ShardWork) -> bool:
-    """Whether all rows are well-formed and no two have one id: before anything is paid for."""
-    seen, sound = SeenIds(), True
+def _require_well_formed(shards: Sequence[Shard], work: ShardWork) -> None:
+    """Refuse a dataset with a malformed row, before anything is paid for."""
+    faults: dict[int, InputError] = {}
 
-    def keep(_: object, ids: object) -> None:
-        nonlocal sound
-        sound = sound and ids is not None and all(map(seen.add_hash, cast("list[int]", ids)))
+    def keep(shard: Shard, fault: object) -> None:
+        if isinstance(fault, InputError):
+            faults[shard.number] = fault
 
-    if cores() == 1 or sum(shard.stretch.rows for shard in shards) < _FEW:
-        return False  # read once, that is said at once
     work.prepare()
-    with Processes(work.ids, cores()) as pool:
-        every = takewhile(lambda _: sound, shards)
-        asyncio.run(run_batches(every, pool, keep, at_once=2 * cores()))
-    return sound
+    each_shard(shards, work.fault, keep)
+    if faults:
+        raise faults[min(faults)]
 
 
 def _columns(

@@ -21,13 +21,13 @@ from assay.eval.shard_work import Shard, read_row_of, read_shard
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import ROOM, place_of, renamed, unnamed
 
-__all__ = ["Twins", "twins_of"]
+__all__ = ["Twins", "each_shard", "twins_of"]
 
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
 
-_AT_ONCE = 1 << 19
-_READ = 1 << 14
+_AT_ONCE = 1 << 16
+_READ = 1 << 12
 _FEW = 10_000
 """Rows that are looked at in this process."""
 _HASHES = 1 << 64
@@ -47,13 +47,13 @@ def twins_of(shards: Sequence[Shard], *, may_have: bool) -> Twins:
     with unnamed() as (file, _):
         blocks: list[_Block] = []
 
-        def keep(_: object, hashes: object) -> None:
+        def keep(_: Shard, hashes: object) -> None:
             data = cast("array[int]", hashes).tobytes()
             blocks.append(_Block(file.tell(), file.tell() + len(data)))
             file.write(data)
 
         try:
-            _each(shards, _hashes, keep)
+            each_shard(shards, _hashes, keep)
             file.flush()
         except OSError as error:
             raise StoreError(f"ids cannot be compared: {error}", hint=ROOM) from error
@@ -61,12 +61,18 @@ def twins_of(shards: Sequence[Shard], *, may_have: bool) -> Twins:
     return _looked_up(shards, twice, may_have=may_have) if twice else {}
 
 
-def _each(
+def each_shard(
     shards: Sequence[Shard],
     work: Callable[[Shard], object],
-    keep: Callable[[object, object], None],
+    keep: Callable[[Shard, object], None],
 ) -> None:
-    """Do something with every shard, by as many processes as are worth it."""
+    """Do something with every shard, by as many processes as are worth it.
+
+    Args:
+        shards: Which.
+        work: What is done, in this process or in forks of it.
+        keep: Told what came of each, in the order in which they end.
+    """
     if sum(shard.stretch.rows for shard in shards) <= _FEW:
         for shard in shards:
             keep(shard, work(shard))

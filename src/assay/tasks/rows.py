@@ -303,11 +303,7 @@ class SeenIds:
 
     def add(self, text: str) -> bool:
         """Add a text; False if one of the same hash was there."""
-        return self.add_hash(hash(text))
-
-    def add_hash(self, found: int) -> bool:
-        """Add a text by its hash; False if that was there."""
-        if not self._put(found & 0xFFFF_FFFF_FFFF_FFFF or 1):
+        if not self._put(hash(text) & 0xFFFF_FFFF_FFFF_FFFF or 1):
             return False
         self._count += 1
         if 2 * self._count > len(self._table):
