@@ -40,7 +40,7 @@ from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
 from assay.eval.records import graders_digest, start_run
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.row_work import Graded, RowWork, by_pieces
+from assay.eval.row_work import Graded, RowWork, graded_by
 from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
 from assay.graders.apply import require_parts
@@ -323,7 +323,7 @@ async def _hands(
             cluster, work, workers, asks=asks, depth=depth, patience=limit
         ) as pool:
             room = workers or cluster.room
-            yield partial(by_pieces, pool, work), depth * room
+            yield partial(graded_by, pool, work), depth * room
     elif not work.computes:
         yield work, batches * count
     elif count > 1 and planned.run.planned > _AT_HOME:
