@@ -285,7 +285,7 @@ class ShardWork:
                 kept.append((row, text))
                 places.append(place)
             if batch is not None and len(kept) < len(lines):
-                yield _Block(kept, batch.take(places))
+                yield _Block(kept, batch.take(places) if places else batch.slice(0, 0))
             else:
                 yield _Block(kept, batch)
 

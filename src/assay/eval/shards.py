@@ -179,6 +179,8 @@ def plan_shards(
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
+        if missing:  # what stands there is of other parts than there will be
+            (place / SUMMARY).unlink(missing_ok=True)
         plan = ShardPlan(
             directory=place,
             work=work,
