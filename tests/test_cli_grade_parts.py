@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from assay.cli import grade as grade_command
+from assay.cli.main import main
+from assay.errors import StoreError
 from assay.eval.shards import plan_shards
+from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import Reading
 from tests.command_line import assay
@@ -204,3 +208,25 @@ def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> No
     done = assay("report", "out/", cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert "the same `assay grade` goes on" in done.stderr
+
+
+def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another such command would grade, and pay for, all of them again."""
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASSAY_HOME", raising=False)
+
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full", hint="the same command goes on")
+
+    monkeypatch.setattr(grade_command, "write_rows", full)
+    with pytest.raises(SystemExit) as ended:
+        main(["grade", "rows.jsonl", "-g", "graders.yaml", "--out", "graded.jsonl"])
+    with Store.open(str(tmp_path / ".assay")) as store:
+        (run,) = store.runs()
+    kept = f"every grade is kept: assay runs export {run.id} --into DIR"
+    assert ended.value.code == 3
+    assert capsys.readouterr().err.endswith(f"error: the disk is full ({kept})\n")

@@ -12,9 +12,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -477,6 +478,7 @@ def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said:
 def test_an_empty_batch_and_hostile_rows() -> None:
     assert EXACT.grade_batch_now([]).rewards == []
     assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
+    assert repr(EXACT.grade_batch_now(ROWS * 100)).count("graded") == 1
     rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
     batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
     assert batch.rewards == [None] * 6 + [1.0]
@@ -519,3 +521,13 @@ async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:
     await asyncio.sleep(0)  # it waits for its work, which the loop has not begun
     time.sleep(0.05)  # noqa: ASYNC251 - the loop is busy
     assert await waiting == "done"
+
+
+def test_rows_of_pandas_and_numpy_grade_as_those_of_python() -> None:
+    numpy: Any = import_module("numpy")
+    references = (numpy.int64(4), numpy.array(["4", "vier"]), numpy.array(4), numpy.str_("4"))
+    rows: list[Mapping[str, Json]] = [{"answer": "4", "expected": one} for one in references]
+    rows += [{"answer": "4", "metadata": {"expected": one}} for one in references]
+    assert EXACT.grade_batch_now(rows).rewards == [1.0] * 8
+    numeric = GraderSpec(type="numeric_match").grade_batch_now([rows[0], rows[2]])
+    assert numeric.rewards == [1.0, 1.0]

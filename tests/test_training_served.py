@@ -291,6 +291,7 @@ def test_what_goes_wrong_on_the_way_is_mended_or_no_reward_and_never_a_number(
     server: Server,
     waits: Waits,
     request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
     fault: Fault,
     times: int,
     expected: list[float | None],
@@ -307,6 +308,8 @@ def test_what_goes_wrong_on_the_way_is_mended_or_no_reward_and_never_a_number(
     assert not asked or way.asked == asked
     assert max(waits.slept, default=0.0) <= 75
     assert sum(waits.slept) < 600
+    waited = f"the server at {way.url} answers 50"
+    assert caplog.text.count(waited) == (request.node.callspec.id in ("a proxy's 502", "503"))
     if way.asked > 1 and expected in (GRADED, NONE):
         assert len(set(way.keys)) == 1, "what is asked again is not judged twice"
 

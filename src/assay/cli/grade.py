@@ -29,7 +29,7 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.cli.rows import ROWS, add_reading, require_rows, rows_given
-from assay.errors import InputError
+from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
@@ -193,7 +193,11 @@ def _grade(
             print(f"interrupted; {said}", file=sys.stderr)
             return INTERRUPTED
         if given.out:
-            write_rows(given.out, rows, store)
+            try:
+                write_rows(given.out, rows, store)
+            except StoreError as error:
+                kept = f"every grade is kept: assay runs export {rows.run.id} --into DIR"
+                raise StoreError(error.message, hint=kept) from error
         return conclude(store, rows.run.id, outputs)
 
 

@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import io
 import json
+import logging
+import math
 import typing
 import uuid
 import weakref
@@ -213,8 +215,10 @@ def _spool(rows: Iterable[Mapping[str, Json]], write: Callable[[bytes], object])
 
 _TRIES = 4
 _LONGEST_PAUSE, _PATIENT_PAUSE = 20.0, 60.0
+_LOG = logging.getLogger("assay.client")
 _AGAIN = frozenset({408, 429, 502, 503, 504})
 _CONNECT_SECONDS = 10.0
+_TELL_SECONDS = 60.0
 _MOST_BYTES = 256 << 20
 
 Body: TypeAlias = "Json | Callable[[], AsyncIterator[bytes]]"
@@ -272,6 +276,7 @@ class Transport:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._timeout = timeout
         self._patience = patience
+        self._told = -math.inf
         self._timing = timing or Timing()
         self._session: aiohttp.ClientSession | None = None
 
@@ -307,8 +312,19 @@ class Transport:
             is_last = number == _TRIES if ends is None else clock() + pause >= ends
             if is_last or (status and status not in _AGAIN):
                 raise self._failure(status, answer, path)
+            if ends is not None and status != 429:  # 429 is how a busy server keeps its order
+                self._tell(status, ends)
             await self._timing.sleep(pause)
         raise AssertionError("unreachable")  # pragma: no cover - the last try raises
+
+    def _tell(self, status: int, ends: float) -> None:
+        """Log that a server is waited for: who trains sees a step that takes long."""
+        if self._timing.clock() - self._told < _TELL_SECONDS:
+            return
+        self._told = self._timing.clock()
+        what = f"answers {status}" if status else "cannot be reached"
+        left = ends - self._told
+        _LOG.warning("the server at %s %s; asking for %.0f seconds more", self._base, what, left)
 
     def _pause(self, number: int, wait: float) -> float:
         """Seconds until the next try; many who were sent away together do not come back so."""

@@ -22,7 +22,7 @@ from assay.graders.spec import GraderSpec
 from assay.graders.threads import on_own_loop, wait_for
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain
 from assay.turns import Turn
 from assay.types.submission import Submission
 
@@ -91,6 +91,9 @@ class Batch:
 
     graded: tuple[Graded, ...]
     seconds: tuple[float | None, ...]
+
+    def __repr__(self) -> str:
+        return f"<{str(self).partition(chr(10))[0]}>"  # not thousands of outcomes at a prompt
 
     def __str__(self) -> str:
         from assay.graders.batch_shown import batch_text
@@ -383,8 +386,18 @@ def _submission(given: Row, number: int) -> Submission:
             f"item {number} is {type(given).__name__}, and neither submission nor row",
             hint='a row is such as {"answer": "...", "expected": "..."}',
         )
+    # An array, as pandas has a list, is like no answer; what it holds may be.
+    row = given if _SIMPLE.issuperset(map(type, given.values())) else plain(given, _as_it_is)
     # Rows are of the room above, which is found by name as kinds of graders are.
-    return importlib.import_module("assay.tasks.rows").read_row(given, number + 1).submission
+    return importlib.import_module("assay.tasks.rows").read_row(row, number + 1).submission
+
+
+_SIMPLE = frozenset((str, int, float, bool, type(None)))
+
+
+def _as_it_is(value: object) -> Json:
+    """What is neither JSON nor an array is told where it is read."""
+    return cast("Json", value)
 
 
 def _parts(graded: Graded) -> dict[str, float | None]:
