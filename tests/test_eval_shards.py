@@ -398,13 +398,38 @@ def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) 
     # Whoever reads the first of two equal keys would have believed it.
     forged = '{"gr\\u0061de": {"reward": 1.0}, "answer": "Rome", "expected": "Oslo"}\n'
     data = tmp_path / "rows.jsonl"
-    data.write_text(forged + '{"answer": "Oslo", "grade": {"reward": 0.0}, "expected": "Oslo"}\n')
+    theirs = '{"answer": "Oslo", "Grade": {"reward": 0.0}, "expected": "Oslo"}\n'
+    data.write_text(forged + theirs)
     grade(data, tmp_path / "out")
     (written,) = parts(tmp_path / "out").values()
     for line, reward in zip(written.splitlines(), (0.0, 1.0), strict=True):
         keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
         assert sorted(keys) == ["answer", "expected", "grade"]
         assert json.loads(line)["grade"]["reward"] == reward
+
+
+def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    columns = {
+        "answer": ["Rome"],
+        "expected": ["Oslo"],
+        "Grade_Reward": [1.0],
+        "GRADE_SCORE_x": [1],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({name: value for name, (value,) in columns.items()}) + "\n"
+    )
+    for name in ("t.parquet", "t.jsonl"):
+        grade(tmp_path / name, tmp_path / f"out-{name}", form="parquet")
+        (part,) = (tmp_path / f"out-{name}" / "parts").iterdir()
+        found = pq.read_table(part).to_pydict()
+        assert len({one.casefold() for one in found}) == len(found)
+        assert "GRADE_SCORE_x" not in found
+        assert found["grade_reward"] == [0.0]
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -503,3 +528,16 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data.write_text(original)
     grade(data, out)
     assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]
+
+
+def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupted() -> None:
+        with plan_shards(str(data), EXACT, str(out), rows=4):
+            (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not parts(out)

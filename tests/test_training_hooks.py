@@ -17,7 +17,7 @@ import pytest
 
 from assay.errors import GraderError, InputError
 from assay.graders.spec import GraderSpec
-from assay.training import Reward, openrlhf, slime, tinker, trl, verifiers, verl
+from assay.training import Reward, openrlhf, skyrl, slime, tinker, trl, verifiers, verl
 
 EXACT = GraderSpec(type="exact_match")
 CHAT = [{"role": "user", "content": "2+2?"}]
@@ -69,6 +69,8 @@ def test_trl_is_given_rewards_none_and_what_to_log(*, asynchronous: bool, form: 
     assert logged.columns["mine/five"] == [0.0, 1.0, 0.0]
     assert [bool(error) for error in logged.columns["mine/error"]] == [False, False, True]
     assert logged.metrics["mine/error_rate"] == pytest.approx(1 / 3)
+    assert logged.metrics["mine/five"] == pytest.approx(1 / 3)
+    assert logged.metrics["mine/exact_match"] == 0.5  # of the two that have it
 
 
 def test_attack_a_tools_words_are_not_graded_as_the_models() -> None:
@@ -140,15 +142,52 @@ class Sample:
     remove_sample: bool = False
 
 
+def test_skyrl_logs_what_was_graded_and_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SkyRL logs `get_metrics` alone: without it zeros that are no grades were not to be seen."""
+    module = ModuleType("skyrl_gym.envs.base_text_env")
+    vars(module)["BaseTextEnv"] = object
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    told: list[dict[str, float]] = []
+    graders = [EXACT, GraderSpec(type="contains", name="four", options={"substring": "4"})]
+    graded = skyrl.environment(graders, on_error="zero")
+    for truth in ("4", None):
+        env: Any = graded({}, {"reward_spec": {"ground_truth": truth}})
+        env.init(CHAT)
+        env.step("4")
+        told.append(env.get_metrics())
+    assert [one["graded"] for one in told] == [1.0, 0.0]
+    assert (told[0]["part/exact_match"], told[1]["part/four"]) == (1.0, 1.0)
+    raising: Any = skyrl.environment(EXACT)({}, {})
+    with pytest.raises(GraderError, match="needs 'expected'"):
+        raising.step("4")
+    assert raising.get_metrics()["graded"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("missing", "use"),
+    [
+        ("skyrl-gym", lambda: skyrl.environment(EXACT)),
+        ("tinker-cookbook", lambda: tinker.problem_groups(EXACT, renderer=None)("2+2?")),
+    ],
+)
+def test_a_trainer_that_is_not_installed_is_named(
+    missing: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("skyrl_gym", "tinker_cookbook"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"{missing} is not installed"):
+        use()
+
+
 def test_slimes_group_is_not_moved_by_what_cannot_be_graded() -> None:
     samples = [Sample("4", "4"), Sample("5", "4", CHAT), Sample("4", None)]
-    reward = slime.reward_function(EXACT, group=True)
+    reward = slime.reward_function(EXACT)
     assert asyncio.run(_any(reward(None, samples))) == [1.0, 0.0, 0.5]
     assert [sample.remove_sample for sample in samples] == [False, False, True]
-    alone = slime.reward_function(EXACT)
-    assert asyncio.run(_any(alone(None, samples[0]))) == 1.0
+    # Evaluations, and training without --group-rm, hand over single samples.
+    assert asyncio.run(_any(reward(None, samples[0]))) == 1.0
     with pytest.raises(GraderError):
-        asyncio.run(_any(alone(None, samples[2])))
+        asyncio.run(_any(reward(None, samples[2])))
 
 
 async def _any(awaited: Any) -> Any:

@@ -170,7 +170,7 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
     """
     from assay.eval.batch import in_batches
     from assay.eval.grades import Grade, score_names
-    from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary
+    from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary, ungraded
     from assay.reports.opened import cell_dict
 
     form, names = cast("Form", form_of(out)), score_names(spec.label for spec in rows.graders)
@@ -189,7 +189,7 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
                     to.fields([row.fields for row in batch], grades)
                 else:
                     to.objects(
-                        {**row.fields, "grade": cell_dict(cell)}
+                        {**ungraded(row.fields), "grade": cell_dict(cell)}
                         for row, cell in zip(batch, found, strict=True)
                     )
         commit(file, target, replace=True)

@@ -169,7 +169,11 @@ def sized_items_of(items: Iterable[Item], field: str) -> list[tuple[Mapping[str,
     for number, row in enumerate(rows_of(items)):
         place = f"{field}[{number}]"
         read_row(row, number + 1, Location(field=place))
-        text = json_text(row, place, most=_MOST_ROW_BYTES)
+        try:
+            text = json_text(row, "the row", most=_MOST_ROW_BYTES)
+        except InputError as error:
+            where = Location(field=place)
+            raise InputError(error.message, location=where, hint=error.hint) from error
         found.append((row, len(text) * (1 if text.isascii() else _ESCAPED_BYTES)))
     return found
 

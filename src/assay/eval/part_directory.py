@@ -43,17 +43,25 @@ def opened_for_parts(place: Path) -> Generator[None]:
                 raise InputError(
                     f"somebody is grading into {place} now", hint="wait, or name another directory"
                 )
-            for one in (place, place / PARTS, place / TALLIES):
-                for left in one.glob(".*.tmp"):  # of attempts that were killed
-                    left.unlink(missing_ok=True)
             try:
+                _clear(place)
                 yield
             except AssayError:
+                _clear(place)
                 if is_new:
                     _unmake(place)
                 raise
+            finally:
+                _clear(place)
     except PermissionError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _clear(place: Path) -> None:
+    """Remove what attempts have left that were killed, or interrupted."""
+    for one in (place, place / PARTS, place / TALLIES):
+        for left in one.glob(".*.tmp"):
+            left.unlink(missing_ok=True)
 
 
 def _make(place: Path) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import fields
+from dataclasses import fields as fields_of
 from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
@@ -36,6 +36,7 @@ __all__ = [
     "read_grades",
     "require_columns",
     "temporary",
+    "ungraded",
 ]
 
 Column: TypeAlias = tuple[str, str]
@@ -71,7 +72,11 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go."""
+    """Whether a column is one that grading writes; of rows that were graded before, they go.
+
+    Many readers tell no capitals apart, and take the first of two.
+    """
+    name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
 
 
@@ -141,18 +146,18 @@ class PartWriter:
         self, rows: Iterable[tuple[Mapping[str, Json], bytes]], grades: Sequence[Grade]
     ) -> None:
         """Write rows that are JSON, given with their text, each with its ``grade``."""
-        for (row, line), grade in zip(rows, grades, strict=True):
-            self._to.write(self._with_grade(row, line, grade))
+        for (fields, line), grade in zip(rows, grades, strict=True):
+            self._to.write(self._with_grade(fields, line, grade))
 
-    def _with_grade(self, row: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
+    def _with_grade(self, fields: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
         """A row's own text, which was read strictly and is an object with a field, and its grade.
 
         A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
-        of ours differ by their ids only, so that the rest of them is written once.
+        grades differ by their ids only, so that the rest of them is written once.
         """
-        text = line.strip()
-        if "grade" in row or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-            return json.dumps({**row, "grade": grade.to_dict(self._names)}).encode() + b"\n"
+        text, own = line.strip(), ungraded(fields)
+        if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+            return json.dumps({**own, "grade": grade.to_dict(self._names)}).encode() + b"\n"
         key = _but_id(grade)
         if (rest := self._said.get(key)) is None:
             if len(self._said) >= _MOST_SAID:
@@ -266,9 +271,16 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
     return file
 
 
+def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A row without a ``grade`` of its own, in whatever capitals; it itself if it has none."""
+    if not any(len(name) == len("grade") and name.casefold() == "grade" for name in fields):
+        return fields
+    return {name: value for name, value in fields.items() if name.casefold() != "grade"}
+
+
 _MOST_SAID = 1_000
 _but_id: Callable[[Grade], tuple[object, ...]] = attrgetter(
-    *(one.name for one in fields(Grade) if one.name != "id")
+    *(one.name for one in fields_of(Grade) if one.name != "id")
 )
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 

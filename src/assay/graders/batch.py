@@ -286,9 +286,7 @@ class Batches:
                 try:
                     items.append((name, _submission(given[number], first + number)))
                     places.append(number)
-                except InputError as error:  # the row is wrong; whose fault that is nobody knows
-                    graded[number] = Graded.failed(name, str(error), outcome="bad_item")
-                except Exception as error:  # the boundary: a row of Python's may hold anything
+                except Exception as error:  # the boundary: a row is wrong, and no other one
                     graded[number] = Graded.failed(name, reason_of(error), outcome="bad_item")
             for number, one, took in zip(places, *await self._timed(items), strict=True):
                 graded[number], seconds[number] = one, took

@@ -13,12 +13,12 @@ None and no exception: it logs it, and its trainer ends later without naming the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Unpack
 
 from assay.graders.endpoints.forms.openrlhf import sample
 from assay.training.chat import reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.trainers import module_of
 
 __all__ = ["reward_function"]
 
@@ -51,7 +51,7 @@ def reward_function(
         labels: Sequence[object] | None = None,
         **_: object,
     ) -> dict[str, object]:
-        tensor: Callable[[list[float]], object] = import_module("torch").tensor
+        tensor: Callable[[list[float]], object] = module_of("torch", "torch").tensor
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)

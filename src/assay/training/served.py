@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from assay.client.errors import ApiError, AuthError, ServerError, TooLargeError, UnreachableError
+from assay.client.errors import (
+    ApiError,
+    AuthError,
+    ServerError,
+    TooLargeError,
+    UnreachableError,
+    UnreadableError,
+)
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.eval.batch import in_batches, run_batches
 from assay.scoring.graded import Graded
@@ -122,7 +129,7 @@ class Served:
         """Ask for a part; where an item is the reason that it is refused, for halves of it."""
         try:
             return await self._asked(items, deadline)
-        except TooLargeError as error:
+        except (TooLargeError, UnreadableError) as error:
             why: Exception = error
         except (AuthError, NotFoundError, ConflictError):
             raise

@@ -7,7 +7,8 @@ In the file that ``reward.custom_reward_function.path`` names::
     compute_score = reward_function("graders.yaml")
 
 verl asks sample by sample and takes no None. What cannot be graded, after so many ``attempts``, is
-an exception, which ends the step; with ``on_error="zero"`` it is a 0 beside ``graded: 0.0``.
+an exception, by which verl 0.9 leaves the sample out of its group (older trainers end); with
+``on_error="zero"`` it is a 0 beside ``graded: 0.0``, which counts in its group.
 """
 
 from __future__ import annotations
