@@ -26,7 +26,8 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.service.data import ENDED
-from assay.service.operation import Operation, Page
+from assay.service.operation import Operation
+from assay.service.pages import Page
 from assay.store import DatasetRecord, JobRecord
 from assay.store.checks import json_text
 from assay.store.datasets import MAX_ROW_BYTES

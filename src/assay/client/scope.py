@@ -16,7 +16,8 @@ from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 from assay.client.errors import ArgumentError
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
-from assay.service.operation import Operation, Page
+from assay.service.operation import Operation
+from assay.service.pages import Page
 from assay.store.checks import json_text
 from assay.store.datasets import DatasetRecord
 from assay.store.jobs import JobRecord

@@ -5,7 +5,6 @@ A function is its author's own code and runs in this process.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
@@ -15,6 +14,7 @@ from typing import cast
 from assay.endpoint.served import Scorer
 from assay.errors import InputError, ScoreError, nearest
 from assay.graders.apply import grade_many, grade_submission, require_parts
+from assay.graders.driver import each
 from assay.graders.functions import thread_of
 from assay.graders.spec import GraderSpec
 from assay.graders.threads import in_thread
@@ -46,13 +46,7 @@ def scorer_of(function: Callable[..., object], *, at_once: int | None = None) ->
     turn_count = at_once or (os.cpu_count() or 1) + 4
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        turn = asyncio.Semaphore(turn_count)
-
-        async def one(name: str, submission: Submission) -> Graded:
-            async with turn:
-                return await wanted.graded(name, submission)
-
-        return await asyncio.gather(*(one(*item) for item in items))
+        return await each(items, lambda item: wanted.graded(*item), at_once=turn_count)
 
     return score
 
@@ -189,13 +183,12 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         if len(specs) == 1:
             return await grade_many(specs[0], items)
-        turn = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(name: str, submission: Submission) -> Graded:
-            async with turn:
-                return Graded.of_result(name, await grade_submission(specs, submission))
+        async def one(item: tuple[str, Submission]) -> Graded:
+            name, submission = item
+            return Graded.of_result(name, await grade_submission(specs, submission))
 
-        return await asyncio.gather(*(one(*item) for item in items))
+        return await each(items, one, at_once=_AT_ONCE)
 
     return score
 

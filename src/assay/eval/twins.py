@@ -26,8 +26,8 @@ __all__ = ["Twins", "each_shard", "twins_of"]
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
 
-_AT_ONCE = 1 << 19
-_READ = 1 << 14
+_AT_ONCE = 1 << 16
+_READ = 1 << 12
 _FEW = 10_000
 """Rows that are looked at in this process."""
 _HASHES = 1 << 64

@@ -271,15 +271,9 @@ class Grader(Batched):
                 found.append(await cls._compute(call))
                 turn.next()
             return found
-        import asyncio
+        from assay.graders.driver import each
 
-        turn = asyncio.Semaphore(cls.most_at_once)
-
-        async def compute(call: Mapping[str, object]) -> Score | BaseException:
-            async with turn:
-                return await cls._compute(call)
-
-        return await asyncio.gather(*map(compute, calls))
+        return await each(calls, cls._compute, at_once=cls.most_at_once)
 
     @classmethod
     async def _compute(cls, call: Mapping[str, object]) -> Score | BaseException:

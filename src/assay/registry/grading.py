@@ -9,6 +9,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.batch import Batch, Batches, way_of
+from assay.graders.driver import each
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_of
@@ -193,19 +194,16 @@ async def _grade_declared(
             seconds.append(turn.spent)
         turn.each = seconds
         return found
-    import asyncio
 
-    room = asyncio.Semaphore(_AT_ONCE)
-
-    async def grade(item: str, submission: Submission) -> tuple[Graded, float]:
+    async def grade(one: tuple[str, Submission]) -> tuple[Graded, float]:
+        item, submission = one
         # An item with a limit is alone in its turn.
         own = Turn() if turn.limit is None else turn
-        async with room:
-            with taking(own):
-                result = await grade_submission(specs, submission)
-            return _outcome(item, result, threshold), own.spent
+        with taking(own):
+            result = await grade_submission(specs, submission)
+        return _outcome(item, result, threshold), own.spent
 
-    done = await asyncio.gather(*(grade(item, one) for item, one in items))
+    done = await each(items, grade, at_once=_AT_ONCE)
     turn.each = [took for _, took in done]
     return [one for one, _ in done]
 

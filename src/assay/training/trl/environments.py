@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from assay.graders.driver import each
 from assay.graders.threads import on_own_loop
 from assay.scoring.graded import Graded
 from assay.training.chat import Text, text_of
@@ -46,16 +46,14 @@ class EnvironmentReward:
 
     async def _graded(
         self, pairs: Sequence[tuple[object, Text]]
-    ) -> list[tuple[Graded, float | None]]:
-        at_once = asyncio.Semaphore(_AT_ONCE)
-
-        async def graded(rollout: object, said: Text) -> tuple[Graded, float | None]:
+    ) -> Sequence[tuple[Graded, float | None]]:
+        async def graded(pair: tuple[object, Text]) -> tuple[Graded, float | None]:
+            rollout, said = pair
             if not (isinstance(rollout, Rollout) and rollout.episodes is self._episodes):
                 return Graded(id="", status="skipped", outcome="skipped"), None
-            async with at_once:
-                return await self._episodes.grade(rollout.episode, _last(said))
+            return await self._episodes.grade(rollout.episode, _last(said))
 
-        return await asyncio.gather(*(graded(*pair) for pair in pairs))
+        return await each(pairs, graded, at_once=_AT_ONCE)
 
 
 class EnvironmentFactory:
