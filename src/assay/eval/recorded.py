@@ -71,7 +71,8 @@ _FIELDS = 1_000
 _SLOW_ROWS = 64
 """Rows of a stretch where a function or mathematics grades: so many may be lost, or waited for."""
 _STRETCH_SECONDS = 0.25
-"""As many stretches are graded and stored together as take so long."""
+"""As many stretches are graded and stored together as take so long, with all that are under way: 30
+to 60 ms each, beside which it is little that a fork (0.2 ms) or an actor (1 ms) is asked."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 _BATCHES = 8
