@@ -23,7 +23,6 @@ from bench import (
     rollouts,
     sandbox,
     server,
-    shards,
     startup,
 )
 from bench.machine import describe
@@ -42,7 +41,6 @@ MEASUREMENTS: dict[str, Measure] = {
     "calls": calls.measure,
     "completions": completions.measure,
     "datasets": datasets.measure,
-    "shards": shards.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
     "rollouts": rollouts.measure,
@@ -75,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except RuntimeError as error:
                 print(f"\n{name} could not be measured: {error}", flush=True)
                 continue
-            print(table(name, found), flush=True)
+            print(table(name, found, markdown=options.markdown), flush=True)
             rows += found
     after = describe()
     print(f"load average: {before.load[0]:.1f} at the start, {after.load[0]:.1f} at the end")
@@ -97,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", choices=MEASUREMENTS, help="only this measurement; repeatable"
     )
     parser.add_argument("--json", metavar="FILE", help="also write every sample as JSON")
+    parser.add_argument("--markdown", action="store_true", help="tables as Markdown, for docs")
     parser.add_argument("--quick", action="store_true", help="few rounds: a rough look")
     parser.add_argument(
         "--no-install", action="store_true", help="use only the peers that are already there"

@@ -60,9 +60,11 @@ PEERS = (
     Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
 _ASSAY = ("--editable", str(ROOT))
+_VERL = ("TransferQueue==0.1.11", "cachetools", "fastapi", "uvicorn")
+"""Of its extra `verl-core`, what its trainer's workers import."""
 TRAINERS = (
     Wanted("trl", "trl", "1.16.0", extra=("torch==2.13.0", *_ASSAY)),
-    Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_VERL, *_ASSAY)),
 )
 """Large: installed for what needs them."""
 _TESTED = (

@@ -85,10 +85,20 @@ class Row:
         return 1 / self.ratio <= self.goal.bound
 
 
-def table(title: str, rows: Sequence[Row]) -> str:
-    """Rows as text: median and, in brackets, minimum of each side."""
+def table(title: str, rows: Sequence[Row], *, markdown: bool = False) -> str:
+    """Rows as text: median and, in brackets, minimum of each side.
+
+    Args:
+        title: What was measured.
+        rows: The figures.
+        markdown: Whether as Markdown, as documents have it.
+    """
     head = ("", "measure", "ours", "peer", "ratio", "goal", "met")
     lines = [head, *(_cells(row) for row in rows)]
+    if markdown:
+        lines = [head, ("---",) * len(head), *lines[1:]]
+        text = [f"\n### {title}\n", *(f"| {' | '.join(line)} |" for line in lines), ""]
+        return "\n".join([*text, *dict.fromkeys(f"* {r.what}: {r.note}" for r in rows if r.note)])
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     text = [f"\n{title}"]
     for line in lines:
@@ -114,6 +124,8 @@ def _cells(row: Row) -> tuple[str, str, str, str, str, str, str]:
 
 def _figure(samples: Sequence[float], unit: str) -> str:
     scale = _UNITS[unit]
+    if len(samples) == 1:
+        return _digits(samples[0] * scale)
     return f"{_digits(median(samples) * scale)} ({_digits(min(samples) * scale)})"
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.batches import HERE, batch_rows, write_batches
 from bench.peers import Peer
 from bench.rows import MEASURES, Goal, Measure, Row
 
@@ -167,13 +168,27 @@ _SERVE = ["serve", "--port", "0", "--json", "--quiet"]
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
-    """Requests of one item and of a hundred; each score is stored before it is told."""
+    """Requests of one item, of a hundred, and of a trainer's batches; all scores are stored."""
     del peers
     home = scratch / "server"
     home.mkdir()
     headers = {"Authorization": f"Bearer {_key(home)}"}
-    with _running(_OURS, _SERVE, home) as ours, _running(_ECHO, [], home) as echo:
-        return asyncio.run(_compared(ours, echo, headers, rounds=2 if quick else 7))
+    rounds, file = 2 if quick else 7, scratch / "batches.json"
+    write_batches(file)
+    with _running(_OURS, _SERVE, home) as ours:
+        with _running(_ECHO, [], home) as echo:
+            rows = asyncio.run(_compared(ours, echo, headers, rounds=rounds))
+        with _running(HERE, [str(file)], home) as here:
+            return rows + asyncio.run(_batches(ours, here, headers, file, rounds))
+
+
+async def _batches(
+    ours: ServerProcess, here: ServerProcess, headers: Mapping[str, str], file: Path, rounds: int
+) -> list[Row]:
+    import aiohttp
+
+    async with aiohttp.ClientSession(headers=dict(headers)) as session:
+        return await batch_rows(session, _PROJECT, (ours, here), file, rounds)
 
 
 async def _compared(

@@ -20,7 +20,8 @@ _CORES = len(os.sched_getaffinity(0))
 _TICK = os.sysconf("SC_CLK_TCK")
 
 Rows = Sequence[dict[str, str]]
-Road = Callable[[], Sequence[float]]
+Road = Callable[[int | None], Sequence[float]]
+"""Does so many steps, or all, and gives the rewards."""
 
 
 def tree_cpu(root: int) -> float:
@@ -47,8 +48,9 @@ def serve(roads: dict[str, Road], replies: IO[str]) -> None:
     replies.write("ready\n")
     replies.flush()
     for line in sys.stdin:
+        roads[line.strip()](1)
         cpu, began = tree_cpu(os.getpid()), time.perf_counter()
-        rewards = roads[line.strip()]()
+        rewards = roads[line.strip()](None)
         wall = time.perf_counter() - began
         cost = {"cpu": tree_cpu(os.getpid()) - cpu, "wall": wall, "sum": round(sum(rewards), 3)}
         replies.write(json.dumps(cost) + "\n")
@@ -100,9 +102,9 @@ def trl_roads(rows: Rows, place: Path) -> dict[str, Road]:
 
         calculate: Callable[..., Any] = getattr(trainer, "_calculate_rewards")  # noqa: B009 - its own
 
-        def steps() -> list[float]:
+        def steps(count: int | None) -> list[float]:
             found: list[float] = []
-            for start in range(0, len(rows), _STEP):
+            for start in range(0, len(rows), _STEP)[:count]:
                 part = rows[start : start + _STEP]
                 inputs = [{"prompt": one["question"], "expected": one["expected"]} for one in part]
                 prompts, said = [one["question"] for one in part], [one["answer"] for one in part]
@@ -176,11 +178,11 @@ def verl_roads(rows: Rows, place: Path) -> dict[str, Road]:
         made: Any = ray.remote(loop.RewardLoopWorker)
         held: list[Any] = []
 
-        def all_steps() -> list[float]:
+        def all_steps(count: int | None) -> list[float]:
             if not held:
                 held.extend(made.remote(config, None) for _ in range(_CORES))
             found: list[float] = []
-            for step in steps:
+            for step in steps[:count]:
                 parts = zip(held, step.chunk(_CORES), strict=True)
                 asked = [worker.compute_score_batch.remote(part) for worker, part in parts]
                 found += [one["reward_score"] for given in ray.get(asked) for one in given]

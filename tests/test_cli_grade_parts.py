@@ -49,6 +49,21 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert "3 parts in graded/parts; 2 rows in" in again.stdout
     assert (again.returncode, part.read_bytes()) == (3, made)
 
+    shown = assay("report", "graded/", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout.splitlines()[-2]) == (3, "3 parts in graded/parts")
+    assert shown.stdout.splitlines()[0] == again.stdout.splitlines()[0]
+    told = json.loads(assay("report", "graded", "--json", cwd=tmp_path).stdout)
+    assert (told["graded"], told["errors"], told["exit"]) == (3, 3, 3)
+    for asked, said in (
+        (("report", "graded", "--html", "x.html"), "--html goes with a stored run, and graded is"),
+        (("trainability", "graded"), "graded is a directory of parts, whose rows are no trials"),
+    ):
+        refused = assay(*asked, cwd=tmp_path)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    part.unlink()
+    assert "graded has 2 of 3 parts" in assay("report", "graded", cwd=tmp_path).stderr
+    part.write_bytes(made)
+
     other = assay(*command, "graded/", "-g", "other.yaml", cwd=tmp_path)
     assert (other.returncode, other.stdout) == (2, "")
     assert "graded otherwise: the graders are others" in other.stderr
@@ -119,8 +134,25 @@ def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_pa
         (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
         (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
         (("--out", "p.csv"), "p.csv names no form"),
+        (("--out", "p"), "p names no form that rows are written in (call it .jsonl, "),
+        (("--out", "p.txt"), "or p.txt/, a directory of parts"),
+        (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
+        (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
     ):
         done = assay("grade", "rows.jsonl", "-g", "graders.yaml", *options, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stderr
     assert not (tmp_path / "p").exists()
+    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
+    misspelt = assay("grade", "rows.jsonl", "--grader", "graders.yaml", cwd=tmp_path)
+    assert (misspelt.returncode, "did you mean --graders?" in misspelt.stderr) == (2, True)
+
+
+def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    by = ("-g", "graders.yaml")
+    assert assay("grade", "rows.jsonl", *by, "--out", "p/", cwd=tmp_path).returncode == 0
+    done = assay("grade", "p", *by, cwd=tmp_path)
+    assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
+    assert assay("grade", "p/parts", *by, cwd=tmp_path).returncode == 0

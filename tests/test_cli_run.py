@@ -14,7 +14,11 @@ from typing import cast
 
 import pytest
 
+from assay.cli import run as run_command
+from assay.cli.main import main
+from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.store.runs import Store
 from tests.children import Children
 from tests.command_line import (
     COMMAND,
@@ -503,3 +507,22 @@ def test_a_recording_that_is_not_there_is_found_by_validate(tmp_path: Path) -> N
     assert "replays 'fxi', of which there is no recording (did you mean 'fix'?)" in near.stderr
     (case / "recordings" / "fxi").mkdir()
     assert assay("validate", "evals", cwd=tmp_path).returncode == 0
+
+
+def test_a_matrix_that_is_refused_before_its_first_cell_leaves_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a cluster refuses tasks of a Python file."""
+    echo_case(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASSAY_HOME", raising=False)
+
+    def refuse(*_: object, **__: object) -> int:
+        raise InputError("it cannot be run there")
+
+    monkeypatch.setattr(run_command, "_carry_out", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "evals"])
+    assert (ended.value.code, capsys.readouterr().err) == (2, "error: it cannot be run there\n")
+    with Store.open(str(tmp_path / ".assay")) as store:
+        assert list(store.runs()) == []

@@ -299,7 +299,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
     if how == signal.SIGINT:
         assert first.returncode == 130
         assert f"interrupted; {kept} of 40 rows are kept" in first.stderr
-    again = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "out", cwd=tmp_path)
+    again = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "out.jsonl", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert f"resuming run {run.id}, which has {kept} of 40 rows" in again.stderr
     with Store.open(str(tmp_path / ".assay")) as store:
@@ -308,7 +308,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
         cells = list(store.cells(run.id))
         assert {len(store.history(run.id, cell.key)) for cell in cells} == {1}
     assert len(cells) == 40
-    written = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [row["id"] for row in written] == [f"r{n}" for n in range(40)]
     log = (tmp_path / "log").read_text().split()
     assert len(log) - len(set(log)) <= 1  # the row that was under way

@@ -20,12 +20,13 @@ import pytest
 from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.grades import Tally
-from assay.eval.parts import Form, read_grades
+from assay.eval.parts import read_grades
 from assay.eval.shard_work import Shard
 from assay.eval.shards import ShardPlan, grade_shards, plan_shards, write_summary
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
+from assay.tasks.formats import Form
 from assay.tasks.row_files import Reading
 
 EXACT = (GraderSpec(type="exact_match"),)
@@ -101,6 +102,24 @@ def test_every_row_stands_in_a_part_with_its_grade(
     assert (summary["rows"], summary["graded"], summary["errors"]) == (ROWS, ROWS - 1, 1)
     assert summary["causes"] == [{"count": 1, "text": error["error"]}]
     assert len(parts(tmp_path / "out")) == -(-ROWS // 4)
+
+
+@pytest.mark.parametrize("count", [20, 10_100])
+def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
+    tmp_path: Path, count: int
+) -> None:
+    """By several processes, where there are many; what is wrong first is told."""
+    file = tmp_path / "rows.jsonl"
+    many = [json.dumps(row(number)) for number in range(count)]
+    for wrong, said in (
+        (json.dumps(row(3)), "id 'r3' is also that of .*:4$"),
+        ("[1]", "a row must be a JSON object"),
+    ):
+        file.write_text("\n".join([*many[: count - 9], wrong, *many[count - 9 :]]))
+        with pytest.raises(InputError, match=said) as told:
+            grade(file, tmp_path / "out", (GraderSpec(type="math_equal"),), rows=count // 8)
+        assert told.value.location.line == count - 8
+        assert not (tmp_path / "out").exists()
 
 
 def killed(work: Callable[[], object], at: int) -> bool:
@@ -180,6 +199,23 @@ def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
     data.write_text(data.read_text() + json.dumps(row(99)) + "\n")
     with pytest.raises(InputError, match=r"rows.jsonl has changed"):
         grade(data, out)
+
+
+def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with plan_shards(str(data), EXACT, str(out), rows=4):
+        pass
+    with plan_shards(str(data), EXACT, str(out), rows=5) as plan:
+        assert len(plan.shards) == 5
+    (empty := tmp_path / "none.jsonl").touch()
+    new = tmp_path / "new"
+    with (
+        pytest.raises(InputError, match="has no rows"),
+        plan_shards(str(empty), EXACT, str(new)),
+    ):
+        pass
+    assert not new.exists()
 
 
 def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: Path) -> None:
@@ -356,3 +392,152 @@ def test_ids_and_places_are_counted_through_the_files_of_a_dataset(tmp_path: Pat
     (folder / "b.jsonl").write_text('{"answer": "x"}\n{\n')
     with pytest.raises(InputError, match=r"b.jsonl:2:2: not a JSON object"):
         grade(folder, tmp_path / "other")
+
+
+def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) -> None:
+    # Whoever reads the first of two equal keys would have believed it.
+    forged = '{"gr\\u0061de": {"reward": 1.0}, "answer": "Rome", "expected": "Oslo"}\n'
+    data = tmp_path / "rows.jsonl"
+    theirs = '{"answer": "Oslo", "Grade": {"reward": 0.0}, "expected": "Oslo"}\n'
+    data.write_text(forged + theirs)
+    grade(data, tmp_path / "out")
+    (written,) = parts(tmp_path / "out").values()
+    for line, reward in zip(written.splitlines(), (0.0, 1.0), strict=True):
+        keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+        assert sorted(keys) == ["answer", "expected", "grade"]
+        assert json.loads(line)["grade"]["reward"] == reward
+
+
+def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    columns = {
+        "answer": ["Rome"],
+        "expected": ["Oslo"],
+        "Grade_Reward": [1.0],
+        "GRADE_SCORE_x": [1],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({name: value for name, (value,) in columns.items()}) + "\n"
+    )
+    for name in ("t.parquet", "t.jsonl"):
+        grade(tmp_path / name, tmp_path / f"out-{name}", form="parquet")
+        (part,) = (tmp_path / f"out-{name}" / "parts").iterdir()
+        found = pq.read_table(part).to_pydict()
+        assert len({one.casefold() for one in found}) == len(found)
+        assert "GRADE_SCORE_x" not in found
+        assert found["grade_reward"] == [0.0]
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_part_that_was_cut_off_is_not_taken_for_a_whole_one(
+    data: Path, tmp_path: Path, rows: int, is_counted: object
+) -> None:
+    grade(data, tmp_path / "out")
+    part = tmp_path / "out" / "parts" / min(parts(tmp_path / "out"))
+    tally = tmp_path / "out" / "tallies" / f"{part.name}.json"
+    whole = part.read_bytes()
+    part.write_bytes(b"".join(whole.splitlines(keepends=True)[:rows]))
+    if not is_counted:
+        tally.unlink()
+    with pytest.raises(StoreError, match=f"is damaged: it has {rows} of 4 rows"):
+        grade(data, tmp_path / "out")
+    part.write_bytes(whole)
+    told = json.loads(tally.read_text()) if is_counted else None
+    if told is not None:  # nor is a count that cannot be of it
+        tally.write_text(json.dumps({**told, "passed": 1_000}))
+        assert grade(data, tmp_path / "out")["graded"] == ROWS - 1
+    part.unlink()
+    assert grade(data, tmp_path / "out")["graded"] == ROWS - 1
+    assert part.read_bytes() == whole
+
+
+def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
+    data: Path, tmp_path: Path
+) -> None:
+    data.write_text(data.read_text() + "no row\n")
+    skipping = Reading(on_bad_row=lambda _: None)
+    first = grade(data, tmp_path / "out", reading=skipping)
+    for tally in (tmp_path / "out" / "tallies").iterdir():
+        tally.unlink()
+    again = grade(data, tmp_path / "out", reading=skipping)
+    assert (again["left_out"], again["first_left_out"]) == (1, first["first_left_out"])
+    last = tmp_path / "out" / "parts" / max(parts(tmp_path / "out"))
+    last.write_bytes(b"")
+    with pytest.raises(StoreError, match="is damaged"):
+        grade(data, tmp_path / "out", reading=skipping)
+
+
+def test_a_table_that_cannot_be_written_as_it_is_asked_for_is_refused_before_anything_is_graded(
+    tmp_path: Path,
+) -> None:
+    pa: Any = import_module("pyarrow")
+    columns = {"answer": ["a"], "expected": ["a"], "odd": pa.array([{}], pa.struct([]))}
+    data = tmp_path / "t.arrow"
+    with pa.OSFile(str(data), "wb") as to, pa.ipc.new_file(to, pa.table(columns).schema) as writer:
+        writer.write_table(pa.table(columns))
+    with pytest.raises(InputError, match="cannot be written as parquet") as refused:
+        grade(data, tmp_path / "out", form="parquet")
+    assert refused.value.hint == "write JSON lines: --parts jsonl"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_function_grades_a_dataset_of_one_shard(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("async def grade(answer):\n    return 1.0\n")
+    graded = grade(
+        data,
+        tmp_path / "out",
+        (GraderSpec(type="function", options={"file": str(file)}),),
+        rows=100,
+        workers=2,
+    )
+    assert graded["graded"] == ROWS
+
+
+def test_a_row_nested_too_deeply_is_an_error_and_its_siblings_are_graded(tmp_path: Path) -> None:
+    data, deep = tmp_path / "rows.jsonl", '{"a":' * 900 + "1" + "}" * 900
+    good = '{"answer": "a", "expected": "a"}\n'
+    data.write_text(f'{good}{{"answer": "a", "expected": {deep}}}\n{good}')
+    grade(data, tmp_path / "out")
+    found = [one["grade"] for one in lines(tmp_path / "out")]
+    assert [one["reward"] for one in found] == [1.0, None, 1.0]
+    assert "nested too deeply" in found[1]["error"]
+
+
+def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_back(
+    data: Path, tmp_path: Path
+) -> None:
+    original, out = data.read_text(), tmp_path / "out"
+    with plan_shards(str(data), EXACT, str(out), rows=4, form="jsonl") as plan:
+        data.write_text(original.replace("Rome", "Oslo"))
+        grades = [plan.work(shard) for shard in plan.missing]  # all before the first is looked at
+        given = iter(grades)
+
+        async def done(_: object) -> object:
+            return next(given)
+
+        with pytest.raises(InputError, match="has changed while it was graded"):
+            run(plan, pool=done)
+    assert not parts(out)
+    data.write_text(original)
+    grade(data, out)
+    assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]
+
+
+def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupted() -> None:
+        with plan_shards(str(data), EXACT, str(out), rows=4):
+            (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not parts(out)

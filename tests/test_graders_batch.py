@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from assay.graders import FunctionGrader, Grader
 from assay.graders.batch import Batch
 from assay.graders.batched import Batched
 from assay.graders.spec import GraderSpec
+from assay.graders.within import within
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
@@ -463,9 +465,11 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
         (ROWS, {"at_once": 0}, "at_once is 0"),
         (ROWS, {"attempts": 0}, "attempts is 0"),
         (ROWS[0], {}, "several rows, and this is one"),
+        ("It is 4.", {}, "several rows, and this is one"),
+        (None, {}, "several rows, and this is NoneType"),
     ],
 )
-def test_what_is_no_batch_is_said(rows: Rows, options: dict[str, float], said: str) -> None:
+def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
         EXACT.grade_batch_now(rows, **options)  # pyright: ignore[reportArgumentType]
 
@@ -473,10 +477,22 @@ def test_what_is_no_batch_is_said(rows: Rows, options: dict[str, float], said: s
 def test_an_empty_batch_and_hostile_rows() -> None:
     assert EXACT.grade_batch_now([]).rewards == []
     assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
-    rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", *ROWS[:1]]
+    rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
     batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
-    assert batch.rewards == [None] * 5 + [1.0]
-    assert {one.outcome for one in batch.graded[:5]} == {"bad_item"}
+    assert batch.rewards == [None] * 6 + [1.0]
+    assert {one.outcome for one in batch.graded[:6]} == {"bad_item"}
+
+
+def test_a_row_that_breaks_its_reading_is_one_item_without_a_reward() -> None:
+    class Hostile(dict[str, Json]):
+        def get(self, *_: object) -> Json:
+            raise RuntimeError("not this one")
+
+    good: dict[str, Json] = {"answer": "a", "expected": "a"}
+    rows = [good, Hostile(good), {**good, "id": 10**5_000}, good]
+    batch = EXACT.grade_batch_now(rows)
+    assert batch.rewards == [1.0, None, None, 1.0]
+    assert batch.graded[1].outcome == "bad_item"
 
 
 def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
@@ -491,3 +507,15 @@ def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
     assert "<script" not in html
     assert html.count("<tr>") == 2 + 6
     assert len(str(EXACT.grade_batch_now(ROWS * 100)).splitlines()) < 30
+
+
+async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:
+    """A busy loop makes nobody late."""
+
+    async def work() -> str:
+        return "done"
+
+    waiting = asyncio.ensure_future(within(work(), 0.02))
+    await asyncio.sleep(0)  # it waits for its work, which the loop has not begun
+    time.sleep(0.05)  # noqa: ASYNC251 - the loop is busy
+    assert await waiting == "done"

@@ -26,7 +26,7 @@ from assay.graders.functions import (
     source_of,
     validate_function,
 )
-from assay.graders.functions.grading import graded_from, payload_of, thread_of, too_long
+from assay.graders.functions.grading import call_of, graded_from, payload_of, thread_of, too_long
 from assay.graders.spec import GraderSpec
 from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
@@ -94,6 +94,8 @@ def test_what_a_function_is_given(
     assert made.get_turns() == turns
     assert made.metadata == metadata
     assert submission.answer is None or made.completion() == submission.answer
+    source = FunctionSource(text="async def grade(thread): return 1.0")
+    assert call_of("0", submission, 1 << 20, source) == payload_of(made)
 
 
 def test_what_cannot_be_given_is_refused() -> None:

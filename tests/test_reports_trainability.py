@@ -136,3 +136,14 @@ def test_the_command_shows_it_and_fails_where_too_little_teaches(stored: Path) -
     assert enough.returncode == 0
     wrong = assay("trainability", "nothing", cwd=stored)
     assert (wrong.returncode, "there is no run 'nothing'" in wrong.stderr) == (2, True)
+
+
+def test_a_run_in_which_nothing_was_graded_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "4"}\n', "utf-8")
+    (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    assert assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path).returncode == 3
+    told = assay("trainability", cwd=tmp_path)
+    assert (told.returncode, "no cell has a reward" in told.stdout) == (3, True)
+    assert "0.9" not in told.stdout  # no empty bars
+    counted = assay("trainability", "--json", cwd=tmp_path)
+    assert (counted.returncode, json.loads(counted.stdout)["passed"]) == (3, False)

@@ -186,6 +186,18 @@ async def test_a_cancelled_call_harms_no_other(pool: FunctionPool) -> None:
     assert pool._pending.admitted == 0
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor only")
+async def test_the_worker_of_one_process_among_others_may_run_on_any_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two such processes both had kept theirs on the same one, and the other idled."""
+    for kept, most in (([1], len(os.sched_getaffinity(0))), ([], 1)):
+        monkeypatch.setattr("assay.cores._kept", kept)
+        async with FunctionPool(_PROGRAM, workers=1, limits=_LIMITS) as pool:
+            await pool.call(b"1")
+            assert [len(os.sched_getaffinity(pid)) for pid in pool.stats.pids()] == [most]
+
+
 def test_a_pool_serves_several_loops_and_threads(pool: FunctionPool) -> None:
     found: dict[int, list[float | None]] = {}
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
+from assay import turns
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.operations import _ServerHost
@@ -63,6 +66,36 @@ async def test_a_batch_keeps_its_order_and_one_bad_item_spoils_no_other(
         assert [score["graded"] for score in stored] == results
         (one,) = items_of(await site.get("scores", item="wrong"))
         assert (one["source"], one["job"]) == ("grader", "")
+
+
+async def test_an_item_of_a_wrong_type_fails_alone(site: Site) -> None:
+    wrong: list[tuple[Json, str]] = [
+        ({"answer": 4}, "items[1]: 'answer' must be text, got int"),
+        ("4", "items[1]: a row must be an object"),
+        (None, "items[1]: a row must be an object"),
+        ({"messages": "4"}, "items[1]: a thread needs 'messages'"),
+        ({"messages": [{"content": "4"}]}, "items[1]: messages[0] needs a 'role'"),
+        ({"answer": "4", "question": 2}, "items[1]: 'question' must be text"),
+    ]
+    for item, said in wrong:
+        answer = await site.post("graders/exact/grade", {"items": [ITEMS[0], item]})
+        right, failed = items_of(answer, "results")
+        assert (right["score"], failed["score"], failed["status"]) == (1.0, None, "error")
+        assert (failed["outcome"], said in str(failed["error"])) == ("bad_item", True), failed
+        alone = await site.post("graders/exact/grade", {"items": [item]})
+        assert alone.status_code == 422
+
+
+async def test_each_item_of_a_batch_has_its_own_seconds(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of all together would make every item late."""
+    ticks = itertools.count()
+    monkeypatch.setattr(turns, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    items: list[Json] = [{"answer": "4", "expected": "4"}] * 20
+    answer = await site.post("graders/exact/grade", {"items": items, "deadline": 10.0})
+    assert body_of(answer)["seconds"] == [1.0] * 20
+    assert [one["score"] for one in items_of(answer, "results")] == [1.0] * 20
 
 
 async def test_what_need_not_be_kept_is_not(site: Site) -> None:

@@ -14,19 +14,8 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError, 
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import data, graders, site
-from assay.service.operation import (
-    LOCAL,
-    OPERATIONS,
-    Desk,
-    Identity,
-    Page,
-    as_json,
-    ask,
-    cursor_cell,
-    cursor_number,
-    cursor_text,
-    page,
-)
+from assay.service.operation import LOCAL, OPERATIONS, Desk, Identity, as_json, ask
+from assay.service.pages import Page, cursor_cell, cursor_number, cursor_text, page
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from tests.postgres import KINDS, new_location

@@ -14,7 +14,7 @@ import zstandard
 
 from assay.errors import InputError
 from assay.scoring import Json
-from assay.tasks import row_files, rows
+from assay.tasks import json_rows, rows, text_tables
 from assay.tasks.row_files import AS_IT_IS, Reading, RowFile, opened
 from assay.tasks.rows import Row, as_json_lines, read_rows
 
@@ -62,7 +62,7 @@ def test_the_same_rows_are_read_from_every_format(name: str, packed: str, tmp_pa
 def test_arrays_and_tables_are_read_whatever_the_pieces_of_their_text_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_files._Text, "CHUNK", 3)
+    monkeypatch.setattr(json_rows._Text, "CHUNK", 3)
     deep: Json = {"answer": '\\"é\U0001f600 ]}', "n": [1.5e-3, -12, {"a": [True, None, {}]}]}
     rows: list[Json] = [deep, deep, {"answer": "b", "x": 123456789}]
     for indent in (None, 1):
@@ -208,8 +208,9 @@ def test_attack_a_bomb_fills_neither_memory_nor_disk(
 def test_attack_a_row_without_end_is_refused_before_it_is_in_memory(
     name: str, text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_files, "MAX_LINE_BYTES", 100)
-    monkeypatch.setattr(row_files._Text, "CHUNK", 64)
+    for module in (json_rows, text_tables):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(json_rows._Text, "CHUNK", 64)
     data = (text % (("x\n" if "csv" in name else "xx") * 300)).encode()
     assert why in wrong(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
 

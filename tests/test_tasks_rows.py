@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError, Location
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
-from assay.tasks import row_files, rows
+from assay.tasks import json_rows, rows
 from assay.tasks.rows import Row, read_row, read_rows
 
 GRADERS = [GraderSpec(type="exact_match")]
@@ -211,7 +211,7 @@ def test_ids_whose_hashes_are_the_same_are_not_the_same(
 
 
 def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_files, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(json_rows, "MAX_LINE_BYTES", 100)
     assert len(read(file, {"answer": "x" * 80})) == 1
     with pytest.raises(InputError, match=r":2: the row is longer than 100 bytes"):
         read(file, {"answer": "a"}, {"answer": "x" * 200})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -194,6 +197,65 @@ def test_a_dataset_of_the_hub_needs_its_library(monkeypatch: pytest.MonkeyPatch)
         lines("hf:openai/gsm8k:test")
 
 
+_HUB_ROWS = """
+import json, sys
+from pathlib import Path
+from datasets import Array2D, Dataset, Features, Value
+from assay.errors import InputError
+from assay.tasks.row_files import opened
+
+def write(name, file="train.jsonl", rows=({"answer": "yes", "n": 1},)):
+    Path("acme", name, file).parent.mkdir(parents=True, exist_ok=True)
+    Path("acme", name, file).write_text("".join(json.dumps(row) + "\\n" for row in rows))
+
+write("one")
+write("two"), write("two", "test.jsonl")
+write("several", "a.jsonl"), write("several", "b.jsonl")
+configs = [f"- config_name: {c}\\n  data_files: {c}.jsonl\\n" for c in "ab"]
+Path("acme/several/README.md").write_text("---\\nconfigs:\\n" + "".join(configs) + "---\\n")
+for name, column, kind, value in (
+    ("square", "m", Array2D((2, 2), "int32"), [[1, 2], [3, 4]]),
+    ("bytes", "b", Value("binary"), b"x"),
+):
+    features = Features({"answer": Value("string"), column: kind})
+    made = Dataset.from_dict({"answer": ["yes"], column: [value]}, features=features)
+    Path("acme", name).mkdir()
+    made.to_parquet(f"acme/{name}/train.parquet")
+for name in ("one", "two", "two/:", "two:test", "several", "several/b", "square", "bytes", "none"):
+    try:
+        with opened(f"hf:acme/{name}") as found:
+            print(name, [json.loads(line) for _, line in found.lines])
+    except InputError as error:
+        print(name, error)
+"""
+
+
+@pytest.mark.real
+def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    python = root / ".bench" / "trl" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("trl, which brings datasets, is not installed; sh tools/agents.sh installs it")
+    done = subprocess.run(
+        [str(python), "-c", _HUB_ROWS],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    row = "[{'answer': 'yes', 'n': 1}]"
+    splits = "has several splits: train, test (name one: hf:acme/two:train)"
+    assert said["one"] == said["two:test"] == said["several/b"] == row
+    assert said["two"] == f"hf:acme/two {splits}"
+    assert said["two/:"] == f"hf:acme/two/: {splits}"
+    assert "pick one among the available configs: ['a', 'b']" in said["several"]
+    assert said["square"] == "[{'answer': 'yes', 'm': [[1, 2], [3, 4]]}]"
+    assert said["bytes"].startswith("hf:acme/bytes: the column 'b' holds binary, which no row can")
+    assert said["none"].startswith("cannot load hf:acme/none: ConnectionError: ")
+
+
 def test_one_batch_of_a_table_is_in_memory_at_a_time(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", table(5_000), rows=5_000)
     sizes = [batch.num_rows for _, batch in Table(str(tmp_path / "t.parquet"), "t").batches()]
@@ -206,3 +268,62 @@ def test_nothing_found_is_said(tmp_path: Path) -> None:
         lines(f"{tmp_path}/*.parquet")
     with pytest.raises(InputError, match=r"has no files of rows \(those are called"):
         lines(str(tmp_path))
+
+
+def patched(file: Path, data: Any, old: bytes, new: bytes) -> str:
+    """A table of Arrow with other bytes in the place of some."""
+    written = Path(write(file, data))
+    found = written.read_bytes()
+    assert found.count(old) >= 1
+    written.write_bytes(found.replace(old, new))
+    return str(file)
+
+
+@pytest.mark.parametrize("far", [b"\0\1\0", b"\0\0\x70"])
+def test_a_table_that_points_outside_itself_reads_no_memory_of_ours(
+    tmp_path: Path, far: bytes
+) -> None:
+    # With 256 for an end, what else was in memory became the answer; with more, the process died.
+    data = pa.table({"answer": ["a", "b", "c"], "expected": ["d", "e", "f"]})
+    ends = [b"\0\0\0\0", b"\1\0\0\0", b"\2\0\0\0", b"\3\0\0\0"]
+    beyond = [ends[0], b"\0" + far, b"\1" + far, b"\2" + far]
+    file = patched(tmp_path / "t.arrow", data, b"".join(ends), b"".join(beyond))
+    with pytest.raises(InputError, match=r"is broken or no table: .*out of bounds"):
+        lines(file)
+
+
+def test_a_cell_that_python_cannot_hold_is_the_fault_of_its_row_alone(tmp_path: Path) -> None:
+    ends = bytes([0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0])
+    cells = pa.StringArray.from_buffers(3, pa.py_buffer(ends), pa.py_buffer(b"a\xffc"))
+    whens = pa.array([0, 0, 2**62], pa.timestamp("s"))
+    file = write(tmp_path / "t.parquet", pa.table({"answer": cells}))
+    later = write(tmp_path / "t.arrow", pa.table({"answer": ["a", "b", "c"], "when": whens}))
+    for path, bad, column in ((file, 1, "answer"), (later, 2, "when")):
+        with opened(path) as found:
+            read = [line for _, line in found.lines]
+        assert [isinstance(line, InputError) for line in read] == [n == bad for n in range(3)]
+        assert f"the column {column!r} holds something that cannot be read" in str(read[bad])
+
+
+def test_two_columns_of_one_name_are_refused_and_neither_is_graded(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["answer"] * 2)
+    with pytest.raises(InputError, match="two columns are 'answer'"):
+        lines(write(tmp_path / "t.parquet", twice))
+    inner = pa.StructArray.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["x"] * 2)
+    with pytest.raises(InputError, match=r"two columns are 'metadata\.x'"):
+        lines(write(tmp_path / "t.arrow", pa.table({"answer": ["a"], "metadata": inner})))
+
+
+def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ModuleType("datasets")
+    config = library.__dict__["config"] = SimpleNamespace(HF_DATASETS_TRUST_REMOTE_CODE=True)
+
+    def load(*_: object, **options: object) -> object:
+        assert not config.HF_DATASETS_TRUST_REMOTE_CODE
+        assert not options.get("trust_remote_code")
+        raise ValueError("it has a script")
+
+    library.__dict__["load_dataset"] = load
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    with pytest.raises(InputError, match="cannot load hf:openai/gsm8k: ValueError: it has a"):
+        lines("hf:openai/gsm8k")

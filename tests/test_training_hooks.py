@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from assay.errors import GraderError, InputError
 from assay.graders.spec import GraderSpec
-from assay.training import Reward, openrlhf, slime, tinker, trl, verifiers, verl
+from assay.training import Reward, openrlhf, skyrl, slime, tinker, trl, verifiers, verl
 
 EXACT = GraderSpec(type="exact_match")
 CHAT = [{"role": "user", "content": "2+2?"}]
@@ -67,6 +69,8 @@ def test_trl_is_given_rewards_none_and_what_to_log(*, asynchronous: bool, form: 
     assert logged.columns["mine/five"] == [0.0, 1.0, 0.0]
     assert [bool(error) for error in logged.columns["mine/error"]] == [False, False, True]
     assert logged.metrics["mine/error_rate"] == pytest.approx(1 / 3)
+    assert logged.metrics["mine/five"] == pytest.approx(1 / 3)
+    assert logged.metrics["mine/exact_match"] == 0.5  # of the two that have it
 
 
 def test_attack_a_tools_words_are_not_graded_as_the_models() -> None:
@@ -138,15 +142,52 @@ class Sample:
     remove_sample: bool = False
 
 
+def test_skyrl_logs_what_was_graded_and_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SkyRL logs `get_metrics` alone: without it zeros that are no grades were not to be seen."""
+    module = ModuleType("skyrl_gym.envs.base_text_env")
+    vars(module)["BaseTextEnv"] = object
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    told: list[dict[str, float]] = []
+    graders = [EXACT, GraderSpec(type="contains", name="four", options={"substring": "4"})]
+    graded = skyrl.environment(graders, on_error="zero")
+    for truth in ("4", None):
+        env: Any = graded({}, {"reward_spec": {"ground_truth": truth}})
+        env.init(CHAT)
+        env.step("4")
+        told.append(env.get_metrics())
+    assert [one["graded"] for one in told] == [1.0, 0.0]
+    assert (told[0]["part/exact_match"], told[1]["part/four"]) == (1.0, 1.0)
+    raising: Any = skyrl.environment(EXACT)({}, {})
+    with pytest.raises(GraderError, match="needs 'expected'"):
+        raising.step("4")
+    assert raising.get_metrics()["graded"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("missing", "use"),
+    [
+        ("skyrl-gym", lambda: skyrl.environment(EXACT)),
+        ("tinker-cookbook", lambda: tinker.problem_groups(EXACT, renderer=None)("2+2?")),
+    ],
+)
+def test_a_trainer_that_is_not_installed_is_named(
+    missing: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("skyrl_gym", "tinker_cookbook"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"{missing} is not installed"):
+        use()
+
+
 def test_slimes_group_is_not_moved_by_what_cannot_be_graded() -> None:
     samples = [Sample("4", "4"), Sample("5", "4", CHAT), Sample("4", None)]
-    reward = slime.reward_function(EXACT, group=True)
+    reward = slime.reward_function(EXACT)
     assert asyncio.run(_any(reward(None, samples))) == [1.0, 0.0, 0.5]
     assert [sample.remove_sample for sample in samples] == [False, False, True]
-    alone = slime.reward_function(EXACT)
-    assert asyncio.run(_any(alone(None, samples[0]))) == 1.0
+    # Evaluations, and training without --group-rm, hand over single samples.
+    assert asyncio.run(_any(reward(None, samples[0]))) == 1.0
     with pytest.raises(GraderError):
-        asyncio.run(_any(alone(None, samples[2])))
+        asyncio.run(_any(reward(None, samples[2])))
 
 
 async def _any(awaited: Any) -> Any:
@@ -212,3 +253,45 @@ def test_a_misspelt_on_error_makes_no_zeros_of_what_has_no_reward() -> None:
 def test_a_hook_refuses_a_misspelt_on_error_when_it_is_made(make: Callable[..., object]) -> None:
     with pytest.raises(InputError, match="on_error is 'zeros'"):
         make(EXACT, on_error="zeros")
+
+
+TYPED: list[tuple[object, str, float]] = [
+    (np.array(["4", "5"]), "5", 1.0),  # as tables are read, a list of answers is an array
+    (np.int64(5), "5", 1.0),
+    (np.int64(6), "5", 0.0),
+    (np.str_("x" * 5_000), "x" * 5_000, 1.0),
+    (np.float32(0.5), "0.5", 1.0),
+    (Decimal("0.50"), "0.50", 1.0),
+]
+
+
+@pytest.mark.parametrize(("truth", "said", "score"), TYPED)
+def test_an_honest_answer_gets_no_zero_for_the_type_of_its_reference(
+    truth: object, said: str, score: float
+) -> None:
+    asked = cast("Coroutine[Any, Any, Any]", verl.reward_function(EXACT)("data", said, truth, {}))
+    assert asyncio.run(asked)["score"] == score
+    reward = trl.reward_function(EXACT, expected="solution")
+    assert reward([said], solution=[truth]) == [score]
+
+
+def test_a_reference_that_is_no_json_is_told_and_grades_nothing() -> None:
+    reward = trl.reward_function(EXACT, expected="solution")
+    for odd in (object(), b"4", [object()], float("inf"), [float("nan")]):
+        with pytest.raises(InputError, match="which no grader can read"):
+            reward(["<object: not serializable>"], solution=[odd])
+    assert reward(["nan", "4"], solution=[float("nan"), "4"]) == [None, 1.0]
+
+
+def test_words_in_parts_are_the_words_that_are_graded() -> None:
+    parts = [{"type": "image"}, {"type": "text", "text": "4"}]
+    reward = trl.reward_function(EXACT, expected="solution")
+    assert reward([[{"role": "assistant", "content": parts}]], solution=["4"]) == [1.0]
+    called = [{"role": "assistant", "content": [], "tool_calls": [{"name": "add"}]}]
+    assert reward([called], solution=['[{"name": "add"}]']) == [1.0]
+    trace = SimpleNamespace(
+        messages=[SimpleNamespace(role="assistant", content=[SimpleNamespace(text="4")])]
+    )
+    task = SimpleNamespace(data={"answer": "4"})
+    graded = cast("Coroutine[Any, Any, float]", verifiers.reward_function(EXACT)(task, trace))
+    assert asyncio.run(graded) == 1.0

@@ -81,11 +81,13 @@ def test_trls_model_plays_an_environment_with_its_tools(tmp_path: Path, place: s
 
 
 @pytest.mark.parametrize("manager", ["naive", "dapo"])
-def test_verls_reward_loop_asks_it(tmp_path: Path, manager: str) -> None:
+def test_verls_reward_loop_asks_it_and_what_raises_leaves_its_group(
+    tmp_path: Path, manager: str
+) -> None:
     assert _printed("verl", "verl_reward.py", tmp_path, manager)[-3:] == [
         "1.0 {'graded': 1.0, 'flagged': 0.0}",
         "0.0 {'graded': 1.0, 'flagged': 0.0}",
-        "0.0 {'graded': 0.0, 'flagged': 0.0}",
+        "failure: 3 of 4 samples, advantages [1.155, -0.577, -0.577]",
     ]
 
 
@@ -108,6 +110,7 @@ def test_skyrl_steps_through_a_graded_environment(tmp_path: Path) -> None:
         "1.0 {'done': True, 'graded': 1.0}",
         "0.0 {'done': True, 'graded': 1.0}",
         "0.0 {'done': True, 'graded': 0.0}",
+        "logged: {'graded': 0.667, 'flagged': 0.0}",
     ]
 
 
@@ -152,3 +155,10 @@ def test_nemo_gym_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
         "{'reward': 0.0}",
         f"{{'reward': 0.0, {mark}}}",
     ]
+
+
+def test_two_trainers_ask_one_server_which_is_killed_between_their_steps(tmp_path: Path) -> None:
+    *steps, metric = _printed("", "reward_service.py", tmp_path)
+    assert sorted(steps[:2]) == ["trl  [1.0, 0.0, None]", "verl [1.0, 0.0, 'GraderError']"]
+    assert sorted(steps[2:]) == ["trl  [0.0, 0.0, None]", "verl [0.0, 0.0, 'GraderError']"]
+    assert metric == 'assay_grader_work_seconds{grader="exact",project="default",quantile="0.99"}'

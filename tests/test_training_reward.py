@@ -241,13 +241,42 @@ def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
         (EXACT, {"deadline": 0.0}, "deadline is 0.0"),
         (EXACT, {"at_once": 0}, "at_once is 0"),
         (EXACT, {"attempts": 0}, "attempts is 0"),
+        (EXACT, {"attempts": 1.5}, "attempts is 1.5"),
+        (EXACT, {"deadline": "3"}, "deadline is '3'"),
+        (EXACT, {"deadline": True}, "deadline is True"),
+        (EXACT, {"patience": "3"}, "patience is '3'"),
+        (EXACT, {"url": "http://127.0.0.1:9"}, "this one grades here"),
+        (None, {}, "None is no grader"),
+        (["graders.yaml"], {}, "is no grader"),
+        (GraderSpec(type="numeric_match", options={"pik": "last"}), {}, "'pik'.*'pick'"),
+        (GraderSpec(type="numeric_match", options={"pick": "lst"}), {}, "pick: 'lst'.*'last'"),
+        ("no-such-file.py", {}, "cannot read .*no-such-file.py"),
     ],
 )
 def test_what_cannot_be_a_reward_is_said(
-    grader: object, options: dict[str, float], said: str
+    grader: object, options: dict[str, object], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
         Reward(grader, **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_stored_grader_that_there_is_not_is_told_before_the_first_batch(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no grader 'unknown'"):
+        Reward("unknown", store=str(tmp_path))
+
+
+def test_where_a_function_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(answer: str) -> float:
+        raise ValueError(answer)
+
+    assert Reward(broken).grade_now(ROWS).rewards == [None] * 3
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_a_path_and_several_graders_of_python_are_rewards(tmp_path: Path) -> None:
+    (file := tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    assert Reward(file).grade_now(ROWS[:2]).rewards == [1.0, 0.0]
+    assert Reward([EXACT, Half]).grade_now(ROWS[:2]).rewards == [0.75, 0.25]
 
 
 def test_a_grader_that_asks_its_own_reward_is_told_rather_than_hung() -> None:

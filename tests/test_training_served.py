@@ -22,6 +22,7 @@ from assay.errors import AssayError, ConflictError, InputError, NotFoundError
 from assay.models.pace import Timing
 from assay.scoring.json_safe import Json
 from assay.training import Reward
+from assay.types.submission import Submission
 from tests.client_modes import Server, running
 from tests.server_process import ServerProcess
 
@@ -308,6 +309,34 @@ def test_what_goes_wrong_on_the_way_is_mended_or_no_reward_and_never_a_number(
     assert sum(waits.slept) < 600
     if way.asked > 1 and expected in (GRADED, NONE):
         assert len(set(way.keys)) == 1, "what is asked again is not judged twice"
+
+
+def _nested(levels: int) -> Json:
+    value: Json = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"expected": float("nan")},
+        {"expected": _nested(70)},
+        {"expected": _nested(5_000)},
+        {"expected": 10**5_000},
+        {"metadata": {"x": object()}},
+    ],
+    ids=["nan", "nested", "nested far", "a long number", "an object"],
+)
+def test_a_row_that_no_request_can_hold_has_no_reward_and_stops_no_training(
+    server: Server, bad: dict[str, Any]
+) -> None:
+    row = replace(Submission(answer="4", expected="4"), **bad)
+    rows = [Submission(answer="4", expected="4"), row] * 2
+    batch = Reward("exact@1", url=server.url).grade_now(rows)
+    assert batch.rewards == [1.0, None, 1.0, None]
+    assert batch.graded[1].outcome == "bad_item"
 
 
 @pytest.mark.parametrize(

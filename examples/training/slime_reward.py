@@ -14,7 +14,7 @@ from pathlib import Path
 from assay.training.slime import reward_function
 
 GRADERS = str(Path(__file__).with_name("graders.yaml"))
-reward = reward_function(GRADERS, group=True)
+reward = reward_function(GRADERS)
 
 
 @dataclass

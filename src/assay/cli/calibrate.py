@@ -53,7 +53,7 @@ from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
 from assay.store.labels import Labels
-from assay.tasks.row_files import has_rows
+from assay.tasks.formats import has_rows
 
 _MORE = """\
 Any grader: a grader file (several are combined), a stored grader, or a function of a Python

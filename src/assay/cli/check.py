@@ -19,8 +19,8 @@ from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, case_schema, load_cases
+from assay.tasks.formats import has_rows
 from assay.tasks.grader_files import load_graders
-from assay.tasks.row_files import has_rows
 
 
 def add_validate(parser: ArgumentParser) -> None:

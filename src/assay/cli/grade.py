@@ -107,7 +107,7 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """
-    from assay.eval.parts import TABLE_FORMS, form_of
+    from assay.tasks.formats import TABLE_FORMS, form_of
     from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
@@ -124,7 +124,7 @@ def run(given: Namespace) -> int:
             why="a function runs in the sandbox and asks no model",
         )
     require_rows(given.data)
-    if given.out and form_of(given.out) in TABLE_FORMS:
+    if given.out and (given.parts or form_of(given.out)) in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
     graders: tuple[GraderSpec, ...] = () if given.function else _declared(source)
     from assay.eval.recorded import check_rows
@@ -184,12 +184,13 @@ def _grade(
             kept = f"{rows.kept:,} of {planned:,} rows"
             print(f"resuming run {rows.run.id}, which has {kept}", file=sys.stderr)
         if not _carry_out(given, rows, store, export):
-            kept = f"{store.counts(rows.run.id).total:,} of {planned:,} rows"
-            print(
-                f"interrupted; {kept} are kept in run {rows.run.id}: the same command goes on "
-                "after them",
-                file=sys.stderr,
-            )
+            if kept := store.counts(rows.run.id).total:
+                said = f"{kept:,} of {planned:,} rows are kept in run {rows.run.id}"
+                said += ": the same command goes on after them"
+            else:  # it would be the latest run
+                said = "no row was graded"
+                store.forget_run(rows.run.id)
+            print(f"interrupted; {said}", file=sys.stderr)
             return INTERRUPTED
         if given.out:
             write_rows(given.out, rows, store)

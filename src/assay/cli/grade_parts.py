@@ -25,10 +25,10 @@ from assay.cli.options import (
 from assay.cli.rows import RowsGiven
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
 
 if TYPE_CHECKING:
     from assay.eval.grades import Tally
-    from assay.eval.parts import Form
     from assay.eval.recorded import RowRun
     from assay.eval.shard_work import Shard
     from assay.eval.shards import ShardPlan
@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from assay.reports.outcome import Ended
     from assay.store.runs import Store
 
-__all__ = ["add_parts", "grade_into_parts", "in_parts", "write_rows"]
+__all__ = ["add_parts", "grade_into_parts", "in_parts", "report_parts", "write_rows"]
 
-_FORMS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
 _CAUSES = 5
 _OUT_ROWS = 256
-_NOT_WRITTEN = (".csv", ".tsv", ".xlsx")
 _NOT_WITH = ("label", "junit", "html", "otel")
 
 
@@ -57,7 +55,7 @@ def add_parts(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("with --out DIR/").add_argument
     group("--shard-rows", type=positive, metavar="N", help="rows of a part")
-    group("--parts", choices=_FORMS, help="how parts are written: as the data are, by default")
+    group("--parts", choices=FORMS, help="how parts are written: as the data are, by default")
     group(
         "--retry-errors",
         action="store_true",
@@ -80,10 +78,11 @@ def in_parts(given: Namespace) -> bool:
                     hint="leave it out, or write to a file",
                 )
         return True
-    if given.out and given.out.lower().endswith(_NOT_WRITTEN):
+    if given.out and form_of(given.out) is None:
         raise InputError(
             f"{given.out} names no form that rows are written in",
-            hint="call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow",
+            hint=f"call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow; or {given.out}/, "
+            "a directory of parts",
         )
     for name in ("shard_rows", "parts", "retry_errors"):
         if getattr(given, name):
@@ -130,11 +129,36 @@ def grade_into_parts(
             print(f"interrupted; {said}: {again}", file=sys.stderr)
             return INTERRUPTED
         summary = write_summary(plan, time.monotonic() - begun)
-        code, line = _verdict(plan.tally(), outputs)
+    now, seconds = int(cast("int", summary["graded_now"])), cast("float", summary["seconds"])
+    rate = f", {summary['rows_per_second']:,.0f}/s" if now and summary["rows_per_second"] else ""
+    did = f"; {now:,} rows in {seconds:.1f} s{rate}" if now else "; nothing was left to do"
+    return _conclude(summary, outputs, did)
+
+
+def report_parts(given: Namespace, outputs: Outputs) -> int:
+    """Tell what the parts in a directory come to; the exit status is that of the verdict.
+
+    Raises:
+        InputError: If not all of them are there, or for reports that only a run has.
+    """
+    from assay.eval.part_directory import summary_of
+
+    for name in ("html", "junit", "case", "full", "all"):
+        if getattr(given, name):
+            raise InputError(
+                f"--{name} goes with a stored run, and {given.run} is a directory of parts",
+                hint=f"a part is a dataset: assay grade {given.run.rstrip('/')}/parts/PART "
+                "--graders FILE stores its rows as a run",
+            )
+    return _conclude({**summary_of(Path(given.run)), "directory": given.run}, outputs, "")
+
+
+def _conclude(summary: dict[str, Json], outputs: Outputs, did: str) -> int:
+    code, line = _verdict(summary, outputs)
     if outputs.json:
         print(json.dumps({**summary, "verdict": line, "exit": code}))
     else:
-        _tell(summary)
+        _tell(summary, did)
         print(line)
     return code
 
@@ -146,18 +170,10 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
     """
     from assay.eval.batch import in_batches
     from assay.eval.grades import Grade, score_names
-    from assay.eval.parts import (
-        TABLE_FORMS,
-        PartWriter,
-        column_kinds,
-        columns_of,
-        commit,
-        form_of,
-        temporary,
-    )
+    from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary, ungraded
     from assay.reports.opened import cell_dict
 
-    form, names = form_of(out) or "jsonl", score_names(spec.label for spec in rows.graders)
+    form, names = cast("Form", form_of(out)), score_names(spec.label for spec in rows.graders)
     known: dict[str, str] = {}
     if form in TABLE_FORMS:
         for row in rows.data.rows():
@@ -173,7 +189,7 @@ def write_rows(out: str, rows: RowRun, store: Store) -> None:
                     to.fields([row.fields for row in batch], grades)
                 else:
                     to.objects(
-                        {**row.fields, "grade": cell_dict(cell)}
+                        {**ungraded(row.fields), "grade": cell_dict(cell)}
                         for row, cell in zip(batch, found, strict=True)
                     )
         commit(file, target, replace=True)
@@ -216,7 +232,7 @@ def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
     return True
 
 
-def _tell(summary: dict[str, Json]) -> None:
+def _tell(summary: dict[str, Json], did: str) -> None:
     from assay.reports.figures import count, score
     from assay.reports.plain import one_line
 
@@ -245,33 +261,31 @@ def _tell(summary: dict[str, Json]) -> None:
     if summary["first_left_out"]:
         print(f"  left out, the first: {one_line(str(summary['first_left_out']), 160)}")
     parts = count(int(figures["parts"]), "part")
-    now = int(figures["graded_now"])
-    speed = f"; {now:,} rows in {figures['seconds']:.1f} s" if now else "; nothing was left to do"
-    rate = f", {figures['rows_per_second']:,.0f}/s" if now and figures["rows_per_second"] else ""
-    print(f"{parts} in {Path(str(summary['directory']), 'parts')}{speed}{rate}")
+    print(f"{parts} in {Path(str(summary['directory']), 'parts')}{did}")
 
 
-def _verdict(tally: Tally, outputs: Outputs) -> tuple[int, str]:
+def _verdict(summary: dict[str, Json], outputs: Outputs) -> tuple[int, str]:
     """As `assay.reports.summary.verdict` decides it of a run."""
     from assay.reports.figures import apart, count
 
-    if not tally.rows:
+    tally = cast("dict[str, int]", summary)
+    mean = cast("dict[str, float | None]", summary["mean"])["mean"] or 0.0
+    if not tally["graded"] + tally["errors"] + tally["skipped"]:
         return BAD_INPUT, "NO VERDICT: every row is malformed"
-    left = f"; {count(tally.left_out, 'malformed row')} left out" if tally.left_out else ""
-    graded = count(tally.graded, "graded row")
+    left = f"; {count(tally['left_out'], 'malformed row')} left out" if tally["left_out"] else ""
+    graded = count(tally["graded"], "graded row")
     bad = [
         f"{number:,} {what}"
         for number, what, counts in (
-            (tally.errors, "could not be graded", True),
-            (tally.skipped, "were skipped", outputs.strict),
+            (tally["errors"], "could not be graded", True),
+            (tally["skipped"], "were skipped", outputs.strict),
         )
         if number and counts
     ]
-    if not tally.graded:
+    if not tally["graded"]:
         why = " and ".join(bad) or "all skipped"
         return NOT_GRADED, f"NO VERDICT: nothing was graded: {why}{left}"
-    mean = tally.mean().mean or 0.0
-    met, grounds = not tally.failed, f"{tally.failed:,} of {graded} failed"
+    met, grounds = not tally["failed"], f"{tally['failed']:,} of {graded} failed"
     if outputs.fail_under is not None:
         met = mean >= outputs.fail_under - 1e-9
         shown, bar = apart(mean, outputs.fail_under)

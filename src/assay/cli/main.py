@@ -186,7 +186,7 @@ class _Parser(ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
         words = sys.argv[1:] if args is None else args
-        self._called = _called(self, words)
+        self._called, self._words = _called(self, words), words
         return super().parse_known_args(joined_ranges(words), namespace or Namespace())
 
     def error(self, message: str) -> NoReturn:
@@ -200,8 +200,14 @@ class _Parser(ArgumentParser):
             valid = re.findall(r"[\w-]+", wrong[2])
             word = wrong[1]
         else:
-            word = unknown[1].partition("=")[0] if unknown else ""
-            valid = [name for name in _option_names(self._called) if name != word]
+            valid = _option_names(self._called)
+            if " required" in message:  # perhaps it is there, and misspelt
+                strange = (one for one in self._words if one.startswith("--"))
+                word = next((one for one in strange if one.partition("=")[0] not in valid), "")
+            else:
+                word = unknown[1] if unknown else ""
+            word = word.partition("=")[0]
+            valid = [name for name in valid if name != word]
         if close := difflib.get_close_matches(word, valid, n=1):
             hint = f"did you mean {close[0]}?\n"
         self.exit(2, f"error: {message}\n{hint}try: {self._called.prog} --help\n")

@@ -268,6 +268,15 @@ def add_db(parser: ArgumentParser, project: str = "") -> None:
         add("--project", default="default", metavar="KEY", help=project)
 
 
+def is_parts(name: str) -> bool:
+    """Whether a run's name is a directory that ``assay grade --out DIR/`` wrote."""
+    if not Path(name).is_dir():
+        return False
+    from assay.eval.part_directory import MANIFEST
+
+    return Path(name, MANIFEST).is_file()
+
+
 def add_workers(parser: ArgumentParser) -> None:
     """Add how much is done at once."""
     parser.add_argument(
@@ -320,6 +329,8 @@ def engine_given(given: Namespace) -> Generator[Cluster | None]:
         return
     from assay.eval.cluster import connected
 
+    if sys.stderr.isatty():
+        print(f"connecting to {given.engine}, which takes some seconds", file=sys.stderr)
     with connected(given.engine) as cluster:
         yield cluster
 

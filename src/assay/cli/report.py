@@ -20,6 +20,7 @@ from assay.cli.options import (
     add_outputs,
     check_targets,
     explain,
+    is_parts,
     positive,
     state_home,
 )
@@ -48,7 +49,7 @@ def add(parser: ArgumentParser) -> None:
         nargs="?",
         default="latest",
         metavar="RUN",
-        help=f"{RUN} (the default)",
+        help=f"{RUN} (the default); or a directory that `assay grade --out` wrote",
     )
     parser.add_argument(
         "--all", action="store_true", help="open every failing cell; with --case every cell"
@@ -242,6 +243,10 @@ def run(given: Namespace) -> int:
         raise InputError("--harness, --model and --trial say which cells of a case", hint="--case")
     if given.full and not outputs.json:
         raise InputError("--full says what JSON holds", hint="--json --full; --html has all of it")
+    if is_parts(given.run):
+        from assay.cli.grade_parts import report_parts
+
+        return report_parts(given, outputs)
     with Store.open(state_home()) as store:
         stored = store.run(given.run)
         if not stored.finished:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from assay.errors import InputError, StoreError
+from assay.tasks.formats import FORMATS
 from assay.tasks.packed import name_inside
-from assay.tasks.row_files import FORMATS, ROOM, Reading, unnamed
+from assay.tasks.row_files import ROOM, Reading, unnamed
 from assay.tasks.row_sets import holds_rows
 
 __all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]

@@ -29,7 +29,7 @@ from assay.cli.options import (
     tell_warnings,
     worker_count,
 )
-from assay.errors import InputError
+from assay.errors import AssayError, InputError
 from assay.eval.matrix import Launch, launch, resume
 from assay.eval.planning import MatrixRequest, unused_parts
 from assay.store.runs import Store
@@ -216,7 +216,13 @@ def run(given: Namespace) -> int:
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:
             workers = given.workers or 0
-        return _carry_out(ready, store, workers=workers, outputs=outputs, cluster=cluster)
+        try:
+            return _carry_out(ready, store, workers=workers, outputs=outputs, cluster=cluster)
+        except AssayError:
+            # What was refused before its first cell is no run; it would be the latest one.
+            if given.resume is None and not store.counts(ready.run.id).total:
+                store.forget_run(ready.run.id)
+            raise
 
 
 def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:

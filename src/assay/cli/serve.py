@@ -141,7 +141,12 @@ def add_keys(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key", allow_abbrev=False)
     create.add_argument("name", metavar="NAME", help="name of the key")
-    create.add_argument("--role", choices=("viewer", "editor", "admin"), default="editor")
+    create.add_argument(
+        "--role",
+        choices=("viewer", "editor", "admin"),
+        default="editor",
+        help="editor by default: stores and grades",
+    )
     create.add_argument(
         "--project", default="default", metavar="KEY", help="default by default; * for all"
     )

@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import cast
 
-from assay.cli.options import RUN, add_json, explain, share, state_home
+from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, state_home
+from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
@@ -21,7 +22,7 @@ Trainers that compare the trials of one task with each other (GRPO and its kin) 
 whose rewards differ. A group is the trials of a case by one agent: run them with --trials.
 Cells without a reward are left out, as a trainer must; they are never a 0.
 
-exit status: 0 shown, 1 fewer groups teach than --at-least, 2 bad input"""
+exit status: 0 shown, 1 fewer groups teach than --at-least, 2 bad input, 3 no cell has a reward"""
 _EXAMPLES = """\
   assay run evals --trials 8 --model small
   assay trainability latest
@@ -55,25 +56,42 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Look at the run, and say what it could teach."""
+    """Look at the run, and say what it could teach.
+
+    Raises:
+        InputError: For an unknown run, or a directory of parts.
+    """
+    if is_parts(given.run):
+        raise InputError(
+            f"{given.run} is a directory of parts, whose rows are no trials of a case",
+            hint="`assay report` shows what they come to",
+        )
     with Store.open(state_home()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""
         seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)
-    is_enough = given.at_least is None or (seen.learnable_share or 0.0) >= given.at_least
+    is_graded = seen.ungraded < seen.cells
+    is_enough = is_graded and (seen.learnable_share or 0.0) >= (given.at_least or 0.0)
     if given.json:
         print(json.dumps({"passed": is_enough, **cast("dict[str, Json]", as_json(seen))}))
     else:
         page = page_on(sys.stdout)
-        page.line((one_line(found.label or found.id, 60), "bold"), (f"  {found.id}", "dim"))
-        _show(page, seen)
-        if not is_enough:
+        label = (f"{one_line(found.label, 60)}  ", "bold") if found.label else ""
+        page.line(label, (found.id, "dim" if found.label else "bold"))
+        page.line(seen.sizes)
+        if is_graded:
+            _show(page, seen)
+        else:
+            page.line(("no cell has a reward: nothing can be learned from this run", "bold red"))
+            page.line(("Next  ", "dim"), f"assay report {found.id}", ("  says why", "dim"))
+        if is_graded and not is_enough:
             page.line((f"fewer than {percent(given.at_least)} of the groups teach", "bold red"))
+    if not is_graded:
+        return NOT_GRADED
     return 0 if is_enough else 1
 
 
 def _show(page: Page, seen: Trainability) -> None:
-    page.line(seen.sizes)
     page.blank()
     for end in seen.ends:
         share = percent(end.share) if end.share is not None else ""

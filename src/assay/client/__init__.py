@@ -5,7 +5,7 @@ from assay.client.errors import ApiError, ArgumentError, AuthError, ServerError,
 from assay.client.graders import Grades
 from assay.service.data import Results
 from assay.service.graders import Calibration
-from assay.service.operation import Page
+from assay.service.pages import Page
 
 __all__ = [
     "ApiError",

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from assay.client.cells import AsyncCells
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncScores, AsyncTraces
@@ -23,6 +23,7 @@ from assay.errors import InputError
 from assay.service.calibrations import CalibrationWork
 from assay.store import JobRecord
 
+A = TypeVar("A")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -178,172 +179,183 @@ class Client:
 # stands too: nothing is written twice.
 
 
-class GraderTypes:
+class _Blocking(Generic[A]):
+    """The blocking twin of a part of the client, whose calls it makes on the client's own loop."""
+
+    def __init__(self, portal: Portal, part: A) -> None:
+        self._portal, self._part = portal, part
+
+
+def _plain(
+    function: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[_Blocking[A], P], T]:
+    """The blocking twin of an asynchronous method, with the same parameters."""
+
+    @wraps(function)
+    def call(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        work = function(self._part, *args, **kwargs)  # pyright: ignore[reportPrivateUsage]
+        portal = self._portal  # pyright: ignore[reportPrivateUsage] - a method, made here
+        return portal.run(cast("Coroutine[Any, Any, T]", work))
+
+    return call
+
+
+class GraderTypes(_Blocking[AsyncGraderTypes]):
     """``client.graders.create``; see `AsyncGraderTypes`."""
 
     if not TYPE_CHECKING:  # which says it sooner
         __call__ = refuse_call
 
-    def __init__(self, portal: Portal, kinds: AsyncGraderTypes) -> None:
-        self.function = portal.plain(kinds.function)
-        self.binary_judge = portal.plain(kinds.binary_judge)
-        self.prebuilt_judge = portal.plain(kinds.prebuilt_judge)
-        self.external_endpoint = portal.plain(kinds.external_endpoint)
-        self.custom = portal.plain(kinds.custom)
-        self.declared = portal.plain(kinds.declared)
+    function = _plain(AsyncGraderTypes.function)
+    binary_judge = _plain(AsyncGraderTypes.binary_judge)
+    prebuilt_judge = _plain(AsyncGraderTypes.prebuilt_judge)
+    external_endpoint = _plain(AsyncGraderTypes.external_endpoint)
+    custom = _plain(AsyncGraderTypes.custom)
+    declared = _plain(AsyncGraderTypes.declared)
 
 
-class Graders:
+class Graders(_Blocking[AsyncGraders]):
     """``client.graders``; see `AsyncGraders`."""
 
-    def __init__(self, portal: Portal, graders: AsyncGraders) -> None:
-        self.create = GraderTypes(portal, graders.create)
-        self.list = portal.plain(graders.list)
-        self.page = portal.plain(graders.page)
-        self.get = portal.plain(graders.get)
-        self.version = portal.plain(graders.version)
-        self.versions = portal.plain(graders.versions)
-        self.update = portal.plain(graders.update)
-        self.describe = portal.plain(graders.describe)
-        self.lock = portal.plain(graders.lock)
-        self.delete = portal.plain(graders.delete)
-        self.diff = portal.plain(graders.diff)
-        self.validate = portal.plain(graders.validate)
-        self.try_draft = portal.plain(graders.try_draft)
-        self.grade = portal.plain(graders.grade)
-        self.calibration = portal.plain(graders.calibration)
-        self.overview = portal.plain(graders.overview)
-        self.use = portal.plain(graders.use)
-        self.kinds = portal.plain(graders.kinds)
-        self.models = portal.plain(graders.models)
-        self.preview_judge = portal.plain(graders.preview_judge)
-        self.probe_endpoint = portal.plain(graders.probe_endpoint)
-        self.export = portal.plain(graders.export)
-        self.import_ = portal.plain(graders.import_)
+    def __init__(self, portal: Portal, part: AsyncGraders) -> None:
+        super().__init__(portal, part)
+        self.create = GraderTypes(portal, part.create)
+
+    list = _plain(AsyncGraders.list)
+    page = _plain(AsyncGraders.page)
+    get = _plain(AsyncGraders.get)
+    version = _plain(AsyncGraders.version)
+    versions = _plain(AsyncGraders.versions)
+    update = _plain(AsyncGraders.update)
+    describe = _plain(AsyncGraders.describe)
+    lock = _plain(AsyncGraders.lock)
+    delete = _plain(AsyncGraders.delete)
+    diff = _plain(AsyncGraders.diff)
+    validate = _plain(AsyncGraders.validate)
+    try_draft = _plain(AsyncGraders.try_draft)
+    grade = _plain(AsyncGraders.grade)
+    calibration = _plain(AsyncGraders.calibration)
+    overview = _plain(AsyncGraders.overview)
+    use = _plain(AsyncGraders.use)
+    kinds = _plain(AsyncGraders.kinds)
+    models = _plain(AsyncGraders.models)
+    preview_judge = _plain(AsyncGraders.preview_judge)
+    probe_endpoint = _plain(AsyncGraders.probe_endpoint)
+    export = _plain(AsyncGraders.export)
+    import_ = _plain(AsyncGraders.import_)
 
 
-class Datasets:
+class Datasets(_Blocking[AsyncDatasets]):
     """``client.datasets``; see `AsyncDatasets`."""
 
-    def __init__(self, portal: Portal, datasets: AsyncDatasets) -> None:
-        self.create = portal.plain(datasets.create)
-        self.get = portal.plain(datasets.get)
-        self.list = portal.plain(datasets.list)
-        self.rows = portal.plain(datasets.rows)
-        self.window = portal.plain(datasets.window)
-        self.row = portal.plain(datasets.row)
-        self.use = portal.plain(datasets.use)
-        self.preview = portal.plain(datasets.preview)
-        self.delete = portal.plain(datasets.delete)
+    create = _plain(AsyncDatasets.create)
+    get = _plain(AsyncDatasets.get)
+    list = _plain(AsyncDatasets.list)
+    rows = _plain(AsyncDatasets.rows)
+    window = _plain(AsyncDatasets.window)
+    row = _plain(AsyncDatasets.row)
+    use = _plain(AsyncDatasets.use)
+    preview = _plain(AsyncDatasets.preview)
+    delete = _plain(AsyncDatasets.delete)
 
 
-class Traces:
+class Traces(_Blocking[AsyncTraces]):
     """``client.traces``; see `AsyncTraces`."""
 
-    def __init__(self, portal: Portal, traces: AsyncTraces) -> None:
-        self.list = portal.plain(traces.list)
-        self.get = portal.plain(traces.get)
-        self.collect = portal.plain(traces.collect)
-        self.delete = portal.plain(traces.delete)
-        self.delete_older = portal.plain(traces.delete_older)
+    list = _plain(AsyncTraces.list)
+    get = _plain(AsyncTraces.get)
+    collect = _plain(AsyncTraces.collect)
+    delete = _plain(AsyncTraces.delete)
+    delete_older = _plain(AsyncTraces.delete_older)
 
 
-class Jobs:
+class Jobs(_Blocking[AsyncJobs]):
     """``client.jobs``; see `AsyncJobs`."""
 
-    def __init__(self, portal: Portal, jobs: AsyncJobs) -> None:
-        self._portal, self._jobs = portal, jobs
-        self.create = portal.plain(jobs.create)
-        self.get = portal.plain(jobs.get)
-        self.list = portal.plain(jobs.list)
-        self.results = portal.plain(jobs.results)
-        self.summary = portal.plain(jobs.summary)
-        self.window = portal.plain(jobs.window)
-        self.result = portal.plain(jobs.result)
-        self.compare = portal.plain(jobs.compare)
-        self.wait = portal.plain(jobs.wait)
-        self.cancel = portal.plain(jobs.cancel)
-        self.delete = portal.plain(jobs.delete)
+    create = _plain(AsyncJobs.create)
+    get = _plain(AsyncJobs.get)
+    list = _plain(AsyncJobs.list)
+    results = _plain(AsyncJobs.results)
+    summary = _plain(AsyncJobs.summary)
+    window = _plain(AsyncJobs.window)
+    result = _plain(AsyncJobs.result)
+    compare = _plain(AsyncJobs.compare)
+    wait = _plain(AsyncJobs.wait)
+    cancel = _plain(AsyncJobs.cancel)
+    delete = _plain(AsyncJobs.delete)
 
     @checked("jobs.follow")
     def follow(self, job: str, *, project: str | None = None) -> Iterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
-        return self._portal.each(self._jobs.follow(job, project=project))
+        return self._portal.each(self._part.follow(job, project=project))
 
 
-class Scores:
+class Scores(_Blocking[AsyncScores]):
     """``client.scores``; see `AsyncScores`."""
 
-    def __init__(self, portal: Portal, scores: AsyncScores) -> None:
-        self.add = portal.plain(scores.add)
-        self.list = portal.plain(scores.list)
+    add = _plain(AsyncScores.add)
+    list = _plain(AsyncScores.list)
 
 
-class Runs:
+class Runs(_Blocking[AsyncRuns]):
     """``client.runs``; see `AsyncRuns`."""
 
-    def __init__(self, portal: Portal, runs: AsyncRuns) -> None:
-        self.list = portal.plain(runs.list)
-        self.find = portal.plain(runs.find)
-        self.get = portal.plain(runs.get)
-        self.overview = portal.plain(runs.overview)
-        self.cells = portal.plain(runs.cells)
-        self.matrix = portal.plain(runs.matrix)
-        self.agents = portal.plain(runs.agents)
-        self.delete = portal.plain(runs.delete)
-        self.compare = portal.plain(runs.compare)
-        self.scores = portal.plain(runs.scores)
-        self.score_pair = portal.plain(runs.score_pair)
-        self.trainability = portal.plain(runs.trainability)
-        self.regrade = portal.plain(runs.regrade)
-        self.regrading = portal.plain(runs.regrading)
+    list = _plain(AsyncRuns.list)
+    find = _plain(AsyncRuns.find)
+    get = _plain(AsyncRuns.get)
+    overview = _plain(AsyncRuns.overview)
+    cells = _plain(AsyncRuns.cells)
+    matrix = _plain(AsyncRuns.matrix)
+    agents = _plain(AsyncRuns.agents)
+    delete = _plain(AsyncRuns.delete)
+    compare = _plain(AsyncRuns.compare)
+    scores = _plain(AsyncRuns.scores)
+    score_pair = _plain(AsyncRuns.score_pair)
+    trainability = _plain(AsyncRuns.trainability)
+    regrade = _plain(AsyncRuns.regrade)
+    regrading = _plain(AsyncRuns.regrading)
 
 
-class Cells:
+class Cells(_Blocking[AsyncCells]):
     """``client.cells``; see `AsyncCells`."""
 
-    def __init__(self, portal: Portal, cells: AsyncCells) -> None:
-        self.list = portal.plain(cells.list)
-        self.open = portal.plain(cells.open)
-        self.detail = portal.plain(cells.detail)
-        self.outline = portal.plain(cells.outline)
-        self.steps = portal.plain(cells.steps)
-        self.find_steps = portal.plain(cells.find_steps)
-        self.files = portal.plain(cells.files)
-        self.text = portal.plain(cells.text)
-        self.decide = portal.plain(cells.decide)
-        self.regrade = portal.plain(cells.regrade)
-        self.promote = portal.plain(cells.promote)
+    list = _plain(AsyncCells.list)
+    open = _plain(AsyncCells.open)
+    detail = _plain(AsyncCells.detail)
+    outline = _plain(AsyncCells.outline)
+    steps = _plain(AsyncCells.steps)
+    find_steps = _plain(AsyncCells.find_steps)
+    files = _plain(AsyncCells.files)
+    text = _plain(AsyncCells.text)
+    decide = _plain(AsyncCells.decide)
+    regrade = _plain(AsyncCells.regrade)
+    promote = _plain(AsyncCells.promote)
 
 
-class Environments:
+class Environments(_Blocking[AsyncEnvironments]):
     """``client.environments``; see `AsyncEnvironments`."""
 
-    def __init__(self, portal: Portal, environments: AsyncEnvironments) -> None:
-        self.list = portal.plain(environments.list)
+    list = _plain(AsyncEnvironments.list)
 
 
-class Labels:
+class Labels(_Blocking[AsyncLabels]):
     """``client.labels``; see `AsyncLabels`."""
 
-    def __init__(self, portal: Portal, labels: AsyncLabels) -> None:
-        self.list = portal.plain(labels.list)
-        self.queue = portal.plain(labels.queue)
-        self.add = portal.plain(labels.add)
-        self.take_back = portal.plain(labels.take_back)
-        self.items = portal.plain(labels.items)
-        self.export = portal.plain(labels.export)
+    list = _plain(AsyncLabels.list)
+    queue = _plain(AsyncLabels.queue)
+    add = _plain(AsyncLabels.add)
+    take_back = _plain(AsyncLabels.take_back)
+    items = _plain(AsyncLabels.items)
+    export = _plain(AsyncLabels.export)
 
 
-class Calibrations:
+class Calibrations(_Blocking[AsyncCalibrations]):
     """``client.calibrations``; see `AsyncCalibrations`."""
 
-    def __init__(self, portal: Portal, calibrations: AsyncCalibrations) -> None:
-        self._portal, self._calibrations = portal, calibrations
-        self.list = portal.plain(calibrations.list)
-        self.get = portal.plain(calibrations.get)
-        self.plan = portal.plain(calibrations.plan)
-        self.create = portal.plain(calibrations.create)
+    list = _plain(AsyncCalibrations.list)
+    get = _plain(AsyncCalibrations.get)
+    plan = _plain(AsyncCalibrations.plan)
+    create = _plain(AsyncCalibrations.create)
 
     @checked("calibrations.follow")
     def follow(
@@ -359,7 +371,7 @@ class Calibrations:
     ) -> Iterator[CalibrationWork]:
         """`create`, told step by step: how far it is every few seconds, and at last its card."""
         return self._portal.each(
-            self._calibrations.follow(
+            self._part.follow(
                 grader,
                 field=field,
                 repeats=repeats,
@@ -371,25 +383,23 @@ class Calibrations:
         )
 
 
-class Projects:
+class Projects(_Blocking[AsyncProjects]):
     """``client.projects``; see `AsyncProjects`."""
 
-    def __init__(self, portal: Portal, projects: AsyncProjects) -> None:
-        self.list = portal.plain(projects.list)
-        self.create = portal.plain(projects.create)
-        self.limit = portal.plain(projects.limit)
-        self.get = portal.plain(projects.get)
-        self.changes = portal.plain(projects.changes)
+    list = _plain(AsyncProjects.list)
+    create = _plain(AsyncProjects.create)
+    limit = _plain(AsyncProjects.limit)
+    get = _plain(AsyncProjects.get)
+    changes = _plain(AsyncProjects.changes)
 
 
-class Keys:
+class Keys(_Blocking[AsyncKeys]):
     """``client.keys``; see `AsyncKeys`."""
 
-    def __init__(self, portal: Portal, keys: AsyncKeys) -> None:
-        self.mine = portal.plain(keys.mine)
-        self.list = portal.plain(keys.list)
-        self.create = portal.plain(keys.create)
-        self.revoke = portal.plain(keys.revoke)
+    mine = _plain(AsyncKeys.mine)
+    list = _plain(AsyncKeys.list)
+    create = _plain(AsyncKeys.create)
+    revoke = _plain(AsyncKeys.revoke)
 
 
 def _backend(
@@ -418,7 +428,7 @@ class Portal:
     """Runs coroutines for callers of any thread; started when first used.
 
     Also works in a notebook, where a loop already runs in the caller's thread. Whoever holds it, or
-    a function that `plain` made, keeps it open; nobody does, and it closes itself.
+    a call of a part that uses it, keeps it open; nobody does, and it closes itself.
 
     Args:
         last: What is done on the loop before it ends, if anything was run there at all.
@@ -447,16 +457,6 @@ class Portal:
         except KeyboardInterrupt:
             future.cancel()
             raise
-
-    def plain(self, function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
-        """The blocking twin of an asynchronous function, with the same parameters."""
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            work = function(*args, **kwargs)
-            return self.run(cast("Coroutine[Any, Any, T]", work))
-
-        return call
 
     def each(self, steps: AsyncIterator[T]) -> Iterator[T]:
         """What an asynchronous iterator gives, one by one."""

@@ -15,7 +15,7 @@ from assay.service import results as result_operations
 from assay.service import rows as row_operations
 from assay.service import traces as trace_operations
 from assay.service.data import Results
-from assay.service.operation import Page
+from assay.service.pages import Page
 from assay.service.traces import TraceDetail
 
 if TYPE_CHECKING:

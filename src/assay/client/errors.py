@@ -28,6 +28,10 @@ class TooLargeError(InputError):
     """The server takes no request as large as this one."""
 
 
+class UnreadableError(InputError):
+    """The server cannot read the request: a row is nested too deeply, say."""
+
+
 class ApiError(AssayError):
     """The server refused or failed.
 
@@ -55,6 +59,7 @@ class UnreachableError(ApiError):
 _Refusal: TypeAlias = "ApiError | InputError"
 
 _INPUT: Mapping[int, type[InputError]] = {
+    400: UnreadableError,
     404: NotFoundError,
     409: ConflictError,
     412: ConflictError,

@@ -22,7 +22,7 @@ from assay.scoring.graded import Graded
 from assay.service import graders as operations
 from assay.service import kinds, trials, uses
 from assay.service.graders import Calibration
-from assay.service.operation import Page
+from assay.service.pages import Page
 
 if TYPE_CHECKING:
     from assay.graders.functions import ValidationReport

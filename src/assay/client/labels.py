@@ -10,16 +10,12 @@ from assay.errors import InputError
 from assay.service import calibrations as calibration_operations
 from assay.service import labels as operations
 from assay.service.labels import QueueItem, Which
-from assay.service.operation import Page
+from assay.service.pages import Page
 
 if TYPE_CHECKING:
     from assay.scoring.json_safe import Json
-    from assay.service.calibrations import (
-        CalibrationPlan,
-        CalibrationWork,
-        CardDetail,
-        CardSummary,
-    )
+    from assay.service.calibration_cards import CardDetail, CardSummary
+    from assay.service.calibrations import CalibrationPlan, CalibrationWork
     from assay.service.labels import LabelledRow, LabelQueue, LabelSet
     from assay.store.labels import LabelRecord
 

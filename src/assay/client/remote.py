@@ -26,7 +26,8 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.service.data import ENDED
-from assay.service.operation import Operation, Page
+from assay.service.operation import Operation
+from assay.service.pages import Page
 from assay.store import DatasetRecord, JobRecord
 from assay.store.checks import json_text
 from assay.store.datasets import MAX_ROW_BYTES
@@ -221,7 +222,7 @@ Body: TypeAlias = "Json | Callable[[], AsyncIterator[bytes]]"
 
 
 def checked_url(base_url: str) -> str:
-    """The address of a server, without a trailing slash.
+    """The address of a server, without a trailing slash or the path of its API.
 
     Raises:
         InputError: For what is not an http address, or one that carries a password.
@@ -233,7 +234,7 @@ def checked_url(base_url: str) -> str:
         )
     if parts.username or parts.password:
         raise InputError("base_url must not hold a password", hint="give it as api_key")
-    return base_url.rstrip("/")
+    return base_url.rstrip("/").removesuffix("/api/v1")
 
 
 class Transport:

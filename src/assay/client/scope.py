@@ -16,7 +16,8 @@ from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 from assay.client.errors import ArgumentError
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
-from assay.service.operation import Operation, Page
+from assay.service.operation import Operation
+from assay.service.pages import Page
 from assay.store.checks import json_text
 from assay.store.datasets import DatasetRecord
 from assay.store.jobs import JobRecord
@@ -169,7 +170,11 @@ def sized_items_of(items: Iterable[Item], field: str) -> list[tuple[Mapping[str,
     for number, row in enumerate(rows_of(items)):
         place = f"{field}[{number}]"
         read_row(row, number + 1, Location(field=place))
-        text = json_text(row, place, most=_MOST_ROW_BYTES)
+        try:
+            text = json_text(row, "the row", most=_MOST_ROW_BYTES)
+        except InputError as error:
+            where = Location(field=place)
+            raise InputError(error.message, location=where, hint=error.hint) from error
         found.append((row, len(text) * (1 if text.isascii() else _ESCAPED_BYTES)))
     return found
 

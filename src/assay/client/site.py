@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.client.scope import Scope, checked_calls, every
 from assay.service import site
-from assay.service.operation import Page
+from assay.service.pages import Page
 
 if TYPE_CHECKING:
     from assay.service.operation import Identity

@@ -5,7 +5,6 @@ A function is its author's own code and runs in this process.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
@@ -15,6 +14,7 @@ from typing import cast
 from assay.endpoint.served import Scorer
 from assay.errors import InputError, ScoreError, nearest
 from assay.graders.apply import grade_many, grade_submission, require_parts
+from assay.graders.driver import each
 from assay.graders.functions import thread_of
 from assay.graders.spec import GraderSpec
 from assay.graders.threads import in_thread
@@ -46,13 +46,7 @@ def scorer_of(function: Callable[..., object], *, at_once: int | None = None) ->
     turn_count = at_once or (os.cpu_count() or 1) + 4
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        turn = asyncio.Semaphore(turn_count)
-
-        async def one(name: str, submission: Submission) -> Graded:
-            async with turn:
-                return await wanted.graded(name, submission)
-
-        return await asyncio.gather(*(one(*item) for item in items))
+        return await each(items, lambda item: wanted.graded(*item), at_once=turn_count)
 
     return score
 
@@ -68,6 +62,7 @@ class _Wanted:
         )
         self._named: dict[str, bool] = {}  # whether it has to be there
         self._by_place = False
+        self._told: set[tuple[type[BaseException], int]] = set()
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
@@ -115,10 +110,21 @@ class _Wanted:
         try:
             returned = await self._call(places, given)
         except (Exception, SystemExit) as error:  # the author's code may fail in any way
-            _log.exception("the function failed at item %r", name)
+            self._tell(name, error)
             said = f"{type(error).__name__}: {error}"
             return Graded.failed(name, said[:_MOST_TOLD])
         return _outcome(name, returned)
+
+    def _tell(self, name: str, error: BaseException) -> None:
+        """Log where the function failed: once for a place in it, for the next items fail there."""
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        place = (type(error), 0 if last is None else last.tb_lineno)
+        if place not in self._told:
+            self._told.add(place)
+            said = "the function failed at item %r; it is not told again of this place in it"
+            _log.error(said, name, exc_info=error)
 
     async def _call(self, places: list[object], given: Mapping[str, object]) -> object:
         if self._is_async:
@@ -177,13 +183,12 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         if len(specs) == 1:
             return await grade_many(specs[0], items)
-        turn = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(name: str, submission: Submission) -> Graded:
-            async with turn:
-                return Graded.of_result(name, await grade_submission(specs, submission))
+        async def one(item: tuple[str, Submission]) -> Graded:
+            name, submission = item
+            return Graded.of_result(name, await grade_submission(specs, submission))
 
-        return await asyncio.gather(*(one(*item) for item in items))
+        return await each(items, one, at_once=_AT_ONCE)
 
     return score
 

@@ -202,10 +202,16 @@ def _address_here() -> str | None:
     base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()  # where Ray notes it
     noted = Path(base, "ray", "ray_current_cluster")
     try:
-        found = noted.read_text("utf-8").strip()
+        with noted.open("rb") as file:
+            found, owner = file.read(1_024).decode("utf-8").strip(), os.fstat(file.fileno()).st_uid
         require_head(found)
-    except (OSError, InputError):  # none, or one that has ended without saying so
+    except (OSError, ValueError, InputError):  # none, or one that has ended without saying so
         return None
+    if owner not in (0, os.getuid()):  # anybody may write there, and workers can do as they like
+        raise InputError(
+            f"another user of this machine has noted in {noted} that its cluster is {found}",
+            hint=f"if it is yours to use: --engine ray://{found}",
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from assay.models.office import Answer, Ask, Note
     from assay.models.shared import Courier
 
-__all__ = ["Limits", "WithinLimits", "cluster_limits", "limited_actors"]
+__all__ = ["Limits", "WithinLimits", "cluster_limits", "for_others", "limited_actors"]
 
 _REPORT_SECONDS = 0.5
 _ANSWER_SECONDS = 20.0
@@ -127,7 +128,8 @@ class WithinLimits:
         from assay.models.shared import Courier
 
         self._courier = Courier(self._exchange)
-        self._client = ModelClient(self._settings, courier=self._courier)
+        settings = self._settings.with_keys(os.environ)
+        self._client = ModelClient(settings, courier=self._courier)
         work: object = self._work
         if isinstance(work, Prepares) and (waited := work.prepare()) is not None:
             await waited
@@ -201,7 +203,7 @@ async def cluster_limits(client: ModelClient | None = None) -> AsyncGenerator[Li
     new = _ray().remote(num_cpus=0, max_restarts=0, scheduling_strategy=here, name=name)
     office = new(Office).remote(budget)
     telling = asyncio.create_task(_tell(office, ledger))
-    limits = Limits(name, office, _for_others(client.settings, budget), telling)
+    limits = Limits(name, office, for_others(client.settings, budget), telling)
     try:
         yield limits
     finally:
@@ -212,11 +214,14 @@ async def cluster_limits(client: ModelClient | None = None) -> AsyncGenerator[Li
         limits.end()
 
 
-def _for_others(settings: ModelSettings, budget: Budget | None) -> ModelSettings:
-    """Settings that mean the same in another directory; what is there is each machine's own."""
+def for_others(settings: ModelSettings, budget: Budget | None) -> ModelSettings:
+    """Settings that mean the same in another directory; what is there is each machine's own.
+
+    Keys are, too: what travels through a cluster may be kept on its disks.
+    """
     prices = settings.prices_file
     return replace(
-        settings,
+        settings.without_keys(),
         cache_file=str(Path(settings.cache_file).absolute()),
         prices_file=str(Path(prices).absolute()) if prices else "",
         max_cost_usd=None if budget is None else budget.max_cost_usd,

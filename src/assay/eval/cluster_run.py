@@ -234,9 +234,7 @@ def _require_portable(launch: Launch) -> None:
             why = f"task {name!r} was begun in Python"
         else:
             continue
-        raise InputError(
-            f"{why}, and cannot be run on a cluster", hint="leave --engine out for it: --case"
-        )
+        raise InputError(f"{why}, and cannot be run on a cluster", hint="run it without --engine")
 
 
 def _work_of(launch: Launch, home: str, mark: str) -> _Cells:

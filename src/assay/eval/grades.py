@@ -55,14 +55,14 @@ class Grade:
     def of(cls, row: Row, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
         """From the result of so many graders."""
         nodes = (result.subscores or ())[:graders]
-        scores = tuple(node.value for node in nodes) or (None,) * graders
+        scores = tuple([node.value for node in nodes]) or (None,) * graders
         reward, content = result.reward, result.content or ""
         if result.isError:
             error = shortened(content or "not graded")
             return cls(
                 id=row.id, status="error", error=error, flags=tuple(result.flags), scores=scores
             )
-        reason = content or "; ".join(node.reason for node in nodes if node.reason)
+        reason = content or "; ".join([node.reason for node in nodes if node.reason])
         return cls(
             id=row.id,
             status="skipped" if reward is None else "graded",
@@ -72,6 +72,20 @@ class Grade:
             reason=shortened(reason) or None,
             assurance=result.assurance,
             scores=scores,
+        )
+
+    def called(self, item: str) -> Grade:
+        """The same, of another row."""
+        return Grade(  # written out: `replace` takes three times as long
+            id=item,
+            status=self.status,
+            reward=self.reward,
+            passed=self.passed,
+            error=self.error,
+            flags=self.flags,
+            reason=self.reason,
+            assurance=self.assurance,
+            scores=self.scores,
         )
 
     @classmethod

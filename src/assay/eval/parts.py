@@ -7,39 +7,37 @@ process stands in such a file. It is there whole under its name, or not at all.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import fields as fields_of
+from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Literal, Self, TypeAlias, cast
+from typing import IO, Any, Self, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
 from assay.store.checks import plain
+from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.packed import unpacked
 from assay.tasks.tables import Batch, Table, arrow
 
 __all__ = [
-    "FORMS",
-    "TABLE_FORMS",
     "Column",
-    "Form",
     "PartWriter",
     "add_kinds",
     "column_kinds",
     "columns_of",
     "commit",
-    "form_of",
     "read_grades",
+    "require_columns",
     "temporary",
+    "ungraded",
 ]
-
-Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
-FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
-TABLE_FORMS = ("parquet", "arrow")
 
 Column: TypeAlias = tuple[str, str]
 """The name of a column, and what it holds: text, bool, int, long, float or json."""
@@ -49,13 +47,6 @@ _SCORE = "grade_score_"
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
 _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
-
-
-def form_of(name: str) -> Form | None:
-    """What a file is written as, by its name."""
-    if name.endswith(".feather"):
-        return "arrow"
-    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)
 
 
 # ---- the columns of JSON rows ------------------------------------------------------------------
@@ -81,7 +72,11 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go."""
+    """Whether a column is one that grading writes; of rows that were graded before, they go.
+
+    Many readers tell no capitals apart, and take the first of two.
+    """
+    name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
 
 
@@ -143,13 +138,34 @@ class PartWriter:
     ) -> None:
         self._file, self._form, self._names, self._columns = file, form, names, columns
         self._held: list[Any] = []
+        self._said: dict[tuple[object, ...], bytes] = {}
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
-    def lines(self, lines: Sequence[bytes], grades: Sequence[Grade]) -> None:
-        """Write rows that are JSON, each with its ``grade``."""
-        for line, grade in zip(lines, grades, strict=True):
-            self._to.write(_with_grade(line, grade.to_dict(self._names)))
+    def lines(
+        self, rows: Iterable[tuple[Mapping[str, Json], bytes]], grades: Sequence[Grade]
+    ) -> None:
+        """Write rows that are JSON, given with their text, each with its ``grade``."""
+        for (fields, line), grade in zip(rows, grades, strict=True):
+            self._to.write(self._with_grade(fields, line, grade))
+
+    def _with_grade(self, fields: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
+        """A row's own text, which was read strictly and is an object with a field, and its grade.
+
+        A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
+        grades differ by their ids only, so that the rest of them is written once.
+        """
+        text, own = line.strip(), ungraded(fields)
+        if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+            return json.dumps({**own, "grade": grade.to_dict(self._names)}).encode() + b"\n"
+        key = _but_id(grade)
+        if (rest := self._said.get(key)) is None:
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            whole = _COMPACT.encode({**grade.to_dict(self._names), "id": ""})
+            rest = self._said[key] = whole.removeprefix('{"id":""').encode()
+        name = json.dumps(grade.id).encode()
+        return b'%b,"grade":{"id":%b%b}\n' % (text[:-1].rstrip(), name, rest)
 
     def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Write rows that have their grades already as JSON."""
@@ -211,16 +227,34 @@ class PartWriter:
         if not self._held:
             return
         pa = arrow()
-        table = pa.Table.from_batches(self._held).combine_chunks()
-        self._held = []
-        if self._to is None:
-            if self._form == "parquet":
-                writer = arrow("pyarrow.parquet").ParquetWriter
-                self._to = writer(self._file, table.schema, compression="zstd")
-            else:
-                options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
-                self._to = pa.ipc.new_file(self._file, table.schema, options=options)
-        self._to.write_table(table)
+        held, self._held = self._held, []
+        try:
+            table = pa.Table.from_batches(held).combine_chunks()
+            if self._to is None:
+                if self._form == "parquet":
+                    writer = arrow("pyarrow.parquet").ParquetWriter
+                    self._to = writer(self._file, table.schema, compression="zstd")
+                else:
+                    options = arrow("pyarrow.ipc").IpcWriteOptions(compression="zstd")
+                    self._to = pa.ipc.new_file(self._file, table.schema, options=options)
+            self._to.write_table(table)
+        except pa.ArrowException as error:
+            said = str(error).partition("\n")[0][:200]
+            raise InputError(
+                f"the columns cannot be written as {self._form}: {said}",
+                hint="write JSON lines: --parts jsonl",
+            ) from error
+
+
+def require_columns(table: Table, form: Form) -> None:
+    """Refuse a table whose columns cannot be written, before any of its rows is graded.
+
+    Raises:
+        InputError: Saying which column.
+    """
+    for _, batch in table.batches(0, 1):
+        with PartWriter(io.BytesIO(), form, ()) as to:
+            to.batch(batch.slice(0, 0), ())
 
 
 def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN401 - three kinds
@@ -237,15 +271,17 @@ def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN
     return file
 
 
-def _with_grade(line: bytes, grade: dict[str, Json]) -> bytes:
-    """A row's own text, which was read strictly and is an object with a field, and its grade."""
-    text = line.strip()
-    if b'"grade"' in text or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-        row = {**cast("dict[str, Json]", json.loads(text)), "grade": grade}
-        return json.dumps(row).encode() + b"\n"
-    return b'%b,"grade":%b}\n' % (text[:-1].rstrip(), _COMPACT.encode(grade).encode())
+def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A row without a ``grade`` of its own, in whatever capitals; it itself if it has none."""
+    if not any(len(name) == len("grade") and name.casefold() == "grade" for name in fields):
+        return fields
+    return {name: value for name, value in fields.items() if name.casefold() != "grade"}
 
 
+_MOST_SAID = 1_000
+_but_id: Callable[[Grade], tuple[object, ...]] = attrgetter(
+    *(one.name for one in fields_of(Grade) if one.name != "id")
+)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 

@@ -25,7 +25,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from assay.cores import cores
-from assay.errors import InputError, nearest
+from assay.errors import AssayError, InputError, nearest
 from assay.eval.actors import DEPTH, SLOW_SECONDS, WAITING
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
@@ -211,16 +211,23 @@ def plan_rows(
         else:
             run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
             stack.enter_context(held(rows_lock(store, run.id)))
-        yield RowRun(
-            data=rows,
-            graders=tuple(graders),
-            label=label,
-            threshold=threshold,
-            run=run,
-            version=version,
-            kept=kept,
-            stretches=stretches if computes(graders) else (),
-        )
+        try:
+            yield RowRun(
+                data=rows,
+                graders=tuple(graders),
+                label=label,
+                threshold=threshold,
+                run=run,
+                version=version,
+                kept=kept,
+                stretches=stretches if computes(graders) else (),
+            )
+        except AssayError:
+            # What was refused before its first row is no run; it would be the latest one.
+            with suppress(AssayError):  # of a run that `_compute` has forgotten already
+                if not store.counts(run.id).total:
+                    store.forget_run(run.id)
+            raise
 
 
 def _tells_work(rows: JsonLines) -> bool:

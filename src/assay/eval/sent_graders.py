@@ -7,7 +7,7 @@ directory of the worker's, at its own path: what is recorded of it is made to na
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,8 @@ class SentGraders:
             GraderError: If a file cannot be read.
             InputError: If there is too much of it to be sent.
         """
+        # A path is written below a directory of the worker's, which "../" must not lead out of.
+        specs = [_moved(spec, os.path.abspath) for spec in specs]
         found: dict[str, bytes] = {}
         for path in sorted({path for spec in specs for path in files_of(spec)}):
             for file in [path] if Path(path).is_file() else _beneath(path):
@@ -72,7 +74,7 @@ class SentGraders:
                 there = Path(f"{place}{path}")
                 there.parent.mkdir(parents=True, exist_ok=True)
                 there.write_bytes(content)
-            specs = tuple(_moved(spec, place) for spec in self.specs)
+            specs = tuple(_moved(spec, partial(str.__add__, place)) for spec in self.specs)
         else:
             specs = self.specs
         for spec, digest in zip(specs, self.digests, strict=True):
@@ -95,12 +97,10 @@ def _is_there(path: str, content: bytes) -> bool:
         return False
 
 
-def _moved(spec: GraderSpec, place: str) -> GraderSpec:
+def _moved(spec: GraderSpec, change: Callable[[str], str]) -> GraderSpec:
     known = spec.kind.parameters
     options = {
-        name: moved_paths(known[name].annotation, option, partial(str.__add__, place))
-        if name in known
-        else option
+        name: moved_paths(known[name].annotation, option, change) if name in known else option
         for name, option in spec.options.items()
     }
     return replace(spec, options=options)

@@ -21,11 +21,12 @@ from assay.eval.actors import (
 )
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
+from assay.eval.part_directory import MANIFEST
 from assay.eval.pieces import by_pieces
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
 from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
-from assay.eval.shards import MANIFEST, OURS, OnShard, ShardPlan, grade_shards
+from assay.eval.shards import OURS, OnShard, ShardPlan, grade_shards
 
 __all__ = ["SentShards", "grade_shards_on"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -18,17 +18,28 @@ from pathlib import Path
 from assay.errors import AssayError, InputError, StoreError
 from assay.eval.batch import in_batches
 from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import TABLE_FORMS, Column, Form, PartWriter, commit, read_grades, temporary
-from assay.eval.row_grading import is_pure, row_results, without_loop
-from assay.eval.stretches import Stretch
+from assay.eval.parts import Column, PartWriter, commit, read_grades, temporary
+from assay.eval.row_grading import computes, is_pure, row_results, without_loop
+from assay.eval.stretches import STRETCH_ROWS, Stretch
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.row_files import MAX_LINE_BYTES, Parts, Unit, parse_line, place_of, renamed_line
+from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
+from assay.tasks.row_files import Parts, Unit, place_of, renamed_line
 from assay.tasks.rows import Row, parse_row
 from assay.tasks.tables import Batch, Table, lines_of, load_arrow
 
-__all__ = ["PARTS", "TALLIES", "Shard", "ShardDone", "ShardWork", "Source", "tally_of"]
+__all__ = [
+    "PARTS",
+    "TALLIES",
+    "Shard",
+    "ShardDone",
+    "ShardWork",
+    "Source",
+    "read_row_of",
+    "read_shard",
+]
 
 PARTS, TALLIES = "parts", "tallies"
 
@@ -69,6 +80,7 @@ class Shard:
         again: Whether its part is there already, and the errors in it are to be graded again.
         data: The bytes of the stretch, where whoever grades it cannot read the file.
         given_up: Rows that are errors without being graded, by their places in it, and why.
+        twins: Numbers of rows that are left out, as an earlier one has their id.
     """
 
     number: int
@@ -78,6 +90,7 @@ class Shard:
     again: bool = False
     data: bytes | None = None
     given_up: tuple[tuple[int, str], ...] = ()
+    twins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +170,15 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
+    def fault(self, shard: Shard) -> InputError | None:
+        """What is wrong with the first malformed row of a shard; None if there is none."""
+        try:
+            for _ in self._blocks(shard, Tally()):
+                pass
+        except InputError as error:
+            return error
+        return None
+
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.
 
@@ -189,9 +211,39 @@ class ShardWork:
                         self._put(to, block, done)
                         for grade in done:
                             tally.add(grade)
+            if tally.rows + tally.left_out != shard.stretch.rows:
+                raise InputError(
+                    f"{shard.source.name} has {tally.rows + tally.left_out} rows where there were "
+                    f"{shard.stretch.rows}",
+                    hint="has it changed, or is it broken?",
+                )
             if not commit(file, target, replace=shard.again):
-                return tally_of(shard, target, self.form)  # another attempt was first
-        _keep_tally(_tally_file(target), tally)
+                return self.tally(shard, target)  # another attempt was first
+        _keep_tally(target, tally)
+        return tally
+
+    def tally(self, shard: Shard, part: Path) -> Tally:
+        """What a part that is there comes to.
+
+        Raises:
+            StoreError: If it is damaged.
+            InputError: If rows cannot be read.
+        """
+        kept = _kept_tally(part)
+        if kept is not None and kept.rows + kept.left_out == shard.stretch.rows:
+            return kept
+        tally = Tally()
+        for grade in read_grades(part, self.form):
+            tally.add(grade)
+        if self.may_skip and tally.rows < shard.stretch.rows:
+            for _ in self._blocks(shard, tally):  # which rows were left out is not in the part
+                pass
+        if tally.rows + tally.left_out != shard.stretch.rows:
+            raise StoreError(
+                f"{part} is damaged: it has {tally.rows} of {shard.stretch.rows} rows",
+                hint="remove it, and the same command writes it again",
+            )
+        _keep_tally(part, tally)
         return tally
 
     def _together(self, blocks: Iterator[_Block]) -> Iterator[Sequence[_Block]]:
@@ -216,16 +268,20 @@ class ShardWork:
                 ended[place] = self._grade(rows[place], failed)
         todo = [place for place in range(len(rows)) if place not in ended]
         size = min((spec.kind.grader.batch_size for spec in self.graders), default=1)
-        batches = list(in_batches(todo, size))
+        batches = list(in_batches(todo, STRETCH_ROWS if computes(self.graders) else size))
 
         limit = turn or asyncio.Semaphore(self.at_once)
 
         async def work(batch: list[int]) -> list[Grade]:
             results = await row_results(self.graders, [rows[place] for place in batch])
-            return [
-                self._grade(rows[place], result)
-                for place, result in zip(batch, results, strict=True)
-            ]
+            known: dict[int, Grade] = {}  # equal scores share one result
+            grades: list[Grade] = []
+            for place, result in zip(batch, results, strict=True):
+                row, alike = rows[place], known.get(id(result))
+                grade = self._grade(row, result) if alike is None else alike.called(row.id)
+                known.setdefault(id(result), grade)
+                grades.append(grade)
+            return grades
 
         async def in_turn(batch: list[int]) -> list[Grade]:
             async with limit:
@@ -254,7 +310,7 @@ class ShardWork:
 
     def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
         if self.form not in TABLE_FORMS:
-            to.lines([line for _, line in block.rows], grades)
+            to.lines(((row.fields, line) for row, line in block.rows), grades)
         elif block.batch is not None and self.columns is None:
             to.batch(block.batch, grades)
         else:
@@ -266,45 +322,69 @@ class ShardWork:
         Raises:
             InputError: For a row that is malformed, naming file and place.
         """
-        source = shard.source
-        for lines, batch in _read(shard):
+        source, twins = shard.source, frozenset(shard.twins)
+        for lines, batch in read_shard(shard):
             kept: list[tuple[Row, bytes]] = []
             places: list[int] = []
             for place, (number, line) in enumerate(lines):
                 try:
-                    kept.append(self._row(line, number + source.before, source))
-                    places.append(place)
+                    row, text = read_row_of(line, number, source, self.graders)
                 except InputError as error:
                     if not self.may_skip:
                         raise
                     tally.leave_out(str(error))
+                    continue
+                if number in twins:
+                    tally.leave_out(f"{row.file}: id {row.id!r} is also that of one above")
+                    continue
+                kept.append((row, text))
+                places.append(place)
             if batch is not None and len(kept) < len(lines):
                 yield _Block(kept, batch.take(places))
             else:
                 yield _Block(kept, batch)
 
-    def _row(self, line: bytes | InputError, number: int, source: Source) -> tuple[Row, bytes]:
-        name, unit = source.name, source.unit
-        parts: Parts = ((source.before, name, unit),) if source.before else ()
-        try:
-            if isinstance(line, InputError):
-                raise line
-            if source.mapping:
-                line = renamed_line(parse_line(line), source.mapping, set())
-        except InputError as error:
-            where = place_of(name, number, unit, parts)
-            raise InputError(error.message, location=where, hint=error.hint) from error
-        row = parse_row(line, number, name, graders=self.graders, unit=unit, parts=parts)
-        return row, line
+
+def read_row_of(
+    line: bytes | InputError,
+    number: int,
+    source: Source,
+    graders: tuple[GraderSpec, ...] = (),
+) -> tuple[Row, bytes]:
+    """A row of a file, and its text with the names that rows have.
+
+    Args:
+        line: Its text, or what is wrong with it.
+        number: That of its line, or of the row, in the file.
+        source: The file.
+        graders: What it goes through.
+
+    Raises:
+        InputError: If it is malformed, naming file and place.
+    """
+    name, unit, number = source.name, source.unit, number + source.before
+    parts: Parts = ((source.before, name, unit),) if source.before else ()
+    try:
+        if isinstance(line, InputError):
+            raise line
+        if source.mapping:
+            line = renamed_line(parse_line(line), source.mapping, set())
+    except InputError as error:
+        where = place_of(name, number, unit, parts)
+        raise InputError(error.message, location=where, hint=error.hint) from error
+    row = parse_row(line, number, name, graders=graders, unit=unit, parts=parts)
+    return row, line
 
 
-def _read(shard: Shard) -> Iterator[tuple[Sequence[tuple[int, bytes | InputError]], Batch | None]]:
-    """The rows of a shard, some at a time, and, of a table, their columns."""
+def read_shard(
+    shard: Shard, columns: Collection[str] = ()
+) -> Iterator[tuple[Sequence[tuple[int, bytes | InputError]], Batch | None]]:
+    """The rows of a shard, some at a time, and, of a table, their columns, or some of these."""
     source, stretch = shard.source, shard.stretch
     if source.is_table:
         table = Table(source.path, source.name)
         try:
-            for start, batch in table.batches(stretch.start, stretch.size):
+            for start, batch in table.batches(stretch.start, stretch.size, columns):
                 for offset in range(0, batch.num_rows, _TOGETHER):
                     some = batch.slice(offset, _TOGETHER)
                     lines = lines_of(some, source.mapping)
@@ -333,43 +413,28 @@ def _lines(shard: Shard) -> Iterator[bytes]:
         raise InputError(f"cannot read {shard.source.name}: {error.strerror}") from error
 
 
-def tally_of(shard: Shard, part: Path, form: Form) -> Tally:
-    """What a part that is there comes to.
-
-    Raises:
-        StoreError: If it is damaged.
-    """
-    kept = _kept_tally(_tally_file(part))
-    if kept is not None:
-        return kept
-    tally = Tally()
-    for grade in read_grades(part, form):
-        tally.add(grade)
-    tally.left_out = shard.stretch.rows - tally.rows
-    _keep_tally(_tally_file(part), tally)
-    return tally
-
-
 def _tally_file(part: Path) -> Path:
     return part.parent.parent / TALLIES / f"{part.name}.json"
 
 
-def _keep_tally(path: Path, tally: Tally) -> None:
+def _keep_tally(part: Path, tally: Tally) -> None:
     """Write what a part comes to; where that is lost, the part tells it."""
-    text = json.dumps(tally.to_dict()).encode()
+    path = _tally_file(part)
     try:
+        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
         with temporary(path) as file:
             file.write(text)
             file.flush()
             Path(file.name).replace(path)
-    except StoreError:
+    except (OSError, StoreError):
         return
 
 
-def _kept_tally(path: Path) -> Tally | None:
-    """What was kept of a part; None where it is not there, or only a piece of it."""
+def _kept_tally(part: Path) -> Tally | None:
+    """What was kept of a part; None where it is not there, or the part is not as long any more."""
     try:
-        data: Json = json.loads(path.read_text(encoding="utf-8"))
-        return Tally.from_dict(data) if isinstance(data, dict) else None
+        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
+        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
+        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

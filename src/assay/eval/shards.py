@@ -10,50 +10,43 @@ back, so that neither end holds more than a few rows.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import io
 import json
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from assay.cores import cores
-from assay.errors import AssayError, InputError, nearest
+from assay.errors import AssayError, InputError
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
-from assay.eval.parts import (
-    TABLE_FORMS,
-    Column,
-    Form,
-    add_kinds,
-    column_kinds,
-    columns_of,
-    commit,
-    temporary,
-)
+from assay.eval.part_directory import SUMMARY, agree, opened_for_parts, replace_json
+from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_work import PARTS, TALLIES, Shard, ShardDone, ShardWork, Source, tally_of
+from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source
 from assay.eval.stretches import Stretch, Version, survey, version_of
+from assay.eval.twins import Twins, each_shard, twins_of
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.tasks.row_files import Reading, opened, parse_line, renamed
+from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.json_rows import parse_line
+from assay.tasks.row_files import MOST_NAMES, Reading, no_field, opened, renamed
 from assay.tasks.row_sets import files_of
-from assay.tasks.rows import as_json_lines, read_rows
+from assay.tasks.rows import as_json_lines
 from assay.tasks.tables import Table
 from assay.version import __version__
 
 __all__ = [
-    "MANIFEST",
     "OURS",
     "OnShard",
     "ShardPlan",
@@ -67,13 +60,12 @@ Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
 """Told of each shard whose part is there now."""
 
-MANIFEST, _SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
-_ROWS, _COSTLY_ROWS = 50_000, 1_000
-"""Rows of a shard by default: some seconds of work, which is what a death may lose."""
+_ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
+"""Rows of a shard by default: tenths of a second of work, so that its files cost little beside
+it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
+a machine have a share of 100,000. A death may lose them."""
 _BYTES = 64 << 20
 _UNDER_WAY = 2
-_FIELDS = 1_000
-"""Names of fields that are remembered, for one that no row has."""
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 
@@ -90,6 +82,7 @@ class ShardPlan:
         done: What the parts come to that are there, by the numbers of their shards.
         versions: The files as they were when the plan was made, by their paths.
         left_out: Malformed rows that were left out already when the plan was made.
+        changed: Paths of files that were found to have changed meanwhile.
     """
 
     directory: Path
@@ -99,6 +92,7 @@ class ShardPlan:
     done: dict[int, Tally]
     versions: Mapping[str, Version]
     left_out: int = 0
+    changed: set[str] = field(default_factory=set[str])
 
     @property
     def rows(self) -> int:
@@ -115,7 +109,9 @@ class ShardPlan:
 
 def shard_rows(graders: Sequence[GraderSpec]) -> int:
     """Rows of a shard, where nobody says how many."""
-    return _ROWS if is_pure(graders) else _COSTLY_ROWS
+    if is_pure(graders):
+        return _ROWS
+    return _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
 
 
 @contextmanager
@@ -152,19 +148,20 @@ def plan_shards(
     size = (sys.maxsize, rows) if rows else (_BYTES, shard_rows(graders))
     with ExitStack() as stack:
         place = Path(directory)
-        _make(place)
-        stack.enter_context(_held(place))
+        stack.enter_context(opened_for_parts(place))
         sources, left_out = _sources(data, reading, stack)
         _require_mapped(data, sources, reading)
         versions: dict[str, Version] = {}
         stretches = {one.path: _stretches(one, versions, *size) for one in sources}
         if not any(stretches.values()):
             raise InputError(f"{reading.name or data} has no rows")
-        if not is_pure(graders) and reading.on_bad_row is None:
-            for _ in read_rows(data, graders=(), reading=reading):  # before anything is paid for
-                pass
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
+        if form in TABLE_FORMS:
+            for one in sources:
+                if one.is_table:
+                    with closing(Table(one.path, one.name)) as table:
+                        require_columns(table, form)
         columns = _columns(form, sources, stretches)
         work = ShardWork(
             graders=graders,
@@ -188,10 +185,14 @@ def plan_shards(
             "files": [{"name": one.name, "digest": versions[one.path].digest} for one in sources],
             "columns": None if columns is None else dict[str, Json](columns),
         }
-        shards = tuple(_shards(sources, stretches, versions, decided, form))
-        _agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
+        listed = tuple(_shards(sources, stretches))
+        if not (is_pure(graders) or work.may_skip):
+            _require_well_formed(listed, work)
+        twins = twins_of(listed, may_have=work.may_skip)
+        shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
+        agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
-        yield ShardPlan(
+        plan = ShardPlan(
             directory=place,
             work=work,
             shards=shards,
@@ -200,6 +201,15 @@ def plan_shards(
             versions=versions,
             left_out=left_out,
         )
+        stack.callback(_disown, plan)  # once nobody writes any more
+        yield plan
+
+
+def _disown(plan: ShardPlan) -> None:
+    """Remove parts that may be of other rows: the file changed before they were looked at."""
+    for shard in plan.missing:
+        if shard.source.path in plan.changed and shard.number not in plan.done:
+            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
 
 
 # ---- the plan ----------------------------------------------------------------------------------
@@ -253,15 +263,11 @@ def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> N
                 with suppress(InputError):  # which is told where it is graded
                     if isinstance(line, bytes):
                         row = parse_line(line)
-                        others.update(dict.fromkeys(islice(row, _FIELDS - len(others))))
+                        others.update(dict.fromkeys(islice(row, MOST_NAMES - len(others))))
                         renamed(row, reading.mapping, found)
                 if wanted <= found:
                     return
-    missing = min(wanted - found)
-    hint = nearest(missing, sorted(others))
-    raise InputError(
-        f"--map: no row of {reading.name or data} has a field {missing!r:.100}", hint=hint
-    )
+    raise no_field(min(wanted - found), reading.name or data, others)
 
 
 def _count(source: Source) -> int:
@@ -288,6 +294,20 @@ def _stretches(
         Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
         for start in range(0, total, rows)
     )
+
+
+def _require_well_formed(shards: Sequence[Shard], work: ShardWork) -> None:
+    """Refuse a dataset with a malformed row, before anything is paid for."""
+    faults: dict[int, InputError] = {}
+
+    def keep(shard: Shard, fault: object) -> None:
+        if isinstance(fault, InputError):
+            faults[shard.number] = fault
+
+    work.prepare()
+    each_shard(shards, work.fault, keep)
+    if faults:
+        raise faults[min(faults)]
 
 
 def _columns(
@@ -335,22 +355,30 @@ def _digest(graders: Sequence[GraderSpec]) -> str:
 
 
 def _shards(
-    sources: Sequence[Source],
-    stretches: Mapping[str, Sequence[Stretch]],
+    sources: Sequence[Source], stretches: Mapping[str, Sequence[Stretch]]
+) -> Iterator[Shard]:
+    found = ((source, stretch) for source in sources for stretch in stretches[source.path])
+    for number, (source, stretch) in enumerate(found):
+        yield Shard(number=number, source=source, stretch=stretch, part="")
+
+
+def _named(
+    shard: Shard,
+    twins: Twins,
     versions: Mapping[str, Version],
     decided: Mapping[str, Json],
     form: Form,
-) -> Iterator[Shard]:
-    number = 0
+) -> Shard:
+    """With the name of its part, and the rows that it leaves out."""
     same = {name: value for name, value in decided.items() if name != "files"}
-    for source in sources:
-        for stretch in stretches[source.path]:
-            version = versions[source.path].digest
-            key: list[Json] = [same, version, source.before, stretch.start, stretch.size]
-            digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
-            part = f"{number:05d}-{digest.hexdigest()}.{form}"
-            yield Shard(number=number, source=source, stretch=stretch, part=part)
-            number += 1
+    version, left_out = versions[shard.source.path].digest, twins.get(shard.number, ())
+    stretch = shard.stretch
+    key: list[Json] = [same, version, shard.source.before, stretch.start, stretch.size]
+    if left_out:
+        key.append(list(left_out))
+    digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
+    part = f"{shard.number:05d}-{digest.hexdigest()}.{form}"
+    return replace(shard, part=part, twins=left_out)
 
 
 def _listed(shard: Shard) -> Json:
@@ -365,98 +393,6 @@ def _listed(shard: Shard) -> Json:
     }
 
 
-# ---- the directory -----------------------------------------------------------------------------
-
-
-def _make(place: Path) -> None:
-    try:
-        if place.is_dir() and not (place / MANIFEST).is_file():
-            ours = {_LOCK, PARTS, TALLIES}
-            others = [one.name for one in place.iterdir() if one.name not in ours]
-            if [one for one in others if not one.startswith(f".{MANIFEST}")]:
-                raise InputError(
-                    f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
-                    hint="name a directory that is empty or not there yet",
-                )
-        for one in (place / PARTS, place / TALLIES):
-            one.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write to {place}: {error.strerror}") from error
-
-
-@contextmanager
-def _held(place: Path) -> Generator[None]:
-    """Nobody else plans or grades into a directory until the block, or the process, ends."""
-    try:
-        with (place / _LOCK).open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"somebody is grading into {place} now", hint="wait, or name another directory"
-                ) from None
-            for one in (place, place / PARTS, place / TALLIES):
-                for left in one.glob(".*.tmp"):  # of attempts that were killed
-                    left.unlink(missing_ok=True)
-            yield
-    except PermissionError as error:
-        raise InputError(f"cannot write to {place}: {error.strerror}") from error
-
-
-def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
-    """Keep the plan; or see that the one that is there is the same.
-
-    Raises:
-        InputError: If it is another one, saying what differs.
-    """
-    file = place / MANIFEST
-    try:
-        earlier: Json = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        _replace(file, manifest)
-        return
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{file} cannot be read: {error}", hint="name a fresh directory"
-        ) from error
-    same = cast("Json", json.loads(json.dumps(manifest)))
-    if earlier == same:
-        return
-    differs = "; ".join(_differences(earlier, same)) or "its shards"
-    raise InputError(
-        f"{place} holds parts that were graded otherwise: {differs}",
-        hint="name a fresh directory, or remove this one",
-    )
-
-
-def _differences(earlier: Json, now: Json) -> Iterator[str]:
-    """What of two plans is not the same."""
-    if not isinstance(earlier, dict) or not isinstance(now, dict):
-        return
-    if earlier.get("assay") != now.get("assay"):
-        yield f"assay is {now.get('assay')}, and was {earlier.get('assay')}"
-    elif earlier.get("graders") != now.get("graders"):
-        yield "the graders are others, or their files have changed"
-    old, new = earlier.get("options"), now.get("options")
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in new:
-            if old.get(name) != new[name]:
-                yield f"{name} is {new[name]}, and was {old.get(name)}"
-    files = [_by_name(one.get("files")) for one in (earlier, now)]
-    for name in sorted(files[0].keys() | files[1].keys()):
-        if name not in files[1]:
-            yield f"{name} is not among the data any more"
-        elif name not in files[0]:
-            yield f"{name} was not among the data"
-        elif files[0][name] != files[1][name]:
-            yield f"{name} has changed"
-
-
-def _by_name(files: Json) -> dict[str, Json]:
-    listed = files if isinstance(files, list) else []
-    return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
-
-
 def _there(
     place: Path, shards: Sequence[Shard], work: ShardWork, *, retry_errors: bool
 ) -> tuple[dict[int, Tally], tuple[Shard, ...]]:
@@ -468,17 +404,11 @@ def _there(
         if shard.part not in named:
             missing.append(shard)
             continue
-        done[shard.number] = tally = tally_of(shard, place / PARTS / shard.part, work.form)
+        done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
         if retry_errors and tally.errors:
             del done[shard.number]
             missing.append(replace(shard, again=True))
     return done, tuple(missing)
-
-
-def _replace(file: Path, data: Mapping[str, Json]) -> None:
-    with temporary(file) as to:
-        to.write((json.dumps(data, indent=1) + "\n").encode())
-        commit(to, file, replace=True)
 
 
 # ---- grading -----------------------------------------------------------------------------------
@@ -513,7 +443,7 @@ async def grade_shards(
             raise done
         version = plan.versions[shard.source.path]
         if not version.holds():
-            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
+            plan.changed.add(shard.source.path)
             raise InputError(
                 f"{shard.source.name} has changed while it was graded", hint="grade it again"
             )
@@ -539,7 +469,7 @@ async def grade_shards(
 
 async def _here(work: ShardWork, shard: Shard) -> object:
     await asyncio.sleep(0)  # Ctrl-C has its turn
-    return work(shard)
+    return await work.grade(shard)
 
 
 def _with_data(shard: Shard) -> Shard:
@@ -573,5 +503,5 @@ def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
         "seconds": round(seconds, 3),
         "rows_per_second": round(now / seconds, 1) if seconds > 0 else None,
     }
-    _replace(plan.directory / _SUMMARY, summary)
+    replace_json(plan.directory / SUMMARY, summary)
     return summary

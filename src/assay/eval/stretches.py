@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.tasks.row_files import MAX_LINE_BYTES
+from assay.tasks.json_rows import MAX_LINE_BYTES
 
 __all__ = [
     "STRETCH_BYTES",

@@ -269,7 +269,11 @@ class _Filling:
         """What it is called with for a submission; what it lacks, as a text."""
         parameters = self._options.copy()
         for name, part in self._filled.items():
-            if (value := submission.part(part)) is not None:
+            try:
+                value = submission.part(part)
+            except RecursionError:  # the fault of this one, not of those beside it
+                return f"cannot read {part!r}: it is nested too deeply"
+            if value is not None:
                 parameters[name] = value
         if lacking := [name for name in self._required if name not in parameters]:
             said = " and ".join(map(repr, lacking))

@@ -26,7 +26,17 @@ from assay.scoring.json_safe import Json
 from assay.turns import Turn
 from assay.types.submission import Submission
 
-__all__ = ["Batch", "Batches", "OnError", "Row", "Score", "Way", "require_on_error", "way_of"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "OnError",
+    "Row",
+    "Score",
+    "Way",
+    "require_on_error",
+    "require_seconds",
+    "way_of",
+]
 
 Row: TypeAlias = "Submission | Mapping[str, Json]"
 """What is graded: a submission, or a row as datasets have them (``answer`` or ``messages``, with
@@ -48,6 +58,16 @@ def require_on_error(on_error: str) -> None:
     """
     if on_error not in (known := get_args(OnError)):
         raise InputError(f"on_error is {on_error!r}", hint=f"one of {', '.join(known)}")
+
+
+def require_seconds(what: str, given: object) -> None:
+    """Refuse what is no number of seconds that something could take.
+
+    Raises:
+        InputError: Naming what was given.
+    """
+    if type(given) not in (int, float) or not 0 < cast("float", given) < float("inf"):
+        raise InputError(f"the {what} is {given!r}", hint="seconds, a number above 0")
 
 
 _LOG = logging.getLogger("assay.graders")
@@ -217,14 +237,17 @@ class Batches:
         attempts: int = 1,
         at_once: int | None = None,
     ) -> None:
-        if deadline is not None and not 0 < deadline < float("inf"):
-            raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
+        if deadline is not None:
+            require_seconds("deadline", deadline)
         for what, number in (("at_once", at_once), ("attempts", attempts)):
-            if number is not None and number < 1:
-                raise InputError(f"{what} is {number}", hint="at least 1")
+            if number is not None and (type(number) is not int or number < 1):
+                raise InputError(f"{what} is {number!r}", hint="a whole number, at least 1")
         self.name = name or way.name
         self._way = way if at_once is None or way.size > 1 else replace(way, at_once=at_once)
         self._deadline, self._attempts = deadline, attempts
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     async def grade(self, submissions: Iterable[Row]) -> Batch:
         """Grade a batch, on assay's own loop; other work of this one goes on.
@@ -263,8 +286,8 @@ class Batches:
                 try:
                     items.append((name, _submission(given[number], first + number)))
                     places.append(number)
-                except InputError as error:  # the row is wrong; whose fault that is nobody knows
-                    graded[number] = Graded.failed(name, str(error), outcome="bad_item")
+                except Exception as error:  # the boundary: a row is wrong, and no other one
+                    graded[number] = Graded.failed(name, reason_of(error), outcome="bad_item")
             for number, one, took in zip(places, *await self._timed(items), strict=True):
                 graded[number], seconds[number] = one, took
 
@@ -327,11 +350,13 @@ def _may_succeed(graded: Graded) -> bool:
 
 def _windows(given: Iterable[Row]) -> Iterator[tuple[int, Sequence[Row]]]:
     """What is there already as it is, and an iterator in parts, each with its first number."""
+    if isinstance(given, Mapping | str | Submission):
+        raise InputError("a batch is several rows, and this is one", hint="give it in a list")
     if isinstance(given, Sequence):
         yield 0, given
         return
-    if isinstance(given, Mapping):
-        raise InputError("a batch is several rows, and this is one", hint="give it in a list")
+    if not isinstance(cast("object", given), Iterable):
+        raise InputError(f"a batch is several rows, and this is {type(given).__name__}")
     first = 0
     for part in in_batches(given, _WINDOW):
         yield first, part
@@ -351,7 +376,10 @@ def _submission(given: Row, number: int) -> Submission:
     if isinstance(given, Submission):
         return given
     if not isinstance(cast("object", given), Mapping):
-        raise InputError(f"item {number} is {type(given).__name__}, and neither submission nor row")
+        raise InputError(
+            f"item {number} is {type(given).__name__}, and neither submission nor row",
+            hint='a row is such as {"answer": "...", "expected": "..."}',
+        )
     # Rows are of the room above, which is found by name as kinds of graders are.
     return importlib.import_module("assay.tasks.rows").read_row(given, number + 1).submission
 

@@ -8,11 +8,11 @@ caller's: nothing is held here but what is under way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar, cast
 
-__all__ = ["in_batches", "run_batches"]
+__all__ = ["each", "in_batches", "run_batches"]
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -70,3 +70,16 @@ def in_batches(items: Iterable[B], size: int) -> Iterator[list[B]]:
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+async def each(
+    items: Iterable[B], work: Callable[[B], Awaitable[R]], *, at_once: int
+) -> Sequence[R]:
+    """What came of every item, in their order; at most so many are worked on at a time."""
+    turn = asyncio.Semaphore(at_once)
+
+    async def one(item: B) -> R:
+        async with turn:
+            return await work(item)
+
+    return await asyncio.gather(*map(one, items))

@@ -81,10 +81,13 @@ def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}
         options: Further ones.
 
     Raises:
-        InputError: For an option that it does not take, or one that is missing.
+        InputError: For an option that it does not take, one that is missing, or, of what is
+            declared already, one with a value that makes no sense.
     """
     if isinstance(grader, GraderSpec):
-        return _checked(replace(grader, options={**grader.options, **options}), options)
+        spec = _checked(replace(grader, options={**grader.options, **options}))
+        _check_values(spec)
+        return spec
     made = grader if isinstance(grader, type) else type(grader)
     place = f"{made.__module__}:{made.__qualname__}"
     kind = next((name for name, target in KINDS.items() if target == place), "")
@@ -98,18 +101,29 @@ def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}
         options=cast("dict[str, Json]", given),
         own=None if kind else cast("type[Grader]", made),
     )
-    return _checked(spec, options)
+    return _checked(spec)
 
 
-def _checked(spec: GraderSpec, options: Mapping[str, object]) -> GraderSpec:
+def _checked(spec: GraderSpec) -> GraderSpec:
     known = spec.kind.parameters
-    for name in options:
+    for name in spec.options:
         if name not in known and not spec.kind.takes_any:
             raise InputError(f"{spec.label} takes no option {name!r}", hint=nearest(name, [*known]))
     filled = {*SUBMISSION_PARTS, *spec.kind.filled_from, *spec.options}
     if lacking := [p.name for p in known.values() if p.required and p.name not in filled]:
         raise InputError(f"{spec.label} needs {', '.join(map(repr, lacking))}")
     return spec
+
+
+def _check_values(spec: GraderSpec) -> None:
+    """Refuse values as those of a file are refused: else every submission would be an error."""
+    problems: list[Problem] = []
+    for name, value in spec.options.items():
+        if (parameter := spec.kind.parameters.get(name)) is not None:
+            _check_option(parameter.annotation, value, (spec.label, name), problems)
+    if problems:
+        raise codec.ShapeError(problems)
+    spec.kind.grader.check_options(spec.options)
 
 
 def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> GraderSpec | None:

@@ -33,15 +33,16 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
 
     Args:
         work: What is awaited.
-        limit: Seconds by the clock, or a turn, for whose work it is then done.
+        limit: Seconds by the clock, or a turn, for whose work it is then done. It is over then.
 
     Raises:
         OutOfTimeError: If it took longer.
         AssayError: If it tried to end the process, or cancelled itself.
     """
     turn = limit if isinstance(limit, Turn) else Turn(limit)
+    turn.stop()  # until the loop comes to it; and it may come back late to who waits here
     with taking(turn) if turn is limit else nullcontext():
-        task = asyncio.ensure_future(_contained(work))
+        task = asyncio.ensure_future(_measured(work, turn))
     try:
         while not task.done() and ((left := turn.left) is None or left > 0):
             if left is not None and turn.is_waiting:
@@ -57,6 +58,14 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
         task.exception()  # seen: it does not matter any more
         raise OutOfTimeError
     return task.result()
+
+
+async def _measured(work: Awaitable[T], turn: Turn) -> T:
+    turn.go_on()
+    try:
+        return await _contained(work)
+    finally:
+        turn.stop()
 
 
 async def _contained(work: Awaitable[T]) -> T:

@@ -14,10 +14,9 @@ from assay.store.records import CellRecord
 from assay.store.runs import Store
 from assay.tasks.rows import Row
 
-__all__ = ["TRACE_FORMATS", "TraceFormat", "exported_traces"]
+__all__ = ["TraceFormat", "exported_traces"]
 
 TraceFormat: TypeAlias = Literal["jsonl", "atif", "chat", "otel"]
-TRACE_FORMATS: tuple[TraceFormat, ...] = ("jsonl", "atif", "chat", "otel")
 
 
 def exported_traces(store: Store, run_id: str, form: TraceFormat) -> Iterator[str]:

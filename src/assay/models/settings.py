@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Literal, Self, TypeAlias, cast
 
 from assay.errors import InputError, Location, nearest
 from assay.frozen import frozen
@@ -168,18 +168,36 @@ class ModelSettings:
         if text := environ.get("ASSAY_MAX_COST_USD", "").strip():
             values["max_cost_usd"] = _dollars(text)
         values |= changes
-        endpoints = cast("Mapping[str, EndpointSettings]", values.get("endpoints", {}))
-        gateway_variable = str(values.get("gateway_key_env", "ASSAY_GATEWAY_KEY"))
-        wanted = [MODEL_KEY, MODEL_URL, gateway_variable]
-        wanted += [endpoint.key_env for endpoint in endpoints.values() if endpoint.key_env]
-        for provider in PROVIDER_TABLE.values():
-            wanted += [provider.url_variable, *provider.key_variables]
-        secrets = {name: text for name in wanted if (text := environ.get(name, "").strip())}
-        values.setdefault("secrets", secrets)
         known = {field.name for field in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
             raise InputError(f"unknown model setting {unknown[0]!r}")
-        return cls(**values)  # pyright: ignore[reportArgumentType]  # each field checks itself
+        made = cls(**values)  # pyright: ignore[reportArgumentType]  # each field checks itself
+        if "secrets" in values:
+            return made
+        addresses = _said(environ, made.addresses())
+        return dataclasses.replace(made, secrets=addresses).with_keys(environ)
+
+    @staticmethod
+    def addresses() -> tuple[str, ...]:
+        """Variables that hold where models are asked, which is the same for all machines."""
+        return MODEL_URL, *(provider.url_variable for provider in PROVIDER_TABLE.values())
+
+    def without_keys(self) -> Self:
+        """The same settings for another machine, which has keys of its own: these stay here."""
+        known = {name: self.secrets[name] for name in self.addresses() if name in self.secrets}
+        return dataclasses.replace(self, secrets=known)
+
+    def with_keys(self, environ: Mapping[str, str]) -> Self:
+        """The same settings, with the keys that an environment has beside those that are known."""
+        wanted = [MODEL_KEY, self.gateway_key_env]
+        wanted += [endpoint.key_env for endpoint in self.endpoints.values() if endpoint.key_env]
+        for provider in PROVIDER_TABLE.values():
+            wanted += provider.key_variables
+        return dataclasses.replace(self, secrets={**_said(environ, wanted), **self.secrets})
+
+
+def _said(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    return {name: text for name in names if (text := environ.get(name, "").strip())}
 
 
 def _check_header(name: str, value: str) -> None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.batch import Batch, Batches, way_of
+from assay.graders.driver import each
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_of
@@ -20,7 +21,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.datasets import DamagedRow, DatasetRow
 from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
-from assay.turns import Turn, taking
+from assay.turns import Turn, current_turn, taking
 from assay.types.submission import Submission
 
 __all__ = [
@@ -183,21 +184,28 @@ async def grade_items(
 async def _grade_declared(
     specs: Sequence[GraderSpec], threshold: float, items: Items
 ) -> list[Graded]:
+    turn, found = current_turn() or Turn(), list[Graded]()
     if all(spec.kind.grader.is_pure for spec in specs):  # nothing waits, so none is ahead
-        return [
-            _outcome(item, await grade_submission(specs, submission), threshold)
-            for item, submission in items
-        ]
-    import asyncio
-
-    turn = asyncio.Semaphore(_AT_ONCE)
-
-    async def grade(item: str, submission: Submission) -> Graded:
-        async with turn:
+        seconds: list[float] = []
+        for item, submission in items:
+            turn.begin()
             result = await grade_submission(specs, submission)
-            return _outcome(item, result, threshold)
+            found.append(_outcome(item, result, threshold))
+            seconds.append(turn.spent)
+        turn.each = seconds
+        return found
 
-    return list(await asyncio.gather(*(grade(item, one) for item, one in items)))
+    async def grade(one: tuple[str, Submission]) -> tuple[Graded, float]:
+        item, submission = one
+        # An item with a limit is alone in its turn.
+        own = Turn() if turn.limit is None else turn
+        with taking(own):
+            result = await grade_submission(specs, submission)
+        return _outcome(item, result, threshold), own.spent
+
+    done = await each(items, grade, at_once=_AT_ONCE)
+    turn.each = [took for _, took in done]
+    return [one for one, _ in done]
 
 
 def _outcome(item: str, result: EvaluationResult, threshold: float) -> Graded:

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import PurePath
 from typing import TypeAlias, cast
@@ -83,8 +83,13 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 """What is plain JSON by its type alone."""
 
 
-def plain(value: object) -> Json:
-    """Copy any value to plain JSON: uncut, but for what is not JSON, which `json_safe` writes."""
+def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
+    """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as their values.
+
+    Args:
+        value: It.
+        other: Writes what is not JSON.
+    """
     if type(value) in _PLAIN:
         return cast("Json", value)
     if type(value) is float and math.isfinite(value):
@@ -92,11 +97,24 @@ def plain(value: object) -> Json:
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, Json]", value)
         return {
-            str(key): item if type(item) in _PLAIN else plain(item) for key, item in entries.items()
+            str(key): item if type(item) in _PLAIN else plain(item, other)
+            for key, item in entries.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(item) for item in cast("Iterable[object]", value)]
-    return json_safe(value)
+        return [plain(item, other) for item in cast("Iterable[object]", value)]
+    if type(listed := _listed(value)) in (bool, int, float, str, list):
+        return plain(listed, other)
+    return other(value)
+
+
+def _listed(value: object) -> object:
+    """What an array or a scalar of NumPy, torch and kin holds, as Python has it; else None."""
+    if isinstance(value, float | type):
+        return None
+    try:
+        return cast("Callable[[], object]", getattr(value, "tolist"))()  # noqa: B009 - of no known type
+    except Exception:  # an object of a stranger may fail at whatever it is asked
+        return None
 
 
 class _Copier:

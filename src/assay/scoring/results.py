@@ -87,6 +87,8 @@ def finite_number(value: object, *, what: str) -> float:
     Raises:
         ScoreError: For a bool, NaN, an infinity, or anything that is not a real number.
     """
+    if type(value) is float and math.isfinite(value):
+        return value or 0.0
     if isinstance(value, bool):
         raise ScoreError(f"{what} is a bool", hint="give 1.0 or 0.0")
     if not isinstance(value, numbers.Real):  # so that a numpy.float32 is one too
@@ -351,6 +353,8 @@ class EvaluationResult:
     def flags(self) -> tuple[str, ...]:
         """Every sign of tampering, each once: those in ``info``, then those in the tree."""
         own = self.info.get("flags")
+        if own is None and not any(node.flags or node.children for node in self.subscores or ()):
+            return ()
         named = [str(flag) for flag in own] if isinstance(own, list) else []
         return tuple(dict.fromkeys([*named, *_flags(self.subscores or ())]))
 
@@ -362,8 +366,12 @@ class EvaluationResult:
         """
         if self.reward is None:
             return None
-        credit = (n for n in self.subscores or () if n.status == "scored" and n.weight > 0)
-        return weakest(node.weakest_assurance for node in credit if not node.gate)
+        said: set[Assurance | None] = {
+            node.weakest_assurance
+            for node in self.subscores or ()
+            if node.status == "scored" and node.weight > 0 and not node.gate
+        }
+        return said.pop() if len(said) == 1 else weakest(said)
 
     def _repr_html_(self) -> str:
         from assay.scoring.notebook import result_html

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 from annotated_types import MaxLen
 from pydantic import (
@@ -16,6 +16,9 @@ from pydantic import (
     Field,
     JsonValue,
     StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     create_model,
 )
 
@@ -115,6 +118,32 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_OF_ITS_ROW = (
+    "dict_type",
+    "list_type",
+    "missing",
+    "model_attributes_type",
+    "model_type",
+    "string_type",
+)
+
+
+def _some_are_fine(rows: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Let rows pass of which some are of wrong types: who reads them tells it of these alone."""
+    try:
+        return check(rows)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        wrong = {fault["loc"][0] for fault in faults if fault["loc"]}
+        if (
+            not isinstance(rows, list)
+            or len(wrong) == len(cast("list[object]", rows))
+            or any(one["type"] not in _OF_ITS_ROW or "id" in one["loc"][1:2] for one in faults)
+        ):
+            raise
+        return cast("list[object]", rows)
+
+
 def inputs_of(operation: Operation[..., Any]) -> list[Input]:
     """The parameters of an operation, with the types that a request is checked by."""
     return operation.inputs(Json=JsonValue, Row=Row, WrittenScore=WrittenScore)
@@ -146,6 +175,8 @@ def body_of(operation: Operation[..., Any]) -> type[BaseModel] | None:
         kind = one.annotation
         if kind in (int, int | None):
             kind = Annotated[kind, BeforeValidator(_whole)]
+        elif kind == Sequence[Row]:
+            kind = Annotated[kind, WrapValidator(_some_are_fine)]
         default: Any = ... if one.default is inspect.Parameter.empty else one.default
         default = list[Any]() if default == () else default
         fields[one.name] = (kind, Field(default, **field_options(one.spec)))

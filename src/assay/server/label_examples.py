@@ -11,17 +11,16 @@ from assay.eval.calibration.card import (
     LabelsUsed,
     Order,
 )
-from assay.service.calibrations import (
+from assay.service.calibration_cards import (
     AttackFamily,
     AttacksShown,
-    CalibrationPlan,
-    CalibrationWork,
     CardComparison,
     CardDetail,
     CardSummary,
     MeasureShown,
     ToRead,
 )
+from assay.service.calibrations import CalibrationPlan, CalibrationWork
 from assay.service.labels import (
     ExportedRow,
     LabelKey,

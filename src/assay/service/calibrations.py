@@ -5,23 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from assay.errors import InputError, Location, NotFoundError
+from assay.errors import InputError, Location
 from assay.eval.calibration.asking import Asked, Target, Unit, ask
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS
 from assay.eval.calibration.calibrate import card_of
 from assay.eval.calibration.card import (
     Card,
-    Cost,
-    Coverage,
-    Figure,
-    Flipped,
-    Humans,
-    LabelsUsed,
-    Order,
 )
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.models import asked_again, cost_of
@@ -35,27 +27,29 @@ from assay.eval.calibration.stored import (
     work_of,
 )
 from assay.reports.calibration_card import (
-    Verdict,
-    compare_cards,
-    kappa_words,
-    measures_of,
     usd_per_thousand,
 )
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import record_parameters
-from assay.service.labels import Field, SaidLabel, labels_of, said_of
+from assay.service.calibration_cards import (
+    CardDetail,
+    CardSummary,
+    card_detail,
+    card_summary,
+    readable_cards,
+)
+from assay.service.labels import Field, labels_of
 from assay.service.operation import (
     NO_NULL,
     Desk,
     GraderKey,
     Host,
     Limit,
-    Page,
     Spec,
     operation,
     waiting_operation,
 )
-from assay.store.cards import CardRecord, Cards
+from assay.service.pages import Page
+from assay.store.cards import Cards
 
 _PATH = "/projects/{project}/calibrations"
 _STRETCH = 64
@@ -67,7 +61,6 @@ _SECONDS = 5.0
 _ALL_ERRORS = 8
 """So many errors and nothing else: the grader cannot judge at all, and asking is ended."""
 
-State = Literal["current", "stale", "unknown"]
 _Id = Annotated[
     str,
     Spec(
@@ -89,193 +82,6 @@ _Levels = Annotated[
         example="",
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardSummary:
-    """A calibration card in one line.
-
-    Attributes:
-        id: Its id.
-        created_at: When it was made.
-        grader: Key of the grader, or its file.
-        kind: What it is.
-        digest: Of what gave the scores.
-        models: The models that it asks.
-        kappa: Agreement beyond chance.
-        words: What that means.
-        balanced_accuracy: The mean of what it finds of each class; null where not measured.
-        n: Rows that were compared.
-        errors: Rows that the grader could not judge; they are part of no measure.
-        field: The field of the labels.
-        labels: Where the labels are from.
-        raters: People who labelled.
-        state: Whether the stored grader is still the same; ``unknown`` for others.
-        changed: What changed since, in words.
-        asks_models: Whether models were asked.
-        usd_per_thousand: Price of a thousand judgements; null where it is not known.
-    """
-
-    id: str
-    created_at: str
-    grader: str
-    kind: str
-    digest: str
-    models: tuple[str, ...]
-    kappa: Figure
-    words: str
-    balanced_accuracy: Figure | None
-    n: int
-    errors: int
-    field: str
-    labels: str
-    raters: int
-    state: State
-    changed: tuple[str, ...]
-    asks_models: bool
-    usd_per_thousand: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureShown:
-    """A measure of a card, and of the card before.
-
-    Attributes:
-        name: Its name.
-        words: What people call it.
-        figure: What was measured.
-        note: What to hold beside it.
-        why_not: Why it was not measured; empty where it was.
-        before: The same of the card before; null where there is none.
-    """
-
-    name: str
-    words: str
-    figure: Figure
-    note: str
-    why_not: str
-    before: Figure | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackFamily:
-    """How often the attacks of one family worked."""
-
-    name: str
-    worked: int
-    played: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttacksShown:
-    """What adding text to failing answers does.
-
-    Attributes:
-        rows: Failing answers that were attacked.
-        raised: Share of the attacks that raised the score.
-        passed: Share that made a failing answer pass.
-        false_alarms: Share of honest additions that lowered a good answer's score.
-        excluded: Attacks without a score before or after.
-        families: By family.
-    """
-
-    rows: int
-    raised: Figure
-    passed: Figure
-    false_alarms: Figure
-    excluded: int
-    families: tuple[AttackFamily, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToRead:
-    """A row to read: the grader and people differ.
-
-    Attributes:
-        row: Its id.
-        item: Digest of the item; empty on cards of earlier versions.
-        label: What people say together.
-        verdict: What the grader says.
-        score: Its score.
-        reason: Why, in the grader's words.
-        question: What was asked.
-        answer: What was graded.
-        said: What each person said, with notes, as the store has it now.
-        place: Where the row is from.
-    """
-
-    row: str
-    item: str
-    label: str
-    verdict: str
-    score: float
-    reason: str
-    question: str
-    answer: str
-    said: tuple[SaidLabel, ...]
-    place: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardComparison:
-    """A card beside the one before of the same grader.
-
-    Attributes:
-        id: The card before.
-        created_at: When it was made.
-        verdict: Whether the grader agrees better with people now.
-        sentence: The same in words.
-        same_labels: Whether both rest on the same labels.
-        changed: What of the grader changed between them.
-    """
-
-    id: str
-    created_at: str
-    verdict: Verdict
-    sentence: str
-    same_labels: bool
-    changed: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardDetail:
-    """All of a calibration card, laid out to be read.
-
-    Attributes:
-        summary: Its line in the list.
-        labels: What it was compared with.
-        coverage: What became of the rows.
-        threshold: The score from which a row passes.
-        confidence: Of the intervals.
-        classes: The classes of the confusion matrix, lowest first.
-        confusion: Row by row of people's classes, the counts of the grader's.
-        measures: The measures, the one that says most first.
-        humans: People among each other; null where only one labelled.
-        flips: Repeats; null where every row was asked once.
-        order: Pairs in both orders; null where not asked for.
-        attacks: Attacks; null where not asked for.
-        cost: What the asking took.
-        disagreements: The worst rows, to be read.
-        comparison: The card before of the same grader; null for the first.
-        assay: Version of assay.
-    """
-
-    summary: CardSummary
-    labels: LabelsUsed
-    coverage: Coverage
-    threshold: float
-    confidence: float
-    classes: tuple[str, ...]
-    confusion: tuple[tuple[int, ...], ...]
-    measures: tuple[MeasureShown, ...]
-    humans: Humans | None
-    flips: Flipped | None
-    order: Order | None
-    attacks: AttacksShown | None
-    cost: Cost
-    disagreements: tuple[ToRead, ...]
-    comparison: CardComparison | None
-    assay: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,8 +140,8 @@ def list_calibrations(
     limit: Limit = 50,
 ) -> Page[CardSummary]:
     """The newest calibration cards, newest first."""
-    wanted = [one for one in _readable(desk) if grader is None or one[0].grader == grader]
-    return Page([_summary(desk, record, card) for record, card in wanted[:limit]])
+    wanted = [one for one in readable_cards(desk) if grader is None or one[0].grader == grader]
+    return Page([card_summary(desk, record, card) for record, card in wanted[:limit]])
 
 
 @operation("GET", f"{_PATH}/plan", "viewer", tag="calibrations", faults=(404, 409), apart=True)
@@ -353,7 +159,7 @@ def plan_calibration(
     done = len(work.judged(desk))
     earlier = [
         (record.id, usd_per_thousand(made.cost))
-        for record, made in _readable(desk)
+        for record, made in readable_cards(desk)
         if record.grader == grader
     ]
     card, price = next((one for one in earlier if one[1] is not None), ("", None))
@@ -418,38 +224,7 @@ async def calibrate_grader(
 @operation("GET", f"{_PATH}/{{id}}", "viewer", tag="calibrations", faults=(404,), apart=True)
 def show_calibration(desk: Desk, id: _Id) -> CardDetail:  # noqa: A002 - its name in the path
     """One calibration card: the measures, the confusion, the disagreements to read."""
-    record = Cards(desk.database).get(desk.project, id)
-    card, before = Card.from_dict(record.body), _before(desk, record)
-    earlier = None if before is None else before[1]
-    is_levels = card.labels.kind == "levels"
-    return CardDetail(
-        summary=_summary(desk, record, card),
-        labels=card.labels,
-        coverage=card.coverage,
-        threshold=card.threshold,
-        confidence=card.confidence,
-        classes=card.labels.classes if is_levels else ("no", "yes"),
-        confusion=card.confusion,
-        measures=tuple(
-            MeasureShown(
-                name=one.name,
-                words=one.words,
-                figure=one.figure,
-                note=one.note,
-                why_not=one.why_not,
-                before=None if earlier is None else earlier.measures.get(one.name),
-            )
-            for one in measures_of(card)
-        ),
-        humans=card.humans,
-        flips=card.flips,
-        order=card.order,
-        attacks=_attacks(card),
-        cost=card.cost,
-        disagreements=_to_read(desk, card),
-        comparison=None if before is None else _comparison(card, *before),
-        assay=card.assay,
-    )
+    return card_detail(desk, Cards(desk.database).get(desk.project, id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,114 +316,4 @@ def _cannot_judge(judged: Iterable[Graded]) -> InputError:
     return InputError(
         f"the grader could judge none of {sum(causes.values()):,} rows: {cause:.500}",
         hint="mend it, or give the server what it lacks, such as a model's key",
-    )
-
-
-def _summary(desk: Desk, record: CardRecord, card: Card) -> CardSummary:
-    state, changed = _state(desk, record)
-    return CardSummary(
-        id=record.id,
-        created_at=record.created_at,
-        grader=card.grader,
-        kind=card.kind,
-        digest=card.digest,
-        models=card.models,
-        kappa=card.kappa,
-        words=kappa_words(card.kappa),
-        balanced_accuracy=card.measures.get("balanced_accuracy"),
-        n=card.coverage.compared,
-        errors=card.coverage.errors,
-        field=card.labels.field,
-        labels=card.labels.name,
-        raters=card.labels.raters,
-        state=state,
-        changed=changed,
-        asks_models=bool(card.cost.calls or card.cost.hits),
-        usd_per_thousand=usd_per_thousand(card.cost),
-    )
-
-
-def _state(desk: Desk, record: CardRecord) -> tuple[State, tuple[str, ...]]:
-    """Whether the stored grader of a card is still what it was made with."""
-    from assay.registry.definitions import definition_of
-    from assay.reports.standing import differences
-
-    try:
-        version = desk.graders.version(record.grader)
-    except (InputError, NotFoundError):
-        return "unknown", ()
-    card, definition = Card.from_dict(record.body), definition_of(version)
-    if card.kind != version.kind:
-        return "unknown", ()
-    if definition.digest() in (record.digest, record.alias):
-        return "current", ()
-    now = {**record_parameters(definition.to_dict()), "version": version.number}
-    return "stale", differences(card.made_of, now, card.assay)
-
-
-def _readable(desk: Desk) -> list[tuple[CardRecord, Card]]:
-    """The cards, newest first, without those of a newer version of assay."""
-    found: list[tuple[CardRecord, Card]] = []
-    for record in Cards(desk.database).newest(desk.project):
-        with suppress(InputError):
-            found.append((record, Card.from_dict(record.body)))
-    return found
-
-
-def _before(desk: Desk, record: CardRecord) -> tuple[CardRecord, Card] | None:
-    """The card before of the same grader."""
-    same = [one for one in _readable(desk) if one[0].grader == record.grader]
-    place = next((n for n, one in enumerate(same) if one[0].id == record.id), len(same))
-    return same[place + 1] if place + 1 < len(same) else None
-
-
-def _comparison(card: Card, before: CardRecord, earlier: Card) -> CardComparison:
-    from assay.reports.standing import differences
-
-    verdict, sentence = compare_cards(card, earlier)
-    is_same = earlier.digest == card.digest
-    return CardComparison(
-        id=before.id,
-        created_at=before.created_at,
-        verdict=verdict,
-        sentence=sentence,
-        same_labels=earlier.labels.digest == card.labels.digest,
-        changed=() if is_same else differences(earlier.made_of, card.made_of, earlier.assay),
-    )
-
-
-def _attacks(card: Card) -> AttacksShown | None:
-    if (found := card.attacks) is None:
-        return None
-    return AttacksShown(
-        rows=found.rows,
-        raised=found.raised,
-        passed=found.passed,
-        false_alarms=found.false_alarms,
-        excluded=found.excluded,
-        families=tuple(
-            AttackFamily(name=name, worked=one.worked, played=one.played)
-            for name, one in found.families.items()
-        ),
-    )
-
-
-def _to_read(desk: Desk, card: Card) -> tuple[ToRead, ...]:
-    said = {}
-    if card.worst and card.labels.field:
-        said = labels_of(desk, card.labels.field).current(desk.project, card.labels.field)
-    return tuple(
-        ToRead(
-            row=one.row,
-            item=one.item,
-            label=one.label,
-            verdict=one.verdict,
-            score=one.score,
-            reason=one.reason,
-            question=one.question,
-            answer=one.answer,
-            said=tuple(said_of(record) for record in said.get(one.item, {}).values()),
-            place=one.file,
-        )
-        for one in card.worst
     )

@@ -30,13 +30,11 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
-    Page,
     Spec,
-    cursor_cell,
     operation,
-    page,
     waiting_operation,
 )
+from assay.service.pages import Page, cursor_cell, page
 from assay.service.runs import Run, show_run
 from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord

@@ -19,13 +19,10 @@ from assay.service.operation import (
     Force,
     GraderKey,
     Limit,
-    Page,
     Spec,
-    cursor_number,
-    cursor_text,
     operation,
-    page,
 )
+from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderVersion
 from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs, JobStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from assay.graders.functions.checks import ValidationReport
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.service.items import gradable, read_items
 from assay.service.operation import (
     NO_NULL,
     Cursor,
@@ -22,16 +23,13 @@ from assay.service.operation import (
     Host,
     Limit,
     Name,
-    Page,
     Row,
     Spec,
     Text,
-    cursor_number,
-    cursor_text,
     operation,
-    page,
     waiting_operation,
 )
+from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.scores import ScoreRecord, Scores
 from assay.types.codec import ShapeError, from_json
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
-_LONGEST_ID = 500
 MOST_ITEMS = 1_000
 """Items that one request may have."""
 _RESERVED = ("export", "import", "new", "validate")
@@ -216,7 +213,7 @@ async def grade(
     Items that cannot be graded are errors among the results, as are those that lack something
     unless all of them do; the others are graded.
     """
-    read = _gradable(items)
+    read = gradable(items)
     found = await host.run(lambda desk: version_to_run(desk, key, version))
     name = f"{found.key}@{found.number}"
     fine = [(item, one) for item, one in read if isinstance(one, Submission)]
@@ -515,75 +512,6 @@ def calibration_of(
 
     found = stored_standing(desk.database, version, (one.digest for one in graded))
     return None if found is None else from_json(Calibration, found.to_dict())
-
-
-def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str, Submission]]:
-    """Rows as items to grade, in their order.
-
-    Args:
-        rows: The rows.
-        field: Name of the list, for messages.
-
-    Raises:
-        InputError: For a row that is malformed, or has the id of another.
-    """
-    items: list[tuple[str, Submission]] = []
-    for name, item in _each(rows, field):
-        if isinstance(item, InputError):
-            raise item
-        items.append((name, item))
-    return items
-
-
-def _gradable(rows: Sequence[Mapping[str, Json]]) -> list[tuple[str, Submission | Graded]]:
-    """The items of a request in their order; of one that no grader can be given, what came of it.
-
-    Raises:
-        InputError: If they are all malformed, or two have one id.
-    """
-    found = list(_each(rows, "items"))
-    faults = [item for _, item in found if isinstance(item, InputError)]
-    if faults and len(faults) == len(found):
-        raise faults[0]
-    return [
-        (name, Graded.failed(name, str(item), outcome="bad_item"))
-        if isinstance(item, InputError)
-        else (name, item)
-        for name, item in found
-    ]
-
-
-def _each(
-    rows: Sequence[Mapping[str, Json]], field: str
-) -> Iterator[tuple[str, Submission | InputError]]:
-    """Each row's id, and what is to be graded or what is wrong with it."""
-    from assay.tasks.rows import read_row
-
-    seen: dict[str, int] = {}
-    for number, data in enumerate(rows):
-        place = Location(field=f"{field}[{number}]")
-        at_id = Location(field=f"{place.field}.id")
-        item: Submission | InputError
-        try:
-            row = read_row(data, number + 1, place)
-            name, item = row.id, row.submission
-        except InputError as error:
-            if error.location.field == at_id.field:
-                raise
-            given = data.get("id")  # other faults of an id are refused by the request's model
-            name, item = given if isinstance(given, str) and given else str(number + 1), error
-        if name in seen:
-            raise InputError(
-                f"the id {name!r:.100} is also that of {field}[{seen[name]}]",
-                location=at_id,
-                hint="ids must differ",
-            )
-        if len(name) > _LONGEST_ID or "\0" in name:
-            raise InputError(
-                f"longer than {_LONGEST_ID} characters, or holds a null character", location=at_id
-            )
-        seen[name] = number
-        yield name, item
 
 
 async def _wanted(

@@ -11,7 +11,8 @@ from assay.errors import InputError
 from assay.registry.forms import DeclaredKind
 from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
-from assay.service.graders import permitted, read_items
+from assay.service.graders import permitted
+from assay.service.items import read_items
 from assay.service.operation import Desk, Host, Row, Spec, operation, waiting_operation
 from assay.types.thread import StringThread
 

@@ -26,18 +26,8 @@ from assay.registry.policy import ForbiddenError
 from assay.scoring.classes import krippendorff_alpha
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
-from assay.service.operation import (
-    LOCAL,
-    NO_NULL,
-    Cursor,
-    Desk,
-    Limit,
-    Page,
-    Spec,
-    cursor_number,
-    operation,
-    page,
-)
+from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, Limit, Spec, operation
+from assay.service.pages import Page, cursor_number, page
 from assay.service.runs import show_run
 from assay.store.labels import REVIEW, LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store

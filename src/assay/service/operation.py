@@ -8,11 +8,8 @@ grader, is a coroutine that is given a `Host`, which lends it a desk step by ste
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 import inspect
-import json
 import os
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -36,14 +33,12 @@ from typing import (
     cast,
 )
 
-from assay.errors import InputError, Location
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.strict_json import decode_json
+from assay.service.pages import Page
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord, Changes
-from assay.store.checks import valid_limit
 from assay.store.database import Database
 from assay.store.projects import KeyRole
 
@@ -81,7 +76,6 @@ _NOTED = frozenset(
 MAX_LIMIT = 200
 """Most items of one page over HTTP."""
 
-_MOST_READ = 1_000  # rows that the store reads at once
 KEY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 NO_NULL = r"^[^\x00]*$"
 """Pattern of a text that every database can keep."""
@@ -516,87 +510,3 @@ def _members(record: DataclassInstance) -> dict[str, Json]:
 @cache
 def _names(record: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(one.name for one in dataclasses.fields(record))
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """Part of a list.
-
-    Attributes:
-        items: The part, in the list's order.
-        next_cursor: Where the next part begins; empty after the last.
-    """
-
-    items: Sequence[T]
-    next_cursor: str = ""
-
-
-def page(find: Callable[[int], Sequence[T]], limit: int, place: Callable[[T], object]) -> Page[T]:
-    """A page of a list.
-
-    Args:
-        find: Finds so many items, at most.
-        limit: How many are wanted.
-        place: What the next page begins after, of an item.
-    """
-    found = find(min(valid_limit(limit) + 1, _MOST_READ))
-    is_more = len(found) > limit or len(found) == _MOST_READ
-    shown = found[:limit]
-    return Page(shown, _written(place(shown[-1])) if is_more and shown else "")
-
-
-def cursor_text(cursor: str | None) -> str:
-    """The name that a page begins after; empty for the first one.
-
-    Raises:
-        InputError: For what is not a cursor of ours, as the two below.
-    """
-    value = _read(cursor) if cursor else ""
-    if isinstance(value, str):
-        return value
-    raise _no_cursor()
-
-
-def cursor_number(cursor: str | None) -> int:
-    """The number that a page begins after; 0 for the first one."""
-    value = _read(cursor) if cursor else 0
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
-        return value
-    raise _no_cursor()
-
-
-def cursor_cell(cursor: str | None) -> tuple[str, str, str, int] | None:
-    """The cell that a page begins after; None for the first one."""
-    value = _read(cursor) if cursor else None
-    if value is None:
-        return None
-    match value:
-        case [str(case), str(harness), str(model), int(trial)]:
-            return case, harness, model, trial
-        case _:
-            raise _no_cursor()
-
-
-def _written(place: object) -> str:
-    """A cursor says nothing to whoever carries it."""
-    text = json.dumps(place, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _read(cursor: str) -> Json:
-    try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        value = decode_json(raw)
-    except (ValueError, binascii.Error):
-        raise _no_cursor() from None
-    if isinstance(value, str) and (len(value) > 200 or not value.isascii() or "\0" in value):
-        raise _no_cursor()
-    return value
-
-
-def _no_cursor() -> InputError:
-    return InputError(
-        "not a cursor of this list",
-        location=Location(field="cursor"),
-        hint="use `next_cursor` as it came",
-    )

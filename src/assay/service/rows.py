@@ -220,7 +220,8 @@ def _stored_glimpse(row: DatasetRow) -> RowGlimpse:
 def _line_glimpse(
     line: str, number: int, mapping: Mapping[str, str], fields: dict[str, int]
 ) -> RowGlimpse:
-    from assay.tasks.row_files import parse_line, renamed
+    from assay.tasks.json_rows import parse_line
+    from assay.tasks.row_files import renamed
 
     try:
         row = parse_line(line.encode("utf-8", "surrogatepass"))

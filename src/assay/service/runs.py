@@ -24,11 +24,11 @@ from assay.service.operation import (
     Host,
     Limit,
     Offset,
-    Page,
     Spec,
     operation,
     waiting_operation,
 )
+from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run

@@ -20,13 +20,10 @@ from assay.service.operation import (
     Identity,
     Limit,
     Name,
-    Page,
     Spec,
-    cursor_number,
-    cursor_text,
     operation,
-    page,
 )
+from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.changes import ChangeRecord, Changes
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 

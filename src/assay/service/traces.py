@@ -22,13 +22,11 @@ from assay.service.operation import (
     Host,
     Limit,
     Name,
-    Page,
     Spec,
-    cursor_number,
     operation,
-    page,
     waiting_operation,
 )
+from assay.service.pages import Page, cursor_number, page
 from assay.store.changes import ChangeRecord
 from assay.store.checks import json_text, read_json
 from assay.store.datasets import DatasetRecord, Datasets

@@ -13,7 +13,8 @@ from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Status
-from assay.service.graders import permitted, read_items, version_to_run
+from assay.service.graders import permitted, version_to_run
+from assay.service.items import read_items
 from assay.service.operation import (
     KEY_PATTERN,
     Desk,

@@ -8,17 +8,8 @@ from typing import Annotated
 
 from assay.reports.histogram import Bar, histogram
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import (
-    Cursor,
-    Desk,
-    GraderKey,
-    Limit,
-    Page,
-    Spec,
-    cursor_text,
-    operation,
-    page,
-)
+from assay.service.operation import Cursor, Desk, GraderKey, Limit, Spec, operation
+from assay.service.pages import Page, cursor_text, page
 from assay.store.catalog import GraderRecord
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.uses import MOST_COUNTED, GivenScore, GraderUse, Uses

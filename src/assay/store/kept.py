@@ -81,11 +81,12 @@ def held(path: Path) -> Generator[int | None]:
             return
 
 
-def is_held(path: Path) -> bool:
-    """Whether somebody holds a file alone."""
+def is_held(path: Path, *, shared: bool = False) -> bool:
+    """Whether somebody holds a file alone; with `shared`, whether anybody holds it at all."""
+    how = fcntl.LOCK_EX if shared else fcntl.LOCK_SH
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, how | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
     except BlockingIOError:
@@ -119,22 +120,10 @@ def run_state(store: Store, run: RunRecord) -> RunState:
     if is_held(rows_lock(store, run.id)):
         return "running"
     at_work = Path(store.home, "at-work.lock")
-    if run.config.get("kind") != "dataset" and _is_locked_by_any(at_work):
+    if run.config.get("kind") != "dataset" and is_held(at_work, shared=True):
         newest = store.newest_unfinished()
         return "running" if newest == run.id else "unfinished"
     return "unfinished" if "://" in store.database.place else "interrupted"
-
-
-def _is_locked_by_any(path: Path) -> bool:
-    """Whether anybody holds a lock, be it shared."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def source_of(detail: dict[str, Json]) -> str:

@@ -15,8 +15,8 @@ from assay.graders.digest import framed
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import DocumentError, Fault
+from assay.tasks.formats import has_rows
 from assay.tasks.origin import is_local
-from assay.tasks.row_files import has_rows
 from assay.types import codec
 from assay.types.codec import Problem
 

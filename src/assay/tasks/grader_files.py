@@ -12,7 +12,7 @@ from assay.graders.paths import resolve_paths
 from assay.graders.spec import GraderSpec, credit_problems, read_spec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document, problems_to_error, read_document
-from assay.tasks.row_files import has_rows
+from assay.tasks.formats import has_rows
 from assay.types import codec
 from assay.types.codec import Problem
 

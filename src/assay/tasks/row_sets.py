@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.packed import name_inside
+from assay.tasks.tables import TABLE_NAMES, arrow, check_columns
 
 if TYPE_CHECKING:
     from assay.tasks.tables import Batch
 
-__all__ = ["HUB", "TABLE_NAMES", "files_of", "holds_rows", "hub_batches"]
+__all__ = ["HUB", "files_of", "holds_rows", "hub_batches"]
 
-TABLE_NAMES = (".parquet", ".arrow", ".feather")
-"""How files of columns are called."""
 HUB = "hf:"
 """What the name of a dataset on the Hugging Face Hub begins with."""
 
@@ -69,6 +68,8 @@ def _of_directory(place: Path) -> list[str]:
         if found:
             return [str(place / one) for one in found]
         raise InputError(f"{place / _STATE} names no files of data")
+    if _is_graded(place):
+        raise InputError(f"{place} holds graded parts", hint=f"their rows are in {place / 'parts'}")
     found = [str(one) for one in sorted(place.iterdir()) if _is_rows(one)]
     if not found:
         raise InputError(
@@ -87,10 +88,15 @@ def _is_rows(file: Path) -> bool:
 def holds_rows(path: str) -> bool:
     """Whether a directory holds rows for certain: what has only ``.jsonl`` may hold anything."""
     place = Path(path)
-    if any((place / one).is_file() for one in (_STATE, _SPLITS)):
+    if any((place / one).is_file() for one in (_STATE, _SPLITS)) or _is_graded(place):
         return True
     named = (name_inside(one.name.lower()) for one in place.iterdir())
     return any(one.endswith(_NAMES[1:]) for one in named)
+
+
+def _is_graded(place: Path) -> bool:
+    """Whether it is what ``assay grade --out DIR/`` wrote."""
+    return (place / "manifest.json").is_file() and (place / "parts").is_dir()
 
 
 def _refuse_splits(files: Sequence[str], where: str) -> None:
@@ -133,15 +139,22 @@ def hub_batches(name: str) -> Iterator[Batch]:
     repository, _, config = rest.partition("/")
     if not owner or not repository:
         raise InputError(f"{name} names no dataset", hint="hf:OWNER/NAME[/CONFIG][:SPLIT]")
+    # Old releases ran a script that a dataset brings along.
+    datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False
     try:
         found = datasets.load_dataset(f"{owner}/{repository}", config or None, split=split or None)
     except Exception as error:  # what a library of others raises, from the network or the cache
-        said = str(error).strip().partition("\n")[0][:300]
+        said = " ".join(str(error).split())[:300]  # its second line has the configurations
         raise InputError(f"cannot load {name}: {type(error).__name__}: {said}") from error
     if isinstance(found, dict):
         splits = cast("dict[str, Any]", found)
         if len(splits) != 1:
-            raise _several(name, list(splits), f"{name}:{next(iter(splits), 'train')}")
+            whole = "/".join(filter(None, (owner, repository, config)))
+            raise _several(name, list(splits), f"{HUB}{whole}:{next(iter(splits), 'train')}")
         (found,) = splits.values()
+    # The arrays of `datasets` are types of its own; what rows have is what those are made of.
+    fields = found.features.arrow_schema
+    made_of = [one.with_type(getattr(one.type, "storage_type", one.type)) for one in fields]
+    check_columns(arrow().schema(made_of), name)
     for table in found.with_format("arrow").iter(batch_size=_BATCH):
         yield from table.to_batches()

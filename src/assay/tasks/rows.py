@@ -10,19 +10,20 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import Format
+from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
-    Format,
     Parts,
     Reading,
     Unit,
     opened,
-    parse_line,
     place_of,
     unnamed,
 )
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Row:
     """One recorded answer and the graders it goes through.
 
@@ -155,8 +156,10 @@ def parse_row(
     """
     try:
         data = parse_line(line)
-        is_plain = unit == "line" and not parts
-        where = f"{file}:{number}" if is_plain else str(place_of(file, number, unit, parts))
+        if unit == "line" and not parts:
+            where = f"{file}:{number}"
+        else:
+            where = str(place_of(file, number, unit, parts))
         return _row(data, number, where, graders, label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit, parts)) from error
@@ -356,6 +359,8 @@ def read_row(
     assay's own form (an object with ``steps``) is what was done for the answer.
     """
     where = _shown(where or Location())
+    if not isinstance(cast("object", data), Mapping):
+        raise InputError("a row must be an object", location=where)
     try:
         return _row(data, number, f"{where.file}:{number}" if where.file else "", graders, label)
     except InputError as error:
@@ -378,8 +383,8 @@ def _row(
         raise InputError("'metadata' must be an object")
     trace = _trace(fields)
     own = OWN_FIELDS if trace is None else OWN_FIELDS | {"trace"}
-    if others := fields.keys() - own:
-        metadata = {**metadata, **{key: fields[key] for key in fields if key in others}}
+    if not fields.keys() <= own:
+        metadata = {**metadata, **{key: fields[key] for key in fields if key not in own}}
     answer, thread = _answer(fields)
     question = fields.get("question")
     if question is None and thread is not None:
@@ -485,7 +490,7 @@ _OTHER_NAMES = {
 
 def nearest_field(names: Iterable[str]) -> str:
     """How what is graded is called, and was probably meant; or an empty string."""
-    given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
+    given = [name for name in map(str, islice(names, _MOST_NAMES)) if len(name) <= _LONGEST_NAME]
     for name in given:
         if name in OWN_FIELDS:
             continue

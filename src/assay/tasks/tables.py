@@ -8,7 +8,8 @@ Bytes are no text, so that a column of them is refused; NaN and infinities are n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
@@ -24,18 +25,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_JSON",
-    "TABLES",
+    "TABLE_NAMES",
     "Batch",
     "Table",
     "TableKind",
     "arrow",
+    "check_columns",
     "kind_of_table",
     "lines_of",
     "load_arrow",
 ]
 
 TableKind = Literal["parquet", "arrow"]
-TABLES: tuple[TableKind, ...] = ("parquet", "arrow")
+TABLE_NAMES = (".parquet", ".arrow", ".feather")
+"""How files of columns are called."""
 
 AS_JSON = frozenset({"messages", "metadata"})
 """Columns whose text is JSON: nothing else could stand there."""
@@ -58,6 +61,10 @@ class Batch(Protocol):
 
     def slice(self, offset: int, length: int) -> Batch:
         """Some of its rows."""
+        ...
+
+    def select(self, columns: list[str]) -> Batch:
+        """Some of its columns."""
         ...
 
     def take(self, indices: list[int]) -> Batch:
@@ -124,8 +131,7 @@ class Table:
                 )
             self._is_parquet = magic.startswith(b"PAR1")
             self._file = self._open(is_file=magic.startswith(b"ARROW1"))
-        for field in self.schema:
-            _check_type(field.name, field.type, name)
+        check_columns(self.schema, name)
 
     def _open(self, *, is_file: bool) -> Any:  # noqa: ANN401 - see `arrow`
         if self._is_parquet:
@@ -149,13 +155,26 @@ class Table:
                 return int(self._file.metadata.num_rows)
             return sum(batch.num_rows for batch in self._stored())
 
-    def batches(self, start: int = 0, size: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Its rows, or some of them, each batch with the place of its first row, from 0 up."""
+    def batches(
+        self, start: int = 0, size: int | None = None, columns: Collection[str] = ()
+    ) -> Iterator[tuple[int, Batch]]:
+        """Its rows, or some of them, each batch with the place of its first row, from 0 up.
+
+        With `columns` they have what is there of these alone, or inside of them.
+        """
+        roots = {one.partition(".")[0] for one in columns}.union(columns)
+        names: list[str] = self.schema.names
+        # Without any column, how many rows there are would be lost.
+        wanted = ([one for one in names if one in roots] or names[:1]) if columns else None
         place, end = 0, None if size is None else start + size
-        for batch in self._from(start):
+        for batch in self._from(start, wanted):
             if isinstance(batch, int):
                 place = batch
                 continue
+            if not self._is_parquet and place + batch.num_rows > start:
+                # Where things are in memory is as the file says, which may be anywhere.
+                with self._told():
+                    cast("Any", batch).validate(full=True)
             for offset in range(0, batch.num_rows, _ROWS):
                 first, last = place + offset, place + min(offset + _ROWS, batch.num_rows)
                 first, last = max(first, start), last if end is None else min(last, end)
@@ -165,19 +184,21 @@ class Table:
             if end is not None and place >= end:
                 return
 
-    def _from(self, start: int) -> Iterator[Batch | int]:
+    def _from(self, start: int, columns: list[str] | None) -> Iterator[Batch | int]:
         """What holds the row at `start` and all after it; before it the place of its first row."""
         with self._told():
             if not self._is_parquet:
-                yield from self._stored()
+                for batch in self._stored():
+                    yield batch if columns is None else batch.select(columns)
                 return
             groups, place = self._file.metadata.num_row_groups, 0
             for group in range(groups):
                 rows = int(self._file.metadata.row_group(group).num_rows)
                 if place + rows > start:
                     yield place
-                    wanted = list(range(group, groups))
-                    yield from self._file.iter_batches(batch_size=_ROWS, row_groups=wanted)
+                    yield from self._file.iter_batches(
+                        batch_size=_ROWS, row_groups=list(range(group, groups)), columns=columns
+                    )
                     return
                 place += rows
 
@@ -217,12 +238,40 @@ def _first_line(error: BaseException) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
+def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+    """See that rows can have all columns of a table.
+
+    Args:
+        schema: Its ``pyarrow.Schema``.
+        name: What people call it.
+
+    Raises:
+        InputError: For one of bytes, durations or anything else that JSON has no word for.
+    """
+    _check_names(schema.names, "", name)
+    for field in schema:
+        _check_type(field.name, field.type, name)
+
+
+def _check_names(names: Sequence[str], inside: str, file: str) -> None:
+    """Refuse two columns of one name: of the two, only one could be graded."""
+    twins = [one for one, times in Counter(names).items() if times > 1]
+    if twins:
+        raise InputError(
+            f"two columns are {inside + twins[0]!r:.100}",
+            location=Location(file=file),
+            hint="rename one",
+        )
+
+
 def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
     """Refuse what no row can hold, wherever in a column it stands."""
     types = arrow("pyarrow.types")
     if types.is_dictionary(given):
         _check_type(column, given.value_type, name)
     elif types.is_nested(given):
+        if types.is_struct(given):
+            _check_names([one.name for one in given], f"{column}.", name)
         for number in range(given.num_fields):
             inner = given.field(number)
             _check_type(f"{column}.{inner.name}", inner.type, name)
@@ -232,7 +281,8 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
-        or str(given).startswith(("binary_view", "extension"))
+        or isinstance(given, arrow().BaseExtensionType)  # which may run code of its own
+        or str(given).startswith("binary_view")
     ):
         raise InputError(
             f"the column {column!r:.100} holds {given}, which no row can have",
@@ -249,7 +299,25 @@ def lines_of(batch: Batch, names: Mapping[str, str]) -> list[bytes | InputError]
         names: Names of rows' fields, each with that of its column, where they differ.
     """
     text = {names.get(one, one) for one in AS_JSON}
-    return [_line(row, text) for row in _without_nanoseconds(batch).to_pylist()]
+    batch = _without_nanoseconds(batch)
+    try:
+        rows = batch.to_pylist()
+    except Exception as error:  # a date that Python has not, bytes that are no text: whose row's?
+        if batch.num_rows > 1:
+            return [
+                line for at in range(batch.num_rows) for line in lines_of(batch.slice(at, 1), names)
+            ]
+        return [InputError(f"{_unreadable(batch)} that cannot be read: {_first_line(error)}")]
+    return [_line(row, text) for row in rows]
+
+
+def _unreadable(batch: Any) -> str:  # noqa: ANN401 - see `arrow`
+    for name in batch.schema.names:
+        try:
+            batch.column(name).to_pylist()
+        except Exception:  # the boundary, as above
+            return f"the column {name!r:.100} holds something"
+    return "a column holds something"
 
 
 def _without_nanoseconds(batch: Any) -> Batch:  # noqa: ANN401 - see `arrow`

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from datetime import date, time
+from decimal import Decimal
+from typing import TypeAlias, cast
 
-from assay.scoring.json_safe import plain
+from assay.errors import InputError
+from assay.scoring.json_safe import Json, plain
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -32,8 +36,31 @@ def submission_of(
         answer=turns[-1][1] if turns and turns[-1][0] == "assistant" else "",
         thread=StringThread([*before, *turns]) if is_chat else None,
         question=next((t for role, t in [*reversed(before), *turns] if role == "user" and t), None),
-        expected=plain(expected),
+        expected=reference_of(expected),
         metadata=known if isinstance(known, dict) else {},
+    )
+
+
+def reference_of(expected: object) -> Json:
+    """A reference answer as JSON, exactly; NaN, as tables have it for nothing, is none.
+
+    Raises:
+        InputError: For what is not JSON: no answer would be like what stands for it.
+    """
+    if isinstance(expected, float) and math.isnan(expected):
+        return None
+    return plain(expected, _refused)
+
+
+def _refused(value: object) -> Json:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(value)
+    shown = repr(value) if isinstance(value, float) else f"of the type {type(value).__name__}"
+    raise InputError(
+        f"a reference answer is {shown}, which no grader can read",
+        hint="give text, a number, or a list or dict of such",
     )
 
 
@@ -50,7 +77,23 @@ def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
 
 
 def _content(message: Mapping[str, object]) -> str:
-    content, calls = message.get("content"), message.get("tool_calls")
-    if isinstance(content, str) and (content or not calls):
+    text, calls = text_of(message.get("content")), message.get("tool_calls")
+    return text if text or not calls else json.dumps(calls, default=str)
+
+
+def text_of(content: object) -> str:
+    """The words of a message's content: text, or parts, of which images and kin say nothing."""
+    if isinstance(content, str):
         return content
-    return json.dumps(calls or content, default=str) if calls or content else ""
+    if isinstance(content, list | tuple):
+        parts = cast("Sequence[object]", content)
+        return "\n".join(filter(None, map(_text_of_part, parts)))
+    return json.dumps(content, default=str) if content else ""
+
+
+def _text_of_part(part: object) -> str:
+    if isinstance(part, Mapping):
+        part = cast("Mapping[str, object]", part).get("text")
+    elif not isinstance(part, str):
+        part = getattr(part, "text", None)
+    return part if isinstance(part, str) else ""

@@ -13,12 +13,12 @@ None and no exception: it logs it, and its trainer ends later without naming the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Unpack
 
 from assay.graders.endpoints.forms.openrlhf import sample
-from assay.scoring.json_safe import plain
+from assay.training.chat import reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.trainers import module_of
 
 __all__ = ["reward_function"]
 
@@ -51,11 +51,13 @@ def reward_function(
         labels: Sequence[object] | None = None,
         **_: object,
     ) -> dict[str, object]:
-        tensor: Callable[[list[float]], object] = import_module("torch").tensor
+        tensor: Callable[[list[float]], object] = module_of("torch", "torch").tensor
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
-        given = [sample(*one) for one in zip(queries, asked, map(plain, wanted), strict=True)]
+        given = [
+            sample(*one) for one in zip(queries, asked, map(reference_of, wanted), strict=True)
+        ]
         # What is no sample is no answer either, and so has no reward.
         batch = reward.grade_now({} if isinstance(one, str) else one for one in given)
         rewards = tensor(batch.filled(on_error))

@@ -12,18 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from assay.errors import InputError
-from assay.graders.batch import Batch, Batches, OnError, Way, require_on_error, way_of
+from assay.graders.batch import (
+    Batch,
+    Batches,
+    OnError,
+    Way,
+    require_on_error,
+    require_seconds,
+    way_of,
+)
 from assay.graders.threads import is_own_thread, wait_for
+from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
-    from assay.graders.base import Grader
+    from assay.graders.batched import Batched
     from assay.graders.spec import GraderSpec
 
 __all__ = ["Batch", "Gradable", "OnError", "Reward", "RewardOptions", "require_on_error"]
 
-Gradable: TypeAlias = (
-    "str | GraderSpec | Sequence[GraderSpec] | Grader | type[Grader] | Callable[..., object]"
-)
+One: TypeAlias = "Batched | type[Batched]"
+Gradable: TypeAlias = "str | Path | One | Sequence[One] | Callable[..., object]"
 """What `Reward` takes for a grader."""
 
 _AT_ONCE = 32
@@ -81,8 +89,9 @@ class Reward(Batches):
         project: str = "default",
         patience: float = 600.0,
     ) -> None:
-        if not 0 < patience < float("inf"):
-            raise InputError(f"the patience is {patience} seconds", hint="more than 0")
+        require_seconds("patience", patience)
+        if isinstance(grader, Path):
+            grader = str(grader)
         self._given = (
             grader,
             RewardOptions(
@@ -99,6 +108,11 @@ class Reward(Batches):
         if isinstance(grader, str) and Path(grader).suffix not in _FILES:
             way = _stored(grader, url, store, project, patience)
         else:
+            if place := url or store:
+                raise InputError(
+                    f"only a stored grader is asked for at {place!r}, and this one grades here",
+                    hint="KEY or KEY@VERSION names a stored one",
+                )
             way = _way(grader)
         super().__init__(way, name=name, deadline=deadline, attempts=attempts, at_once=at_once)
 
@@ -116,26 +130,36 @@ _FILES = (".yaml", ".yml", ".json", ".py")
 
 def _way(grader: Gradable) -> Way:
     from assay.endpoint.scorers import require_servable, scorer_of
-    from assay.graders.base import Grader
+    from assay.graders.batched import Batched
     from assay.graders.spec import GraderSpec, declared
     from assay.tasks.grader_files import load_graders
 
+    def is_grader(one: object) -> bool:
+        return isinstance(one, Batched) or (isinstance(one, type) and issubclass(one, Batched))
+
+    specs: Sequence[GraderSpec]
     if isinstance(grader, str):
         if grader.endswith(".py"):
             file = Path(grader).resolve()
-            specs = [GraderSpec(type="function", name=file.stem, options={"file": str(file)})]
+            options: dict[str, Json] = {"file": str(file)}
+            specs = [declared(GraderSpec(type="function", name=file.stem, options=options))]
         else:
             specs = load_graders(grader, alone=True)
-    elif isinstance(grader, GraderSpec):
-        specs = [grader]
-    elif isinstance(grader, Grader) or (isinstance(grader, type) and issubclass(grader, Grader)):
-        specs = [declared(grader)]
+    elif is_grader(grader):
+        specs = [declared(cast("One", grader))]
     elif callable(cast("object", grader)):
         function = cast("Callable[..., object]", grader)
         named = getattr(function, "__name__", type(function).__name__)
         return Way(score=scorer_of(function), name=named, at_once=_AT_ONCE)
+    elif isinstance(grader, Sequence) and all(
+        map(is_grader, several := cast("Sequence[One]", grader))
+    ):
+        specs = [declared(one) for one in several]
     else:
-        specs = list(cast("Sequence[GraderSpec]", grader))
+        raise InputError(
+            f"{grader!r:.80} is no grader",
+            hint="a file, KEY@VERSION, a grader or several in a list, or a function",
+        )
     require_servable(specs)
     return way_of(specs)
 
@@ -144,6 +168,6 @@ def _stored(given: str, url: str | None, store: str | None, project: str, patien
     from assay.training.served import Served
 
     served = Served(given, url, store, project, patience)
-    if served.is_remote and not is_own_thread():
+    if not is_own_thread():
         wait_for(served.check())
     return Way(score=served, name=given, size=_STRETCH, at_once=1)

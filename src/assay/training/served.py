@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from assay.client.errors import ApiError, AuthError, ServerError, TooLargeError, UnreachableError
+from assay.client.errors import (
+    ApiError,
+    AuthError,
+    ServerError,
+    TooLargeError,
+    UnreachableError,
+    UnreadableError,
+)
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.eval.batch import in_batches, run_batches
 from assay.scoring.graded import Graded
@@ -72,11 +79,6 @@ class Served:
         """The grader, with its version as soon as that is known."""
         return self._key if self._version is None else f"{self._key}@{self._version}"
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether a server is asked."""
-        return bool(self._url or (self._store is None and os.environ.get("ASSAY_URL")))
-
     async def check(self) -> None:
         """Find out once whether there is such a grader; a server that is away may come later.
 
@@ -127,7 +129,7 @@ class Served:
         """Ask for a part; where an item is the reason that it is refused, for halves of it."""
         try:
             return await self._asked(items, deadline)
-        except TooLargeError as error:
+        except (TooLargeError, UnreadableError) as error:
             why: Exception = error
         except (AuthError, NotFoundError, ConflictError):
             raise
@@ -172,7 +174,10 @@ class Served:
         if self._version is None:
             record = await client.graders.get(self._key)
             if record is None:
-                raise NotFoundError(f"project {self._project!r} has no grader {self._key!r}")
+                raise NotFoundError(
+                    f"project {self._project!r} has no grader {self._key!r}",
+                    hint="is it another project, store or server? Files end in .yaml or .py",
+                )
             found = record.latest
         else:
             found = await client.graders.version(self._key, self._version)

@@ -15,13 +15,13 @@ None; see ``on_error``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
 from assay.training.chat import submission_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.trainers import module_of, numbers_of
 
 __all__ = ["environment"]
 
@@ -34,11 +34,11 @@ def environment(
     Args:
         grader: As `assay.training.Reward` takes it.
         on_error: What stands for a reward that there is not: an exception, or a 0 beside
-            ``graded: 0.0`` in the step's metadata.
+            ``graded: 0.0`` in what is logged.
         **options: Further ones of `assay.training.Reward`.
 
     Raises:
-        InputError: For ``group_mean``: an environment sees one answer.
+        InputError: For ``group_mean``: an environment sees one answer; without skyrl-gym.
     """
     require_on_error(on_error)
     if on_error == "group_mean":
@@ -47,7 +47,7 @@ def environment(
     if TYPE_CHECKING:
         base = object
     else:
-        base = import_module("skyrl_gym.envs.base_text_env").BaseTextEnv
+        base = module_of("skyrl-gym", "skyrl_gym.envs.base_text_env").BaseTextEnv
 
     class GradedText(base):
         """Asks once, and grades what is said."""
@@ -62,6 +62,7 @@ def environment(
             row = plain(dict(extras or {}))
             self._row = row if isinstance(row, dict) else {}
             self._asked: Sequence[Mapping[str, object]] = []
+            self._numbers: dict[str, float] = {}
 
         def init(
             self, prompt: Sequence[Mapping[str, object]]
@@ -76,8 +77,13 @@ def environment(
             truth = spec.get("ground_truth") if isinstance(spec, dict) else None
             submission = submission_of(self._asked, action, truth, self._row)
             batch = reward.grade_now([submission])
-            metadata = {"graded": float(batch.errors == 0), **batch.metrics()}
+            self._numbers = numbers_of(batch, 0)
+            metadata = {**self._numbers, "why": batch.graded[0].error or batch.graded[0].reason}
             (score,) = batch.filled(on_error)
             return {"observations": [], "reward": score, "done": True, "metadata": metadata}
+
+        def get_metrics(self) -> dict[str, float]:
+            """What SkyRL logs of the episode: the mean of each number over those that have it."""
+            return self._numbers
 
     return cast("type", GradedText)

@@ -6,17 +6,17 @@ In a module ``my_reward``, for ``--custom-rm-path my_reward.reward``::
 
     reward = reward_function("graders.yaml")
 
-With ``--group-rm`` (and ``group=True``) what cannot be graded gets the mean of its graded siblings,
-so that it moves nobody's advantage, and is taken out of the loss by ``remove_sample``.
+With ``--group-rm`` what cannot be graded gets the mean of its graded siblings, so that it moves
+nobody's advantage, and is taken out of the loss by ``remove_sample``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, Unpack, cast
+from typing import Protocol, Unpack
 
 from assay.training.chat import Text, submission_of
-from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
 __all__ = ["Sample", "reward_function"]
@@ -33,41 +33,36 @@ class Sample(Protocol):
 
 
 def reward_function(
-    grader: Gradable,
-    *,
-    group: bool = False,
-    on_error: OnError | None = None,
-    **options: Unpack[RewardOptions],
+    grader: Gradable, *, on_error: OnError | None = None, **options: Unpack[RewardOptions]
 ) -> Callable[..., Awaitable[float | list[float]]]:
-    """Make slime's reward model of a grader: ``async fn(args, sample)``.
+    """Make slime's reward model of a grader: ``async fn(args, sample)``, and of lists of samples.
+
+    Lists are what slime hands over with ``--group-rm``, and of a rollout that is several samples.
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        group: For ``--group-rm``: the function is given all samples of a prompt.
-        on_error: What stands for a reward that there is not; by default the mean of the group, or
+        on_error: What stands for a reward that there is not; by default the mean of the list, or
             an exception where there is none.
         **options: Further ones of `assay.training.Reward`.
     """
-    reward, chosen = Reward(grader, **options), on_error or ("group_mean" if group else "raise")
-    require_on_error(chosen)
+    reward = Reward(grader, **options)
+    if on_error is not None:
+        require_on_error(on_error)
 
-    async def graded(samples: Sequence[Sample]) -> list[float]:
-        batch: Batch = await reward.grade([_submission(sample) for sample in samples])
-        rewards = batch.filled(chosen)
+    async def graded(
+        args: object, asked: Sample | Sequence[Sample], **_: object
+    ) -> float | list[float]:
+        del args
+        several = isinstance(asked, Sequence)
+        samples = asked if several else [asked]
+        batch = await reward.grade([_submission(sample) for sample in samples])
+        rewards = batch.filled(on_error or ("group_mean" if several else "raise"))
         for sample, known in zip(samples, batch.rewards, strict=True):
             if known is None:
                 sample.remove_sample = True
-        return rewards
+        return rewards if several else rewards[0]
 
-    async def one(args: object, sample: Sample, **_: object) -> float:
-        del args
-        return (await graded([sample]))[0]
-
-    async def many(args: object, samples: Sequence[Sample], **_: object) -> list[float]:
-        del args
-        return await graded(samples)
-
-    return cast("Callable[..., Awaitable[float | list[float]]]", many if group else one)
+    return graded
 
 
 def _submission(sample: Sample) -> Submission:

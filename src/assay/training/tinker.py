@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack
 
 from assay.frozen import frozen
 from assay.training.chat import Text, submission_of, turns_of
-from assay.training.reward import Batch, Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.training.trainers import module_of, numbers_of
 from assay.types.submission import Submission
 
 __all__ = ["problem_groups"]
@@ -70,18 +70,6 @@ class _Problem:
         return submission_of(self.question, said, self.expected, self.metadata)
 
 
-def _metrics(batch: Batch, number: int) -> dict[str, float]:
-    """Finite numbers about one answer; the cookbook averages each over those that have it."""
-    one = batch.graded[number]
-    parts = {f"part/{name}": values[number] for name, values in batch.components.items()}
-    return {
-        "graded": float(one.score is not None),
-        "flagged": float(bool(one.flags)),
-        "grader_seconds": batch.seconds[number] or 0.0,
-        **{name: value for name, value in parts.items() if value is not None},
-    }
-
-
 def _made(problem: _Problem) -> object:
     return _classes()[1](problem)
 
@@ -89,8 +77,9 @@ def _made(problem: _Problem) -> object:
 @lru_cache(maxsize=1)
 def _classes() -> tuple[type, Callable[[_Problem], object]]:
     """An ``Env`` and the ``EnvGroupBuilder`` of such, made when the cookbook is there."""
-    text_of = import_module("tinker_cookbook.renderers").get_text_content
-    types, empty = import_module("tinker_cookbook.rl.types"), import_module("tinker").ModelInput
+    text_of = module_of("tinker-cookbook", "tinker_cookbook.renderers").get_text_content
+    types = module_of("tinker-cookbook", "tinker_cookbook.rl.types")
+    empty = module_of("tinker", "tinker").ModelInput
     if TYPE_CHECKING:
         env_base = group_base = object
     else:
@@ -115,7 +104,7 @@ def _classes() -> tuple[type, Callable[[_Problem], object]]:
             logs = {"answer": self.said}
             if problem.on_error != "group_mean":
                 batch = await problem.reward.grade([problem.submission(self.said)])
-                (reward,), metrics = batch.filled(problem.on_error), _metrics(batch, 0)
+                (reward,), metrics = batch.filled(problem.on_error), numbers_of(batch, 0)
                 logs["why"] = batch.graded[0].error or batch.graded[0].reason
             stop = problem.renderer.get_stop_sequences()
             return types.StepResult(reward, True, empty.empty(), stop, metrics, logs)
@@ -142,7 +131,7 @@ def _classes() -> tuple[type, Callable[[_Problem], object]]:
                 [self.problem.submission(env.said) for env in env_group]
             )
             rewards = batch.filled("group_mean")
-            return [(reward, _metrics(batch, n)) for n, reward in enumerate(rewards)]
+            return [(reward, numbers_of(batch, n)) for n, reward in enumerate(rewards)]
 
         def logging_tags(self) -> list[str]:
             return [self.problem.reward.name]

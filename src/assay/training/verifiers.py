@@ -14,12 +14,12 @@ rubric of 0.2 makes a 0 of any exception, but not of a group's mean.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from importlib import import_module
 from typing import TypeAlias, Unpack, cast
 
 from assay.scoring.json_safe import plain
 from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, Reward, RewardOptions
+from assay.training.trainers import module_of
 
 __all__ = ["reward_function", "rubric_function"]
 
@@ -83,7 +83,7 @@ def rubric_function(
         batch = await reward.grade(given)
         for state, one in zip(states, batch.graded, strict=True):
             if one.score is None and state.get("error") is None:
-                fault = import_module("verifiers").InfraError
+                fault = module_of("verifiers", "verifiers").InfraError
                 state["error"] = fault(f"{reward.name}: {one.error or one.reason}")
         return batch
 

@@ -7,7 +7,8 @@ In the file that ``reward.custom_reward_function.path`` names::
     compute_score = reward_function("graders.yaml")
 
 verl asks sample by sample and takes no None. What cannot be graded, after so many ``attempts``, is
-an exception, which ends the step; with ``on_error="zero"`` it is a 0 beside ``graded: 0.0``.
+an exception, by which verl 0.9 leaves the sample out of its group (older trainers end); with
+``on_error="zero"`` it is a 0 beside ``graded: 0.0``, which counts in its group.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
+from assay.training.chat import reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
@@ -64,7 +66,7 @@ def reward_function(
         question = metadata.get("question")
         submission = Submission(
             answer=solution_str,
-            expected=plain(ground_truth),
+            expected=reference_of(ground_truth),
             question=question if isinstance(question, str) else None,
             metadata={**metadata, "data_source": data_source},
         )

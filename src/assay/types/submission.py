@@ -114,6 +114,8 @@ class Submission:
         It is a copy, so that no grader can change what the next one sees.
         """
         value: Part = getattr(self, name)
+        if value is None or type(value) is str:
+            return value
         if name == "metadata":
             return copy.deepcopy(dict(self.metadata)) if self.metadata else None
         if isinstance(value, list | dict):

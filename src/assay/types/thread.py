@@ -296,7 +296,7 @@ def _turn(turn: object, number: int) -> StringTurn:
     if _is_tuple(turn) and len(turn) == 2:
         role, content = turn
         if isinstance(role, str) and isinstance(content, str):
-            return turn if type(turn) is StringTurn else StringTurn(role, content)
+            return turn if type(turn) is StringTurn else _pair(StringTurn, (role, content))
     raise _wrong(f"turn {number} must be a (role, content) pair of texts, got {turn!r:.80}")
 
 
@@ -304,7 +304,14 @@ def _is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
     return isinstance(value, tuple)
 
 
+_pair = tuple[str, str].__new__
+
+
 def _message_turn(message: Json, number: int) -> tuple[str, str]:
+    if type(message) is dict:  # as most are
+        role, content = message.get("role"), message.get("content")
+        if type(role) is str and type(content) is str:
+            return role, content
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
         raise _wrong(f"messages[{number}] needs a 'role' and a 'content'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -93,12 +94,28 @@ def call_of(
 ) -> bytes | Graded:
     """What a function is called with, or the outcome of an item that it cannot be called with."""
     try:
-        thread = thread_of(submission)
-        payload = payload_of(thread)
+        payload = _payload(submission)
+        if len(payload) > limit:
+            return too_long(item, thread_of(submission), limit, source)
     except InputError as error:
         outcome = "no_answer" if isinstance(error, NothingToGradeError) else "error"
         return Graded.failed(item, str(error), outcome=outcome).by("", source.digest)
-    return payload if len(payload) <= limit else too_long(item, thread, limit, source)
+    return payload
+
+
+def _payload(submission: Submission) -> bytes:
+    """What `payload_of` and `thread_of` give, without a thread of what is written at once."""
+    answer, question = submission.answer, submission.question
+    if submission.thread is not None or type(answer) is not str:
+        return payload_of(thread_of(submission))
+    asked = ""
+    if question is not None:
+        if type(question) is not str:
+            return payload_of(thread_of(submission))
+        asked = f'{{"role":"user","content":{json.dumps(question)}}},'
+    said = f'{{"role":"assistant","content":{json.dumps(answer)}}}'
+    metadata = _encoded(_metadata(submission))
+    return f'{{"messages":[{asked}{said}],"metadata":{metadata}}}'.encode()
 
 
 def thread_of(submission: Submission) -> StringThread:
@@ -119,11 +136,16 @@ def thread_of(submission: Submission) -> StringThread:
     turns = list(thread.turns) if thread is not None else []
     if thread is None and submission.question is not None:
         turns = StringThread([("user", submission.question)]).get_turns()
+    made = StringThread(turns, _metadata(submission))
+    return made if answer is None or made.completion() == answer else made.assistant(answer)
+
+
+def _metadata(submission: Submission) -> dict[str, Json]:
+    thread = submission.thread
     metadata: dict[str, Json] = {**submission.metadata, **(thread.metadata if thread else {})}
     if submission.expected is not None and metadata.get("expected") is None:
         metadata["expected"] = submission.expected
-    made = StringThread(turns, metadata)
-    return made if answer is None or made.completion() == answer else made.assistant(answer)
+    return metadata
 
 
 def payload_of(thread: StringThread) -> bytes:
@@ -132,8 +154,16 @@ def payload_of(thread: StringThread) -> bytes:
     Raises:
         InputError: For metadata that is not JSON.
     """
+    return _encoded(thread.to_dict()).encode()
+
+
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+"""Made once: `json.dumps` makes one for each call that asks for anything."""
+
+
+def _encoded(value: dict[str, Json]) -> str:
     try:
-        return json.dumps(thread.to_dict(), allow_nan=False, separators=(",", ":")).encode()
+        return _JSON.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the metadata is not JSON: {error}") from error
 
@@ -173,7 +203,10 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     }
     if outcome.retried:
         details["retried"] = True
+    low, high = source.range or (-math.inf, math.inf)
     graded = partial(Graded, id=item, details=details, digest=source.digest)
+    if outcome.status == "ok" and outcome.score is not None and low <= outcome.score <= high:
+        return graded(status="scored", score=outcome.score, assurance="separate")
     scored = partial(graded, status="scored", outcome=outcome.status, assurance="separate")
     if outcome.status in _TWICE:
         flag, reason = _TWICE[outcome.status]
@@ -183,12 +216,9 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
         if outcome.status == "bad_return":
             error += f"; {_mend(error, source)}"
         return graded(status="error", outcome=outcome.status, error=error)
-    if source.range is not None and not source.range[0] <= outcome.score <= source.range[1]:
-        low, high = source.range
-        wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
-        wrong += "; keep it within the range, or declare another"
-        return graded(status="error", outcome="out_of_range", error=wrong)
-    return scored(score=outcome.score)
+    wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
+    wrong += "; keep it within the range, or declare another"
+    return graded(status="error", outcome="out_of_range", error=wrong)
 
 
 _MENDS = {

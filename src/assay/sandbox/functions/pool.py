@@ -90,7 +90,10 @@ class FunctionPool:
         self.stats = Stats()
         self._isolation: Isolation = isolation
         self._choice: TierChoice = tier
-        self._cpus = sorted(os.sched_getaffinity(0))
+        allowed = sorted(os.sched_getaffinity(0))
+        # To keep a worker on one processor helps where nobody else does the same: processes that
+        # know nothing of each other may choose the same one.
+        self._cpus = allowed if cores() == len(allowed) else []
         self._most = workers or cores()
         self._max_pending = max_pending
         self._is_closed = False
@@ -176,7 +179,7 @@ class FunctionPool:
             limits=self.limits,
             pending=pending,
             share=lambda: len(threads),
-            cpu=self._cpus[(self._place + number) % len(self._cpus)],
+            cpu=self._cpus[(self._place + number) % len(self._cpus)] if self._cpus else None,
             stats=self.stats,
         )
 

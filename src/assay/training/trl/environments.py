@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from assay.graders.driver import each
 from assay.graders.threads import on_own_loop
 from assay.scoring.graded import Graded
-from assay.training.chat import Text
+from assay.training.chat import Text, text_of
 from assay.training.episodes import Episodes
 from assay.training.reward import Batch
 from assay.training.trl.rewards import LogExtra, LogMetric, told
@@ -46,16 +46,14 @@ class EnvironmentReward:
 
     async def _graded(
         self, pairs: Sequence[tuple[object, Text]]
-    ) -> list[tuple[Graded, float | None]]:
-        at_once = asyncio.Semaphore(_AT_ONCE)
-
-        async def graded(rollout: object, said: Text) -> tuple[Graded, float | None]:
+    ) -> Sequence[tuple[Graded, float | None]]:
+        async def graded(pair: tuple[object, Text]) -> tuple[Graded, float | None]:
+            rollout, said = pair
             if not (isinstance(rollout, Rollout) and rollout.episodes is self._episodes):
                 return Graded(id="", status="skipped", outcome="skipped"), None
-            async with at_once:
-                return await self._episodes.grade(rollout.episode, _last(said))
+            return await self._episodes.grade(rollout.episode, _last(said))
 
-        return await asyncio.gather(*(graded(*pair) for pair in pairs))
+        return await each(pairs, graded, at_once=_AT_ONCE)
 
 
 class EnvironmentFactory:
@@ -146,5 +144,4 @@ def _last(said: Text) -> str:
         return said
     if not said or said[-1].get("role") != "assistant":
         return ""
-    content = said[-1].get("content")
-    return content if isinstance(content, str) else ""
+    return text_of(said[-1].get("content"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
@@ -129,6 +130,15 @@ def told(name: str, batch: Batch, log_extra: LogExtra, log_metric: LogMetric) ->
             log_extra(f"{name}/{part}", list(values))
         log_extra(f"{name}/error", [one.error for one in batch.graded])
     if log_metric is not None:
-        for metric, value in batch.metrics().items():
+        for metric, value in {**_means(batch), **batch.metrics()}.items():
             log_metric(f"{name}/{metric}", value)
     return batch.rewards
+
+
+def _means(batch: Batch) -> dict[str, float]:
+    """The mean of each part of the rewards over those that have it."""
+    known = {
+        part: [one for one in values if one is not None]
+        for part, values in batch.components.items()
+    }
+    return {part: fmean(values) for part, values in known.items() if values}

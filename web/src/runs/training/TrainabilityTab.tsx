@@ -47,9 +47,13 @@ function Trainability({ told, children }: { told: Told; children: React.ReactNod
   if (!told.groups) {
     return <Empty title="No cell has a result yet">What groups would teach stands here.</Empty>;
   }
+  const isGraded = told.ungraded < told.cells;
   return (
     <div className="stack training">
-      {told.ends.every((end) => end.groups === 0 || end.name === "too_few") && (
+      {!isGraded && (
+        <Empty title="No cell has a reward">Nothing can be learned from this run.</Empty>
+      )}
+      {isGraded && told.ends.every((end) => end.groups === 0 || end.name === "too_few") && (
         <Empty title="There is nothing to compare" command="assay run … --trials 8">
           <p>
             A group is the trials of a case by one agent, and teaches only if two of them differ.
@@ -82,12 +86,14 @@ function Trainability({ told, children }: { told: Told; children: React.ReactNod
             <Histogram bars={told.spreads} what="Groups that teach by spread" />
           </section>
         )}
-        <section aria-labelledby="rewards">
-          <h2 id="rewards">
-            Rewards <span className="h2-note">graded cells</span>
-          </h2>
-          <Histogram bars={told.rewards} what="Graded cells by reward" />
-        </section>
+        {isGraded && (
+          <section aria-labelledby="rewards">
+            <h2 id="rewards">
+              Rewards <span className="h2-note">graded cells</span>
+            </h2>
+            <Histogram bars={told.rewards} what="Graded cells by reward" />
+          </section>
+        )}
       </div>
       {told.seconds && (
         <section aria-labelledby="times">

@@ -11,7 +11,7 @@ from web.conftest import Opener, Site
 from web.src.runs.graded_runs import cell, store_run
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
-RUN, FLOOR, LONE = "20261122-aaaa", "20261122-bbbb", "20261122-cccc"
+RUN, FLOOR, LONE, BROKEN = (f"20261122-{letter * 4}" for letter in "abcd")
 GROUPS: dict[str, list[float | None]] = {
     "alike": [0.5, 0.5],
     "half-broken": [1.0, None, 0.25],
@@ -31,6 +31,7 @@ def _runs(site: Site) -> None:
     store_run(site.home, RUN, cells, label="main")
     store_run(site.home, FLOOR, [cell(case, {"tests": 0.5}) for case in GROUPS], label="noop")
     store_run(site.home, LONE, [cell("c", {"tests": 1.0})])
+    store_run(site.home, BROKEN, [cell("c", {"tests": None}, trial=n) for n in (1, 2)])
 
 
 def test_groups_are_told_apart_and_a_floor_is_chosen(
@@ -65,3 +66,10 @@ def test_a_run_without_repeats_says_what_to_do_and_an_unknown_floor_is_a_problem
     page.get_by_label("Floor").select_option("none")
     expect(page.get_by_role("heading", name="There is nothing to compare")).to_be_visible()
     open_page.watch.faults.clear()  # the console tells of the refusal too
+
+
+def test_a_run_without_a_reward_says_so_and_draws_no_empty_bars(open_page: Opener) -> None:
+    page = open_page(f"/runs/{BROKEN}?tab=training")
+    expect(page.get_by_role("heading", name="No cell has a reward")).to_be_visible()
+    expect(page.get_by_role("heading", name="There is nothing to compare")).to_have_count(0)
+    expect(page.get_by_role("img", name=re.compile("^Graded cells by reward"))).to_have_count(0)

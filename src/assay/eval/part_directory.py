@@ -1,0 +1,181 @@
+"""The directory that a dataset is graded into: whose it is, and whether its plan is the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+from assay.errors import AssayError, InputError, reason_of
+from assay.eval.parts import commit, temporary
+from assay.eval.shard_work import PARTS, TALLIES
+from assay.scoring.json_safe import Json
+from assay.store.kept import held
+
+__all__ = [
+    "MANIFEST",
+    "SUMMARY",
+    "agree",
+    "opened_for_parts",
+    "replace_json",
+    "summary_of",
+]
+
+MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
+
+
+@contextmanager
+def opened_for_parts(place: Path) -> Generator[None]:
+    """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
+
+    One that is new goes again where the block raises an `AssayError` before its first part.
+
+    Raises:
+        InputError: If it holds something else, cannot be written, or is somebody's now.
+    """
+    is_new = not place.exists()
+    try:
+        _make(place)
+        with held(place / _LOCK) as lock:
+            if lock is None:
+                raise InputError(
+                    f"somebody is grading into {place} now", hint="wait, or name another directory"
+                )
+            try:
+                _clear(place)
+                yield
+            except AssayError:
+                _clear(place)
+                if is_new:
+                    _unmake(place)
+                raise
+            finally:
+                _clear(place)
+    except PermissionError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _clear(place: Path) -> None:
+    """Remove what attempts have left that were killed, or interrupted."""
+    for one in (place, place / PARTS, place / TALLIES):
+        for left in one.glob(".*.tmp"):
+            left.unlink(missing_ok=True)
+
+
+def _make(place: Path) -> None:
+    try:
+        if place.is_dir() and not (place / MANIFEST).is_file():
+            ours = {_LOCK, PARTS, TALLIES}
+            others = [one.name for one in place.iterdir() if one.name not in ours]
+            if [one for one in others if not one.startswith(f".{MANIFEST}")]:
+                raise InputError(
+                    f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
+                    hint="name a directory that is empty or not there yet",
+                )
+        for one in (place / PARTS, place / TALLIES):
+            one.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}") from error
+
+
+def _unmake(place: Path) -> None:
+    with suppress(OSError):  # of one that is not empty: a part is there, or a stranger's file
+        (place / PARTS).rmdir()
+        (place / TALLIES).rmdir()
+        for name in (MANIFEST, _LOCK):
+            (place / name).unlink(missing_ok=True)
+        place.rmdir()
+
+
+def agree(place: Path, manifest: Mapping[str, Json]) -> None:
+    """Keep the plan in the directory; or see that the one that is there is the same.
+
+    Raises:
+        InputError: If it is another one, saying what differs.
+    """
+    file = place / MANIFEST
+    try:
+        earlier = _read(file)
+    except FileNotFoundError:
+        replace_json(file, manifest)
+        return
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{file} cannot be read: {error}", hint="name a fresh directory"
+        ) from error
+    same = cast("Json", json.loads(json.dumps(manifest)))
+    if earlier == same:
+        return
+    if not any((place / PARTS).iterdir()):  # a plan that nothing came of
+        replace_json(file, manifest)
+        return
+    differs = "; ".join(_differences(earlier, same)) or "its shards"
+    raise InputError(
+        f"{place} holds parts that were graded otherwise: {differs}",
+        hint="name a fresh directory, or remove this one",
+    )
+
+
+def _differences(earlier: Json, now: Json) -> Iterator[str]:
+    """What of two plans is not the same."""
+    if not isinstance(earlier, dict) or not isinstance(now, dict):
+        return
+    if earlier.get("assay") != now.get("assay"):
+        yield f"assay is {now.get('assay')}, and was {earlier.get('assay')}"
+    elif earlier.get("graders") != now.get("graders"):
+        yield "the graders are others, or their files have changed"
+    old, new = earlier.get("options"), now.get("options")
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in new:
+            if old.get(name) != new[name]:
+                yield f"{name} is {new[name]}, and was {old.get(name)}"
+    files = [_by_name(one.get("files")) for one in (earlier, now)]
+    for name in sorted(files[0].keys() | files[1].keys()):
+        if name not in files[1]:
+            yield f"{name} is not among the data any more"
+        elif name not in files[0]:
+            yield f"{name} was not among the data"
+        elif files[0][name] != files[1][name]:
+            yield f"{name} has changed"
+
+
+def _by_name(files: Json) -> dict[str, Json]:
+    listed = files if isinstance(files, list) else []
+    return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
+
+
+def summary_of(place: Path) -> dict[str, Json]:
+    """What all parts of a directory come to, once they are there.
+
+    Raises:
+        InputError: If some are not, or what is there cannot be read.
+    """
+    try:
+        manifest = cast("dict[str, list[dict[str, str]]]", _read(place / MANIFEST))
+        listed = {one["part"] for one in manifest["shards"]}
+        there = listed & {one.name for one in (place / PARTS).iterdir()}
+        if len(there) == len(listed) and (place / SUMMARY).is_file():
+            return cast("dict[str, Json]", _read(place / SUMMARY))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
+    raise InputError(
+        f"{place} has {len(there):,} of {len(listed):,} parts",
+        hint="the same `assay grade` goes on with the rest",
+    )
+
+
+def _read(file: Path) -> Json:
+    return cast("Json", json.loads(file.read_text(encoding="utf-8")))
+
+
+def replace_json(file: Path, data: Mapping[str, Json]) -> None:
+    """Write a file of JSON, whole or not at all.
+
+    Raises:
+        StoreError: If it cannot be written.
+    """
+    with temporary(file) as to:
+        to.write((json.dumps(data, indent=1) + "\n").encode())
+        commit(to, file, replace=True)

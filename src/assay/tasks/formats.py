@@ -1,0 +1,55 @@
+"""What files of rows are written in, by their names and by how they begin."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Literal
+
+from assay.scoring.strict_json import json_encoding
+from assay.tasks.packed import name_inside
+from assay.tasks.tables import TABLE_NAMES, kind_of_table
+
+__all__ = [
+    "FORMATS",
+    "FORMS",
+    "TABLE_FORMS",
+    "Form",
+    "Format",
+    "form_of",
+    "format_of",
+    "has_rows",
+]
+
+FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "arrow")
+Format = Literal["", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+"""What rows are read from."""
+
+FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
+Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
+"""What rows are written as."""
+TABLE_FORMS = ("parquet", "arrow")
+
+
+def has_rows(file: str) -> bool:
+    """Whether a file holds rows by its name, packed or not."""
+    return name_inside(file.lower()).endswith((".jsonl", ".csv", ".tsv", *TABLE_NAMES))
+
+
+def format_of(name: str, source: io.BufferedReader) -> Format:
+    """What a file is to be read as."""
+    ending = Path(name).suffix.lower()
+    if ending in (".csv", ".tsv"):
+        return "csv" if ending == ".csv" else "tsv"
+    head = source.peek(64)[:64]
+    if ending in TABLE_NAMES or kind_of_table(head):
+        return kind_of_table(head) or ("parquet" if ending == ".parquet" else "arrow")
+    text = head.decode(json_encoding(head), "replace") if head else ""
+    return "json" if text.lstrip("\ufeff \t\r\n").startswith("[") else "jsonl"
+
+
+def form_of(name: str) -> Form | None:
+    """What a file is written as, by its name."""
+    if name.endswith(".feather"):
+        return "arrow"
+    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)

@@ -1,0 +1,42 @@
+"""What hooks share: their trainers' packages, and what logs are told of one answer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from assay.errors import InputError
+from assay.graders.batch import Batch
+
+__all__ = ["module_of", "numbers_of"]
+
+
+def module_of(package: str, name: str) -> ModuleType:
+    """A trainer's module.
+
+    Args:
+        package: What pip calls the trainer.
+        name: The module's name.
+
+    Raises:
+        InputError: If it is not installed here.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if missing.partition(".")[0] != name.partition(".")[0]:
+            raise  # something that the trainer needs: its own message says what
+        raise InputError(f"{package} is not installed", hint=f"pip install {package}") from error
+
+
+def numbers_of(batch: Batch, number: int) -> dict[str, float]:
+    """Finite numbers about one answer, for trainers that average each over those that have it."""
+    one = batch.graded[number]
+    parts = {f"part/{name}": values[number] for name, values in batch.components.items()}
+    return {
+        "graded": float(one.score is not None),
+        "flagged": float(bool(one.flags)),
+        "grader_seconds": batch.seconds[number] or 0.0,
+        **{name: value for name, value in parts.items() if value is not None},
+    }
