@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,12 @@ def raylets(cores: int) -> Generator[Any]:
     was_noted = noted.exists()
     noted.mkdir(exist_ok=True)
     head = {"num_cpus": cores, "object_store_memory": MEMORY, "temp_dir": place}
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        if not was_noted:
+            stack.callback(shutil.rmtree, noted, ignore_errors=True)
         found = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
         try:
             yield found
@@ -40,9 +43,6 @@ def raylets(cores: int) -> Generator[Any]:
             for agent in agents:  # which wait for a head that has gone
                 with suppress(ProcessLookupError):
                     os.kill(agent, signal.SIGKILL)
-            shutil.rmtree(place, ignore_errors=True)
-            if not was_noted:
-                shutil.rmtree(noted, ignore_errors=True)
 
 
 def _agents(found: Any) -> list[int]:

@@ -201,3 +201,5 @@ def serve() -> None:
             asyncio.run(_serve(cluster, permissions, replies))
     except AssayError as error:
         _send(replies, 0, ("away", error))
+    except KeyboardInterrupt:  # whoever began it waits no longer
+        return

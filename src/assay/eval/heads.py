@@ -98,5 +98,6 @@ async def _is_there(address: str, *, may_be_slow: bool = False) -> bool:
 def _lost(part: str, seconds: float) -> GraderError:
     return GraderError(
         f"the cluster was lost: {part} has not answered for {seconds:.0f} s",
-        hint="what is graded is kept: the same command goes on when the cluster is back",
+        hint="what is graded is kept: the same command, and a server by itself, goes on when the "
+        "cluster is back",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -76,7 +77,9 @@ class JobCluster:
                 _, (kind, told) = await _next(process)
             except (asyncio.IncompleteReadError, ConnectionError):
                 kind, told = "away", GraderError("the process that was to join it has ended")
-            except BaseException:
+            except BaseException:  # who waited for it has gone, and it may take long
+                with suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGINT)
                 await _end(process)
                 raise
             if kind != "done":
