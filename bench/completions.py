@@ -151,7 +151,11 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
         _assay(scratch, "few", _FEW, "all cores")
         found: dict[tuple[str, str], _Graded] = {}
         for number, (thing, work) in enumerate(things.items(), 1):
-            found[thing] = one = work()
+            try:
+                found[thing] = one = work()
+            except RuntimeError as error:  # the others are worth their minutes all the same
+                _tell(f"{': '.join(thing)} could not be measured: {error}")
+                continue
             _tell(f"{number:2} of {len(things)}  {one.cost.wall * 1e6:7.0f} us  {': '.join(thing)}")
     _tell(f"{10 * count:,} rows, twice interrupted")
     return [*_alone(found), *_beside(found), *shards.measured(scratch, 10 * count)]
@@ -184,9 +188,9 @@ _Found = Mapping[tuple[str, str], _Graded]
 
 
 def _alone(found: _Found) -> list[Row]:
-    """Each kind by each road; all cores beside one, and Ray, without its start, beside those."""
+    """Each kind by each road: all cores beside one, and the others beside all cores."""
     rows: list[Row] = []
-    few = found[_STARTED]
+    few = found.get(_STARTED)
     for kind, road in found:
         if kind not in _KINDS:
             continue
@@ -196,11 +200,10 @@ def _alone(found: _Found) -> list[Row]:
         if road == "all cores":
             beside = "one core"
             goals["wall"] = Goal("times_less", 0.8 * _CORES)
-        elif road == "Ray":
-            begun = few.cost.wall * _FEW / one.rows
-            note += f"; {begun * one.rows:.1f} s start and end a cluster, and are left out here"
-            cost = Cost(one.cost.cpu - few.cost.cpu * _FEW / one.rows, one.cost.wall - begun)
-            one = _Graded(cost, one.rows, one.peak_kb)
+        elif road == "Ray" and few:
+            note += f"; {few.cost.wall * _FEW:.1f} s start and end a cluster, whose CPU is left out"
+            left = one.cost.cpu - few.cost.cpu * _FEW / one.rows
+            one = _Graded(Cost(left, one.cost.wall), one.rows, one.peak_kb)
             goals["CPU"] = Goal("at_most", 1.3)
         peer = beside, found.get((kind, beside))
         rows += _rows(f"{kind}: {road}", one, peer, goals, note)
@@ -214,9 +217,10 @@ def _beside(found: _Found) -> list[Row]:
     for function, said in (("honest", "function"), ("trivial", "trivial function")):
         for trainer in ("trl", "verl"):
             ours = {
-                f"{said}, a process a batch: {road}": found[f"{said}, a process a batch", road]
+                f"{said}, a process a batch: {road}": one
                 for road in ("one core", "all cores")
                 if (trainer, road) != ("verl", "one core")  # it has a worker for each core
+                and (one := found.get((f"{said}, a process a batch", road)))
             }
             ours |= {
                 f"{said}, a process a {isolation}: Reward in {trainer}": own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +15,10 @@ import pytest
 from assay.cli import grade as grade_command
 from assay.cli.main import main
 from assay.errors import StoreError
+from assay.eval.shards import plan_shards
 from assay.store.runs import Store
+from assay.tasks.grader_files import load_graders
+from assay.tasks.row_files import Reading
 from tests.command_line import assay
 
 _MAP = ("--map", "answer=response,expected=target")
@@ -160,6 +164,50 @@ def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_pat
     done = assay("grade", "p", *by, cwd=tmp_path)
     assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
     assert assay("grade", "p/parts", *by, cwd=tmp_path).returncode == 0
+
+
+def test_a_pipe_in_a_directory_of_rows_holds_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    os.mkfifo(tmp_path / "rows" / "a.jsonl")
+    (tmp_path / "rows" / "b.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
+    (tmp_path / "g.yaml").write_text("- type: exact_match\n")
+    done = assay("grade", "rows", "-g", "g.yaml", "--out", "out/", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 row  1 passed" in done.stdout
+
+
+def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n{"answer": "b"}\n')
+    (tmp_path / "g.yaml").write_text("- type: exact_match\n")
+    command = ("grade", "rows.jsonl", "-g", "g.yaml", "--out", "out/")
+    assert assay(*command, cwd=tmp_path).returncode == 3
+    summary = tmp_path / "out" / "summary.json"
+    told = json.loads(summary.read_text())
+    forged: list[Any] = [
+        [],
+        {},
+        {**told, "passed": "2"},
+        {**told, "mean": {}},
+        {**told, "causes": [1]},
+    ]
+    for one in forged:
+        summary.write_text(json.dumps(one))
+        done = assay("report", "out/", cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert "out cannot be read" in done.stderr
+    # What ends while errors are graded again is not summed up by what was there before.
+    summary.write_text(json.dumps(told))
+    with plan_shards(
+        str(tmp_path / "rows.jsonl"),
+        load_graders(str(tmp_path / "g.yaml"), alone=True),
+        str(tmp_path / "out"),
+        reading=Reading(name="rows.jsonl"),
+        retry_errors=True,
+    ):
+        pass
+    done = assay("report", "out/", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "the same `assay grade` goes on" in done.stderr
 
 
 def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where(

@@ -8,14 +8,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from assay.cores import cores
-from assay.errors import GraderError, InputError
+from assay.errors import (
+    AssayError,
+    GraderError,
+    InputError,
+    Location,
+    MissingExtraError,
+    ModelError,
+    StoreError,
+)
+from assay.eval.actors import EndsWorkersError
 from assay.eval.batch import Processes, in_batches, run_batches
+from assay.eval.pieces import by_pieces
 from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
@@ -91,6 +101,46 @@ async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
             run_batches(range(9), pool, lambda _, __: None, at_once=4),
             10,
         )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError("the disk is full", hint="free some"),
+        GraderError("no verdict"),
+        InputError("is wrong", location=Location(file="g.yaml", line=3, field="type"), hint="fix"),
+        ModelError("too much", kind="budget", status=402, hint="pay"),
+        MissingExtraError("this", extra="ray"),
+    ],
+)
+async def test_an_error_comes_out_of_a_process_as_it_is(error: AssayError) -> None:
+    def fail(_: object) -> AssayError:
+        return error
+
+    with Processes(fail, 1) as pool:
+        told = await pool(None)
+    assert type(told) is type(error)
+    assert (str(told), vars(told)) == (str(error), vars(error))
+
+
+async def test_the_item_over_which_workers_end_is_found_and_the_others_are_done() -> None:
+    asked = 0
+
+    async def ask(some: Sequence[int]) -> list[int]:
+        nonlocal asked
+        asked += 1
+        if 33 in some:
+            raise EndsWorkersError("3 workers ended over it")
+        return [number * number for number in some]
+
+    def lost(item: int, error: EndsWorkersError) -> list[int]:
+        assert "ended over it" in error.message
+        return [-item]
+
+    found = await by_pieces(range(100), ask, lost)
+    expected = [-n if n == 33 else n * n for n in range(100)]
+    assert [one for some in found for one in some] == expected
+    assert asked <= 1 + 8 + 8 + 2
 
 
 def test_processes_end_with_the_one_that_made_them_however_it_ends() -> None:

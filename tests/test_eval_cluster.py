@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster import Cluster, connected
+from assay.eval.cluster import Cluster, _place, connected, engine_address
+from assay.eval.heads import require_head
 from assay.eval.sent_graders import SentGraders
 from assay.eval.sent_shards import grade_shards_on
-from assay.eval.shard_work import Shard
-from assay.eval.shards import grade_shards, plan_shards
+from assay.eval.shard_grading import grade_shards
+from assay.eval.shard_rows import Shard
+from assay.eval.shards import plan_shards
 from assay.graders.spec import GraderSpec
 from assay.tasks.grader_files import load_graders
 from tests.children import Children, until
@@ -187,14 +190,31 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
 
 
 def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
-    import time
-
     async def ask() -> None:
         with cluster.actors(time.sleep, 1, patience=1.5) as pool:
             await pool(0)
             with pytest.raises(EndsWorkersError):
                 await pool(600)
             await pool(0)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_actor_whose_loop_stands_still_is_ended(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 1.5)
+    monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
+
+    async def ask() -> None:
+        with cluster.actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
+            await pool(0)
+            if waits:
+                await pool(6)
+            else:
+                with pytest.raises(EndsWorkersError):
+                    await pool(600)
 
     asyncio.run(ask())
 
@@ -221,6 +241,20 @@ def test_another_version_of_assay_is_refused(
         asyncio.run(ask())
 
 
+def test_what_a_killed_command_left_is_swept_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.eval.cluster._PREFIX", f"assay-ray-{os.getpid()}-")
+    with _place() as place:
+        left = Path(f"{place}-left")
+    (left / "session").mkdir(parents=True)
+    with _place() as first, _place() as second:
+        assert not left.exists()
+        assert Path(first).is_dir()
+        assert Path(second).is_dir()
+    assert not Path(first).exists()
+
+
 def test_files_of_graders_travel(tmp_path: Path) -> None:
     (tmp_path / "grade.py").write_text("async def grade(thread): return 1.0\n", "utf-8")
     (tmp_path / "g.yaml").write_text("- {type: function, file: grade.py}\n", "utf-8")
@@ -232,14 +266,12 @@ def test_files_of_graders_travel(tmp_path: Path) -> None:
 
 
 def test_where_no_cluster_is_or_no_ray_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.eval import cluster as module
-
     with pytest.raises(InputError, match="Ray's client"):
-        module._require_listener("127.0.0.1:10001")
+        require_head("127.0.0.1:10001")
     with pytest.raises(InputError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
-        module._require_listener("127.0.0.1:1")
+        require_head("127.0.0.1:1")
     with pytest.raises(InputError, match="is no engine"):
-        module.engine_address("ray://x")
+        engine_address("ray://x")
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"assay\[ray\]"), connected("ray"):
         pass

@@ -14,7 +14,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.eval.cluster import connected
-from assay.eval.cluster_limits import Limits, for_others
+from assay.eval.cluster_limits import WithinLimits, for_others
 from assay.eval.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
 from assay.models import ModelSettings
@@ -78,7 +78,7 @@ def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(
 def test_keys_do_not_travel_and_each_machine_has_its_own() -> None:
     here = {"OPENAI_API_KEY": "sk-of-here", "OPENAI_BASE_URL": "https://judge.example/v1"}
     settings = ModelSettings.from_environment(here)
-    work = Limits("office", for_others(settings, None)).within(print)
+    work = WithinLimits(print, "office", for_others(settings, None))
     assert b"sk-of-here" not in pickle.dumps(work)
     there = for_others(settings, None).with_keys({"OPENAI_API_KEY": "sk-of-there"})
     assert there.secrets == {**here, "OPENAI_API_KEY": "sk-of-there"}

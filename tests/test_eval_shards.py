@@ -21,8 +21,9 @@ from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.grades import Tally
 from assay.eval.parts import read_grades
-from assay.eval.shard_work import Shard
-from assay.eval.shards import ShardPlan, grade_shards, plan_shards, write_summary
+from assay.eval.shard_grading import grade_shards, write_summary
+from assay.eval.shard_rows import Shard
+from assay.eval.shards import ShardPlan, plan_shards
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
@@ -541,3 +542,38 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not parts(out)
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path, name: str) -> None:
+    given = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(given)
+    with pytest.raises(InputError, match="is not a regular file"):
+        grade(given, tmp_path / "out")
+
+
+def test_names_that_are_data_make_no_table(tmp_path: Path) -> None:
+    data = tmp_path / "rows.jsonl"
+    data.write_text(json.dumps({"answer": "a", **{f"k{n}": n for n in range(10_000)}}) + "\n")
+    with pytest.raises(InputError, match="have 10,001 different fields") as refused:
+        grade(data, tmp_path / "out", form="parquet")
+    assert refused.value.hint.startswith("write JSON lines")
+
+
+def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) -> None:
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    nested = [[float("nan")]] * 3 + [[1.0]]
+    pq.write_table(pa.table({"answer": ["a"] * 4, "x": nested}), tmp_path / "t.parquet")
+    skipping = Reading(on_bad_row=lambda _: None)
+    for form in ("parquet", "jsonl"):
+        out = tmp_path / form
+        summary = grade(
+            tmp_path / "t.parquet", out, rows=3, form=cast("Form", form), reading=skipping
+        )
+        assert (summary["left_out"], summary["errors"]) == (3, 1)
+        again = grade(
+            tmp_path / "t.parquet", out, rows=3, form=cast("Form", form), reading=skipping
+        )
+        assert again["left_out"] == 3

@@ -14,8 +14,9 @@ import pytest
 from assay.errors import InputError
 from assay.eval import twins as twins_module
 from assay.eval.grades import Tally
-from assay.eval.shard_work import Shard
-from assay.eval.shards import grade_shards, plan_shards
+from assay.eval.shard_grading import grade_shards
+from assay.eval.shard_rows import Shard
+from assay.eval.shards import plan_shards
 from assay.graders.spec import GraderSpec
 from assay.tasks.row_files import Reading
 

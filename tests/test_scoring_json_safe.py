@@ -252,3 +252,10 @@ def test_the_uncut_copy_is_strict_json_too(value: object) -> None:
 def test_the_uncut_copy_cuts_and_hides_nothing_that_is_json() -> None:
     value: Json = {"password": "x" * 9_000, "deep": [[[[[1.5, None, True]]]]]}
     assert plain(value) == value
+
+
+def test_arrays_and_scalars_are_their_values_and_images_are_not_listed() -> None:
+    numpy = pytest.importorskip("numpy")
+    given = {"a": numpy.array([[1, 2]]), "b": numpy.float32(0.5), "c": numpy.str_("x" * 9_000)}
+    assert plain(given) == {"a": [[1, 2]], "b": 0.5, "c": "x" * 9_000}
+    assert plain(numpy.zeros((300, 300))) == "<ndarray: not serializable>"

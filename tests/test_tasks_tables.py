@@ -327,3 +327,11 @@ def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "datasets", library)
     with pytest.raises(InputError, match="cannot load hf:openai/gsm8k: ValueError: it has a"):
         lines("hf:openai/gsm8k")
+
+
+def test_long_rows_of_a_table_are_in_memory_a_few_at_a_time(tmp_path: Path) -> None:
+    answers = [str(n) * (1 << 19) for n in range(10, 90)]
+    write(tmp_path / "t.parquet", pa.table({"answer": answers}), rows=80)
+    sizes = [batch.num_rows for _, batch in Table(str(tmp_path / "t.parquet"), "t").batches()]
+    assert sum(sizes) == 80
+    assert max(sizes) <= 32

@@ -73,6 +73,24 @@ def test_trl_is_given_rewards_none_and_what_to_log(*, asynchronous: bool, form: 
     assert logged.metrics["mine/exact_match"] == 0.5  # of the two that have it
 
 
+def test_what_cannot_be_read_costs_no_sibling_its_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference answer that is no JSON, or a missing completion, ended the whole training."""
+    reward = trl.reward_function(EXACT, expected="right")
+    completions: list[Any] = ["4", "4", None]
+    found = reward(completions=completions, right=["4", float("inf"), "4"])
+    assert found == [1.0, None, None]
+    samples = [Sample("4", "4"), Sample("4", object())]
+    assert asyncio.run(_any(slime.reward_function(EXACT)(None, samples))) == [1.0, 1.0]
+    assert [sample.remove_sample for sample in samples] == [False, True]
+    score = verl.reward_function(EXACT, on_error="zero")
+    assert asyncio.run(_any(score("sums", "4", float("inf"))))["graded"] == 0.0
+    torch = ModuleType("torch")
+    vars(torch)["tensor"] = list
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    both = openrlhf.reward_function(EXACT, on_error="zero")(["4", "4"], ["", ""], ["4", object()])
+    assert both["extra_logs"] == {"graded": [1.0, 0.0]}
+
+
 def test_attack_a_tools_words_are_not_graded_as_the_models() -> None:
     """A completion that ends with what a tool said has no answer."""
     tool = [*_said(""), {"role": "tool", "content": "4"}]
@@ -211,6 +229,10 @@ def test_a_rubric_of_verifiers_is_told_what_could_not_be_graded(
     assert "mine: needs 'expected'" in str(states[2]["error"])
     states[2]["error"] = None
     group = verifiers.rubric_function(EXACT, group=True)
+    # What failed by no fault of the model says nothing, and a 0 would move its siblings' mean.
+    failed: dict[str, Any] = {**states[0], "completion": [], "error": RuntimeError("no sandbox")}
+    assert asyncio.run(_any(group([*states[:2], failed]))) == [1.0, 0.0, 0.5]
+    assert str(failed["error"]) == "no sandbox"
     assert asyncio.run(_any(group(states))) == [1.0, 0.0, 0.5]
     assert [bool(state["error"]) for state in states] == [False, False, True]
     assert getattr(alone, "__name__", "") == "mine"
@@ -278,8 +300,11 @@ def test_an_honest_answer_gets_no_zero_for_the_type_of_its_reference(
 def test_a_reference_that_is_no_json_is_told_and_grades_nothing() -> None:
     reward = trl.reward_function(EXACT, expected="solution")
     for odd in (object(), b"4", [object()], float("inf"), [float("nan")]):
-        with pytest.raises(InputError, match="which no grader can read"):
-            reward(["<object: not serializable>"], solution=[odd])
+        logged = Logged()
+        said = ["<object: not serializable>"]
+        assert reward(said, solution=[odd], log_extra=logged.extra) == [None]
+        (error,) = logged.columns["exact_match/error"]
+        assert "which no grader can read" in str(error)
     assert reward(["nan", "4"], solution=[float("nan"), "4"]) == [None, 1.0]
 
 

@@ -75,6 +75,14 @@ class AssayError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Of any subclass, whatever its own arguments are: errors travel between processes.
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(kind: type[AssayError], args: tuple[object, ...]) -> AssayError:
+    return kind.__new__(kind, *args)
+
 
 @frozen
 class Location:
@@ -112,15 +120,6 @@ class InputError(AssayError, ValueError):
         place = str(self.location)
         text = super().__str__()
         return f"{place}: {text}" if place else text
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_input_error, (type(self), self.message, self.location, self.hint)
-
-
-def _rebuild_input_error(
-    kind: type[InputError], message: str, location: Location, hint: str
-) -> InputError:
-    return kind(message, location=location, hint=hint)
 
 
 class NotFoundError(InputError):
@@ -236,13 +235,6 @@ class ModelError(AssayError):
         self.kind: ModelFault = kind
         self.status = status
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_model_error, (self.message, self.kind, self.status, self.hint)
-
-
-def _rebuild_model_error(message: str, kind: ModelFault, status: int, hint: str) -> ModelError:
-    return ModelError(message, kind=kind, status=status, hint=hint)
-
 
 class ChannelError(AssayError):
     """A served environment could not be reached, refused a call, or failed at it. Never a number.
@@ -256,13 +248,6 @@ class ChannelError(AssayError):
         super().__init__(message, hint=hint)
         self.code = code
         self.kind = kind
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_channel_error, (self.message, self.code, self.kind, self.hint)
-
-
-def _rebuild_channel_error(message: str, code: int, kind: str, hint: str) -> ChannelError:
-    return ChannelError(message, code=code, kind=kind, hint=hint)
 
 
 class MissingExtraError(AssayError, ImportError):
@@ -278,13 +263,6 @@ class MissingExtraError(AssayError, ImportError):
         )
         self.feature = feature
         self.extra = extra
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_missing_extra, (self.feature, self.extra)
-
-
-def _rebuild_missing_extra(feature: str, extra: str) -> MissingExtraError:
-    return MissingExtraError(feature, extra=extra)
 
 
 _OURS = __file__.rpartition("/")[0]

@@ -30,7 +30,7 @@ from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
 if TYPE_CHECKING:
     from assay.eval.grades import Tally
     from assay.eval.recorded import RowRun
-    from assay.eval.shard_work import Shard
+    from assay.eval.shard_rows import Shard
     from assay.eval.shards import ShardPlan
     from assay.graders.spec import GraderSpec
     from assay.reports.outcome import Ended
@@ -106,7 +106,8 @@ def grade_into_parts(
         InputError: For rows, graders or a directory that will not do.
         StoreError: If parts cannot be written.
     """
-    from assay.eval.shards import plan_shards, write_summary
+    from assay.eval.shard_grading import write_summary
+    from assay.eval.shards import plan_shards
 
     with plan_shards(
         rows.path,
@@ -200,7 +201,7 @@ def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
     from rich.console import Console
 
     from assay.cli.judging import cost_so_far
-    from assay.eval.shards import grade_shards
+    from assay.eval.shard_grading import grade_shards
     from assay.reports.progress import progress
 
     before = sum(tally.rows for tally in plan.done.values())

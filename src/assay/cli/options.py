@@ -287,14 +287,14 @@ def add_workers(parser: ArgumentParser) -> None:
     )
 
 
-def add_engine(parser: ArgumentParser) -> None:
+def add_engine(parser: ArgumentParser, what: str = "where to work") -> None:
     """Add where the work is done; see `engine_given`."""
     parser.add_argument(
         "--engine",
         type=engine,
         default="local",
         metavar="ENGINE",
-        help="where to work: local (the default), ray, or ray://HOST:PORT (docs/cluster.md)",
+        help=f"{what}: local (the default), ray, or ray://HOST:PORT (docs/cluster.md)",
     )
 
 

@@ -141,7 +141,8 @@ def _begins_with_rows(place: Path) -> bool:
     """Whether the first JSONL file in a directory has rows: recordings are called so, too."""
     from assay.agents.transcripts.rows import holds_recordings
 
-    files = sorted(one for one in place.iterdir() if name_inside(one.name).endswith(".jsonl"))
+    named = (one for one in place.iterdir() if name_inside(one.name).endswith(".jsonl"))
+    files = sorted(one for one in named if one.is_file())  # a pipe may be silent for ever
     return bool(files) and not holds_recordings(str(files[0]))
 
 

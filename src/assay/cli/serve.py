@@ -11,7 +11,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from assay.cli.options import deadline, explain, number_between, port, positive, state_home
+from assay.cli.options import (
+    add_engine,
+    deadline,
+    explain,
+    number_between,
+    port,
+    positive,
+    state_home,
+)
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRecord, KeyRole
 
@@ -29,6 +37,7 @@ Ctrl-C or SIGTERM ends it when the batches in flight are stored.
 _SERVE = """\
   assay serve
   assay serve --db postgresql://assay@db.internal/assay --host 0.0.0.0 --create-key first
+  assay serve --engine ray://10.0.0.1:6379
   assay serve --endpoint-secret ASSAY_SECRET_REWARDS=rewards.example.com"""
 _KEYS_MORE = """\
 A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
@@ -94,6 +103,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="N",
         help="jobs worked on at once, 8 by default; no project has all of them",
     )
+    add_engine(parser, "where jobs are graded")
     add(
         "--max-waiting",
         type=positive,
@@ -188,6 +198,7 @@ def run(given: Namespace) -> int:
             allow_custom_code=given.allow_custom_code,
             allow_internal_endpoints=given.allow_internal_endpoints,
             job_slots=given.job_slots,
+            engine=given.engine,
             max_waiting=given.max_waiting,
             grader_slots=given.grader_slots,
             limits=Limits(

@@ -43,9 +43,6 @@ class ApiError(AssayError):
         super().__init__(message, hint=hint)
         self.status = status
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.status, self.hint)
-
 
 class AuthError(ApiError, InputError):
     """The API key is missing, wrong or revoked, or its role does not allow this."""
@@ -57,10 +54,6 @@ class ServerError(ApiError):
 
 class UnreachableError(ApiError):
     """No answer came: the server is not there, or not in time."""
-
-
-def _rebuild(kind: type[ApiError], message: str, status: int, hint: str) -> ApiError:
-    return kind(message, status=status, hint=hint)
 
 
 _Refusal: TypeAlias = "ApiError | InputError"

@@ -25,11 +25,11 @@ from typing import Protocol, Self, cast, runtime_checkable
 
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
+from assay.eval.heads import Parts
 from assay.version import __version__
 
 __all__ = [
     "DEPTH",
-    "PIECES",
     "SLOW_SECONDS",
     "WAITING",
     "Actors",
@@ -37,6 +37,7 @@ __all__ = [
     "Prepares",
     "cores",
     "ray",
+    "this_node",
     "worker_directory",
 ]
 
@@ -44,13 +45,12 @@ DEPTH = 2
 """Requests under way with an actor that computes: one that it is at, and the next."""
 WAITING = 64
 """Rows under way with an actor whose graders wait for others."""
-PIECES = 8
-"""So many pieces are made of what actors end over, to find the row that does it."""
 SLOW_SECONDS = 600.0
-"""How long an actor may take over a request beyond the time that grading has."""
+"""How long an actor may take over a request beyond the time that grading has, or stand still."""
 _START_SECONDS = 600.0
 """How long to wait while no actor is there: clusters that grow need minutes for a machine."""
 _WATCH_SECONDS = 1.0
+_ASK_SECONDS = 10.0
 _END_SECONDS = 5.0
 _DEATHS = 3
 """So many actors may die over a request; after the first it is alone with an actor."""
@@ -93,7 +93,7 @@ class _Worker:
 
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
         """Where it is, and what keeps it from the work there; "" for nothing."""
-        node = _this_node()
+        node = this_node()
         keep_to(1)
         if version != __version__:
             return node, f"has assay {__version__}, and {version} is what grades here"
@@ -117,6 +117,9 @@ class _Worker:
         finally:
             self._busy.discard(task)
 
+    async def answer(self) -> None:
+        """Say that the loop goes on."""
+
     async def end(self) -> None:
         """Let go of what is under way, so that it leaves nothing behind."""
         busy = list(self._busy)
@@ -135,6 +138,8 @@ class _Handle(Protocol):
     @property
     def run(self) -> _Method: ...
     @property
+    def answer(self) -> _Method: ...
+    @property
     def end(self) -> _Method: ...
 
 
@@ -144,6 +149,8 @@ class _Util(Protocol):
 
 class _Context(Protocol):
     def get_node_id(self) -> str: ...
+    @property
+    def gcs_address(self) -> str: ...
 
 
 class _New(Protocol):
@@ -164,6 +171,7 @@ class Ray(Protocol):
     @property
     def util(self) -> _Util: ...
     def put(self, value: object) -> object: ...
+    def cancel(self, reply: object) -> None: ...
     def kill(self, actor: object, *, no_restart: bool) -> None: ...
     def wait(self, replies: object, *, num_returns: int, timeout: float) -> object: ...
 
@@ -189,6 +197,8 @@ class _Actor:
         under_way: Requests that it has.
         is_alone: Whether it has one over which another actor died, and takes no other.
         since: When it last began or ended something, on the loop's clock.
+        asked: When it was asked whether its loop goes on.
+        answer: What it says to that.
         ended: Set when it is to be replaced.
     """
 
@@ -196,6 +206,8 @@ class _Actor:
     since: float
     under_way: int = 0
     is_alone: bool = False
+    asked: float = 0.0
+    answer: asyncio.Future[object] | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -208,7 +220,8 @@ class Actors:
         count: How many; by default one for each core of the cluster, and more when machines join.
         depth: Requests under way with one actor.
         patience: Seconds without any request ending after which an actor that has some is taken
-            to hang, and is ended; None for ever.
+            to hang, and is ended. None for requests that wait, for whatever time, on a loop that
+            must not stand still for longer than `SLOW_SECONDS`.
 
     Raises:
         AssayError: When it is called: no actor can start, or none finds room on the cluster.
@@ -228,6 +241,7 @@ class Actors:
         self._made: set[_Handle] = set()
         self._turns: deque[tuple[bool, asyncio.Future[_Actor]]] = deque()
         self._fault: AssayError | None = None
+        self._replies = set[asyncio.Future[object]]()
         self._tasks: list[asyncio.Task[None]] = []
         self._seats = 0
 
@@ -237,7 +251,7 @@ class Actors:
             num_cpus=1,
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=self._depth + 1,  # one to be told to end
+            max_concurrency=self._depth + 2,  # to be told to end, and to say that it goes on
             scheduling_strategy="SPREAD",
         )(_Worker)
         self._sent = ray().put(self._work)
@@ -269,7 +283,7 @@ class Actors:
         while True:
             actor = await self._turn(is_suspect=deaths > 0)
             try:
-                return await actor.handle.run.remote(request)
+                return await self._reply(actor, request)
             except RayTaskError as error:
                 raise cast("Exception", error.cause) from None
             except RayError as error:
@@ -283,6 +297,23 @@ class Actors:
                     ) from error
             finally:
                 self._done(actor)
+
+    async def _reply(self, actor: _Actor, request: object) -> object:
+        asked = actor.handle.run.remote(request)
+        reply = asyncio.ensure_future(asked)
+        self._replies.add(reply)
+        try:
+            await asyncio.wait((reply,))
+        except asyncio.CancelledError:
+            ray().cancel(asked)  # nobody waits for it, and it may cost money
+            raise
+        finally:
+            self._replies.discard(reply)
+            reply.cancel()
+        if reply.cancelled():  # the head is lost
+            assert self._fault is not None, "it is said before"
+            raise self._fault
+        return reply.result()
 
     async def _turn(self, *, is_suspect: bool) -> _Actor:
         """An actor with room: for a request over which one has died, an idle one to itself."""
@@ -365,23 +396,45 @@ class Actors:
     async def _watch(self) -> None:
         """End actors that hang, seat more on machines that join, and notice when none is there."""
         loop = asyncio.get_running_loop()
-        seen = loop.time()
+        parts, seen = Parts(*_parts()), loop.time()
         while self._fault is None:
             await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                if not await parts.answer():
+                    continue  # what is asked of Ray now would be waited for
+            except GraderError as fault:
+                self._lose(fault)
+                return
             now = loop.time()
             if self._actors:
                 seen = now
             elif now - seen > _START_SECONDS:
                 self._fail(_no_room(now - seen))
             for actor in self._actors:
-                if self._patience and actor.under_way and now - actor.since > self._patience:
+                if actor.under_way and self._hangs(actor, now):
                     _kill(actor.handle)
             if not self._fixed:
                 self._seat(await asyncio.to_thread(cores))
 
+    def _hangs(self, actor: _Actor, now: float) -> bool:
+        if self._patience is not None:
+            return now - actor.since > self._patience
+        if actor.answer is None or actor.answer.done():
+            if now - actor.asked > _ASK_SECONDS:
+                actor.answer, actor.asked = asyncio.ensure_future(actor.handle.answer.remote()), now
+                actor.answer.add_done_callback(lambda told: told.cancelled() or told.exception())
+            return False
+        return now - actor.asked > SLOW_SECONDS
+
     def _end(self, handle: _Handle) -> None:
         self._made.discard(handle)
         _kill(handle)
+
+    def _lose(self, fault: AssayError) -> None:
+        """Wait no longer for what is under way: this process must leave the cluster."""
+        self._fail(fault)
+        for reply in self._replies:
+            reply.cancel()
 
     def _fail(self, fault: AssayError) -> None:
         self._fault = self._fault or fault
@@ -406,7 +459,8 @@ def _kill(handle: _Handle) -> None:
         ray().kill(handle, no_restart=True)
 
 
-def _this_node() -> str:
+def this_node() -> str:
+    """What a machine of the cluster is called where it is told of."""
     return f"node {socket.gethostname()} ({ray().util.get_node_ip_address()})"
 
 
@@ -430,6 +484,14 @@ def _cannot_start(error: Exception) -> GraderError:
             hint=f"pip install 'assay[ray]=={__version__}' on every machine of the cluster",
         )
     return GraderError(f"no worker can start: {_first_line(error)}", hint=_SAME_EVERYWHERE)
+
+
+def _parts() -> tuple[str, str]:
+    """Where the head is, and what belongs to the cluster on this machine."""
+    context = ray().get_runtime_context()
+    here = context.get_node_id()
+    (node,) = (one for one in ray().nodes() if one["NodeID"] == here)
+    return context.gcs_address, f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
 
 def _no_room(seconds: float) -> GraderError:

@@ -8,32 +8,33 @@ cluster: its machine has joined, if with no cores to give.
 
 from __future__ import annotations
 
+import atexit
+import fcntl
 import importlib
 import logging
 import os
 import re
 import shutil
-import socket
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Protocol, cast
 
 from assay.errors import InputError
-from assay.eval.actors import DEPTH, Actors, cores, ray
+from assay.eval.actors import DEPTH, Actors, Ray, cores, ray
+from assay.eval.heads import require_head
 
 __all__ = ["Cluster", "connected", "engine_address"]
 
-_CONNECT_SECONDS = 10.0
 _LEAST_ROOM = 16
+_LEAVE_SECONDS = 15.0
 _TOKENS = "RAY_AUTH_MODE"
-_CLIENT_PORT = "10001"
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
-_SETTINGS = b"\x04"
-"""What a client says first, with an empty frame of settings; and the kind of the first reply."""
 _LOCAL_STORE_BYTES = 200 << 20
+_PREFIX = "assay-ray-"
 _LONGEST_PLACE = 30
 """Characters of a directory in which Ray's sockets still fit the 107 bytes of their paths."""
 _ADDRESS = re.compile(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):([0-9]{1,5})")
@@ -105,9 +106,9 @@ def connected(engine: str) -> Generator[Cluster]:
         stack.enter_context(_tokens_as_set())
         begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
         if address is not None:
-            _require_listener(address)
+            require_head(address)
         place = "" if address else stack.enter_context(_place())
-        stack.callback(library.shutdown)
+        stack.callback(_leave, library)
         try:
             if address is None:
                 begin(
@@ -162,6 +163,31 @@ class _Parts(Protocol):
     def AuthenticationTokenLoader(self) -> _Tokens: ...  # noqa: N802 - Ray's name
 
 
+def _leave(library: Ray) -> None:
+    """Leave the cluster; for a head that hangs Ray would wait for ever, now and at the end."""
+    if not library.is_initialized():
+        library.shutdown()  # what it has begun
+        return
+    try:
+        require_head(library.get_runtime_context().gcs_address)
+    except InputError:
+        leaving = Thread(target=library.shutdown, daemon=True)
+        leaving.start()
+        leaving.join(_LEAVE_SECONDS)
+        if leaving.is_alive():
+            atexit.unregister(library.shutdown)
+            atexit.register(_end_process)
+    else:
+        library.shutdown()
+
+
+def _end_process() -> None:
+    """End at once, as what cannot grade ends: Ray's own threads would crash it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(3)
+
+
 def _address_here() -> str | None:
     """The address of the cluster that this machine is part of; None where it is of none."""
     given = os.environ.get("RAY_ADDRESS", "")
@@ -178,7 +204,7 @@ def _address_here() -> str | None:
     try:
         with noted.open("rb") as file:
             found, owner = file.read(1_024).decode("utf-8").strip(), os.fstat(file.fileno()).st_uid
-        _require_listener(found)
+        require_head(found)
     except (OSError, ValueError, InputError):  # none, or one that has ended without saying so
         return None
     if owner not in (0, os.getuid()):  # anybody may write there, and workers can do as they like
@@ -187,30 +213,6 @@ def _address_here() -> str | None:
             hint=f"if it is yours to use: --engine ray://{found}",
         )
     return found
-
-
-def _require_listener(address: str) -> None:
-    """Refuse an address where nothing is that Ray could talk to, which it would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if port == _CLIENT_PORT:
-        raise InputError(
-            f"{address} is an address of Ray's client, which no engine goes through",
-            hint="give the address that `ray start` takes; its port is 6379 by default",
-        )
-    reason = "what listens there is not Ray"
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as there:
-            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-                return
-            there.sendall(_HTTP2)
-            if there.recv(4)[3:] == _SETTINGS:
-                return
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(
-        f"there is no Ray cluster at {address}: {reason}",
-        hint="`ray status` tells whether one runs, and `ray start --head` starts one",
-    )
 
 
 def _not_joined(address: str | None, error: Exception) -> InputError:
@@ -225,13 +227,29 @@ def _not_joined(address: str | None, error: Exception) -> InputError:
 
 @contextmanager
 def _place() -> Generator[str]:
-    """A directory for a cluster of this machine alone, removed at the end."""
+    """A directory for a cluster of this machine alone, removed at the end, or by the next one."""
     base = tempfile.gettempdir()
-    place = tempfile.mkdtemp(
-        prefix="assay-ray-",
-        dir=base if len(base) <= _LONGEST_PLACE else "/tmp",  # noqa: S108 - as above
-    )
+    base = base if len(base) <= _LONGEST_PLACE else "/tmp"  # noqa: S108 - as above
+    for left in Path(base).glob(f"{_PREFIX}*"):
+        with suppress(OSError), _held(left):  # else it is in use, or another's
+            shutil.rmtree(left, ignore_errors=True)
+    with ExitStack() as stack:
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        stack.enter_context(_held(place))
+        yield str(place)
+
+
+@contextmanager
+def _held(place: Path) -> Generator[None]:
+    """Have a directory to oneself for as long as this process lives.
+
+    Raises:
+        OSError: Somebody else has it.
+    """
+    opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        yield place
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        os.close(opened)

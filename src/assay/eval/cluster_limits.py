@@ -73,22 +73,36 @@ class Limits:
     """The limits of one piece of work on a cluster.
 
     Args:
-        office: The name of the actor that keeps them.
+        name: By which workers find the actor that keeps them.
+        office: The actor.
         settings: How models are reached, from every machine.
+        telling: Ends when the actor does.
     """
 
-    def __init__(self, office: str, settings: ModelSettings) -> None:
+    def __init__(
+        self, name: str, office: _Office, settings: ModelSettings, telling: asyncio.Task[None]
+    ) -> None:
+        self._name = name
         self._office = office
         self._settings = settings
+        self._telling = telling
+
+    def when_gone(self, call: Callable[[], object]) -> None:
+        """Call something once the actor that keeps them has died: no model is asked any more."""
+
+        def ended(telling: asyncio.Task[None]) -> None:
+            if not telling.cancelled():
+                call()
+
+        self._telling.add_done_callback(ended)
 
     def end(self) -> None:
         """Let nobody ask a model any more."""
-        with suppress(ValueError):  # it has ended
-            _ray().kill(_ray().get_actor(self._office))
+        _ray().kill(self._office)
 
     def within(self, work: Callable[..., object]) -> WithinLimits:
         """The work, whose models are asked within these limits wherever it is done."""
-        return WithinLimits(work, self._office, self._settings)
+        return WithinLimits(work, self._name, self._settings)
 
 
 class WithinLimits:
@@ -189,7 +203,7 @@ async def cluster_limits(client: ModelClient | None = None) -> AsyncGenerator[Li
     new = _ray().remote(num_cpus=0, max_restarts=0, scheduling_strategy=here, name=name)
     office = new(Office).remote(budget)
     telling = asyncio.create_task(_tell(office, ledger))
-    limits = Limits(name, for_others(client.settings, budget))
+    limits = Limits(name, office, for_others(client.settings, budget), telling)
     try:
         yield limits
     finally:

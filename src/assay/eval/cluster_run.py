@@ -7,6 +7,7 @@ before anything runs. A cell whose actor dies is begun again.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import socket
@@ -198,7 +199,10 @@ async def run_on(
     digests = {slug: case.digest for slug, case in cases.items()}
     with _marked(home, launch.run.id) as mark:
         work = _work_of(launch, home, mark)
-        async with limited_actors(cluster, work, workers, asks=True, depth=1) as pool:
+        # Cells have limits of their own, and agents in Python may compute.
+        async with limited_actors(
+            cluster, work, workers, asks=True, depth=1, patience=math.inf
+        ) as pool:
 
             async def one(numbered: tuple[int, Coordinate]) -> Run:
                 number, coordinate = numbered

@@ -157,13 +157,42 @@ def summary_of(place: Path) -> dict[str, Json]:
         listed = {one["part"] for one in manifest["shards"]}
         there = listed & {one.name for one in (place / PARTS).iterdir()}
         if len(there) == len(listed) and (place / SUMMARY).is_file():
-            return cast("dict[str, Json]", _read(place / SUMMARY))
+            return _summary(_read(place / SUMMARY))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
     raise InputError(
         f"{place} has {len(there):,} of {len(listed):,} parts",
         hint="the same `assay grade` goes on with the rest",
     )
+
+
+_COUNTS = (
+    "rows",
+    "graded",
+    "passed",
+    "failed",
+    "errors",
+    "skipped",
+    "flagged",
+    "left_out",
+    "parts",
+)
+
+
+def _summary(data: Json) -> dict[str, Json]:
+    """A summary that others may have written, if it has what one has."""
+    found = cast("dict[str, Json]", data)
+    wrong = [name for name in _COUNTS if type(found[name]) is not int]
+    mean = cast("dict[str, Json]", found["mean"])
+    ends = [mean[name] for name in ("mean", "low", "high")]
+    wrong += ["mean"] * any(type(one) not in (int, float, type(None)) for one in ends)
+    causes = cast("list[dict[str, Json]]", found["causes"])
+    wrong += ["causes"] * any(
+        type(one["count"]) is not int or type(one["text"]) is not str for one in causes
+    )
+    if wrong:
+        raise ValueError(f"{SUMMARY}: {wrong[0]!r} is not what it should be")
+    return found
 
 
 def _read(file: Path) -> Json:

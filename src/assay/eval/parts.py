@@ -46,6 +46,7 @@ _GRADE = "grade_"
 _SCORE = "grade_score_"
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
+_MOST_COLUMNS = 10_000
 _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
 
 
@@ -65,7 +66,16 @@ def add_kinds(known: dict[str, str], others: Mapping[str, str]) -> None:
 
 
 def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
-    """The columns of rows, in the order of their names; but for what stands first in a row."""
+    """The columns of rows, in the order of their names; but for what stands first in a row.
+
+    Raises:
+        InputError: If they are too many: names that are data would fill the memory.
+    """
+    if len(known) > _MOST_COLUMNS:
+        raise InputError(
+            f"the rows have {len(known):,} different fields, and a table {_MOST_COLUMNS:,} columns",
+            hint="write JSON lines, or keep what is data out of names",
+        )
     first = ("id", "question", "messages", "answer", "expected")
     names = [*(one for one in first if one in known), *sorted(known.keys() - set(first))]
     return tuple((name, known[name] or "text") for name in names if not _is_grades(name))

@@ -10,8 +10,8 @@ from functools import cache
 from typing import TypeAlias, cast
 
 from assay.errors import InputError
-from assay.eval.actors import PIECES, EndsWorkersError, worker_directory
-from assay.eval.batch import in_batches
+from assay.eval.actors import worker_directory
+from assay.eval.pieces import by_pieces
 from assay.eval.records import row_record, shortened
 from assay.eval.row_grading import row_results
 from assay.eval.sent_graders import SentGraders
@@ -23,7 +23,7 @@ from assay.store.checks import plain
 from assay.store.records import CellRow, Packer, StoredCell, cell_row
 from assay.tasks.rows import JsonLines, Row
 
-__all__ = ["Graded", "RowWork", "by_pieces"]
+__all__ = ["Graded", "RowWork", "graded_by"]
 
 Graded: TypeAlias = "tuple[list[StoredCell], int]"
 """What is stored of rows, and how many of them are labelled."""
@@ -143,7 +143,7 @@ def _packer() -> Packer:
     return Packer(level=1)
 
 
-async def by_pieces(
+async def graded_by(
     pool: Callable[[object], Awaitable[object]], work: RowWork, batch: Stretch | Lines
 ) -> Graded | None:
     """Have workers grade a batch; a row over which they end is found, and could not be graded.
@@ -158,13 +158,11 @@ async def by_pieces(
         lines = work.lines(batch)
     except OSError:
         return None
-    try:
-        return cast("Graded | None", await pool(lines))
-    except EndsWorkersError as error:
-        if len(lines) == 1:
-            return work.failed(lines, error.message)
-    pieces = in_batches(lines, -(-len(lines) // PIECES))
-    found = await asyncio.gather(*(by_pieces(pool, work, piece) for piece in pieces))
+
+    async def ask(some: Lines) -> Graded | None:
+        return cast("Graded | None", await pool(some))
+
+    found = await by_pieces(lines, ask, lambda line, error: work.failed([line], error.message))
     graded = [each for each in found if each is not None]
     if len(graded) < len(found):
         return None

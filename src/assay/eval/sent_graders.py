@@ -18,7 +18,7 @@ from assay.graders.digest import files_of, grader_digest
 from assay.graders.paths import moved_paths
 from assay.graders.spec import GraderSpec
 
-__all__ = ["SentGraders"]
+__all__ = ["SentGraders", "require_sandbox"]
 
 _MAX_BYTES = 64 << 20
 _IN_SANDBOX = frozenset({"function", "openai_python"})
@@ -68,8 +68,7 @@ class SentGraders:
         Raises:
             AssayError: One cannot run here, or would not be the same.
         """
-        if any(spec.type in _IN_SANDBOX for spec in self.specs):
-            _require_sandbox()
+        require_sandbox(self.specs)
         if any(not _is_there(path, content) for path, content in self.files):
             for path, content in self.files:
                 there = Path(f"{place}{path}")
@@ -107,7 +106,14 @@ def _moved(spec: GraderSpec, change: Callable[[str], str]) -> GraderSpec:
     return replace(spec, options=options)
 
 
-def _require_sandbox() -> None:
+def require_sandbox(specs: Sequence[GraderSpec]) -> None:
+    """See that functions can be isolated on this machine, where graders are some.
+
+    Raises:
+        SandboxUnavailableError: They cannot.
+    """
+    if not any(spec.type in _IN_SANDBOX for spec in specs):
+        return
     from assay.sandbox.functions.tiers import function_tiers
 
     found = function_tiers()

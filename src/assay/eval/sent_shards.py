@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from assay.errors import AssayError, InputError
 from assay.eval.actors import (
     DEPTH,
-    PIECES,
     SLOW_SECONDS,
     WAITING,
     EndsWorkersError,
@@ -22,10 +22,13 @@ from assay.eval.actors import (
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
 from assay.eval.part_directory import MANIFEST
+from assay.eval.pieces import by_pieces
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
-from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork
-from assay.eval.shards import OURS, OnShard, ShardPlan, grade_shards
+from assay.eval.shard_grading import OnShard, grade_shards
+from assay.eval.shard_rows import Shard
+from assay.eval.shard_work import PARTS, ShardDone, ShardWork
+from assay.eval.shards import OURS, ShardPlan
 
 __all__ = ["SentShards", "grade_shards_on"]
 
@@ -144,32 +147,19 @@ async def grade_shards_on(
 
 async def _graded(pool: Callable[[object], Awaitable[object]], request: object) -> object:
     """Have workers grade a shard; rows over which they end are found, and are errors."""
-    try:
-        return await pool(request)
-    except EndsWorkersError:
-        assert isinstance(request, Shard), "shards are what is graded"
-        lost = await _lost(pool, _Attempt(request, 0, request.stretch.rows))
-        return await pool(replace(request, given_up=tuple(lost)))
+    assert isinstance(request, Shard), "shards are what is graded"
+    shard, every = request, range(request.stretch.rows)
 
+    async def ask(rows: Sequence[int]) -> object:
+        if rows == every:
+            return await pool(shard)
+        return await pool(_Attempt(shard, rows[0], rows[-1] + 1))
 
-async def _lost(
-    pool: Callable[[object], Awaitable[object]], attempt: _Attempt
-) -> list[tuple[int, str]]:
-    """The rows over which workers end, among some where there are any."""
-    size = -(-(attempt.last - attempt.first) // PIECES)
-    starts = range(attempt.first, attempt.last, size)
-    pieces = [replace(attempt, first=at, last=min(at + size, attempt.last)) for at in starts]
-    found = await asyncio.gather(*(_tried(pool, piece) for piece in pieces))
-    return [row for rows in found for row in rows]
+    def lost(row: int, error: EndsWorkersError) -> object:
+        return row, error.message
 
-
-async def _tried(
-    pool: Callable[[object], Awaitable[object]], piece: _Attempt
-) -> list[tuple[int, str]]:
-    try:
-        await pool(piece)
-    except EndsWorkersError as error:
-        if piece.last - piece.first == 1:
-            return [(piece.first, error.message)]
-        return await _lost(pool, piece)
-    return []
+    found = await by_pieces(every, ask, lost)
+    given_up = tuple(cast("tuple[int, str]", one) for one in found if isinstance(one, tuple))
+    if len(found) == 1 and not given_up:
+        return found[0]
+    return await pool(replace(shard, given_up=given_up))

@@ -1,4 +1,4 @@
-"""Grade a dataset of any size into a directory of parts, each row exactly once.
+"""Plan how a dataset of any size becomes a directory of parts, each row exactly once.
 
 A dataset is cut into shards by a plan, ``manifest.json``. Each becomes one file in ``parts/``,
 named by its number and by a digest of everything that decides what stands in it. What is
@@ -14,23 +14,23 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import cast
 
 from assay.cores import cores
-from assay.errors import AssayError, InputError
+from assay.errors import InputError
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
-from assay.eval.part_directory import SUMMARY, agree, opened_for_parts, replace_json
+from assay.eval.part_directory import agree, opened_for_parts
 from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_work import PARTS, Shard, ShardDone, ShardWork, Source
+from assay.eval.shard_rows import Shard, Source
+from assay.eval.shard_work import PARTS, ShardWork
 from assay.eval.stretches import Stretch, Version, survey, version_of
 from assay.eval.twins import Twins, each_shard, twins_of
 from assay.frozen import frozen
@@ -46,26 +46,13 @@ from assay.tasks.rows import as_json_lines
 from assay.tasks.tables import Table
 from assay.version import __version__
 
-__all__ = [
-    "OURS",
-    "OnShard",
-    "ShardPlan",
-    "grade_shards",
-    "plan_shards",
-    "shard_rows",
-    "write_summary",
-]
-
-Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
-OnShard: TypeAlias = "Callable[[Shard, Tally], None]"
-"""Told of each shard whose part is there now."""
+__all__ = ["OURS", "ShardPlan", "plan_shards", "shard_rows"]
 
 _ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
 """Rows of a shard by default: tenths of a second of work, so that its files cost little beside
 it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
 a machine have a share of 100,000. A death may lose them."""
 _BYTES = 64 << 20
-_UNDER_WAY = 2
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 
@@ -192,6 +179,8 @@ def plan_shards(
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
         done, missing = _there(place, shards, work, retry_errors=retry_errors)
+        if missing:  # what stands there is of other parts than there will be
+            (place / SUMMARY).unlink(missing_ok=True)
         plan = ShardPlan(
             directory=place,
             work=work,
@@ -409,99 +398,3 @@ def _there(
             del done[shard.number]
             missing.append(replace(shard, again=True))
     return done, tuple(missing)
-
-
-# ---- grading -----------------------------------------------------------------------------------
-
-
-async def grade_shards(
-    plan: ShardPlan,
-    *,
-    on_shard: OnShard,
-    workers: int = 0,
-    pool: Pool | None = None,
-    at_once: int = 0,
-) -> None:
-    """Grade what is missing.
-
-    Args:
-        plan: What `plan_shards` gave.
-        on_shard: Told of each shard whose part is there now.
-        workers: Processes where graders only compute, else batches of rows under way; by default
-            as many as there are cores.
-        pool: Grades shards somewhere else: is given a `Shard`, and gives what ``plan.work`` gives.
-        at_once: Shards that it is given at once.
-
-    Raises:
-        InputError: For a malformed row, or a file that changed meanwhile.
-        StoreError: If a part cannot be written.
-    """
-    count = workers or cores()
-
-    def keep(shard: Shard, done: object) -> None:
-        if isinstance(done, AssayError):
-            raise done
-        version = plan.versions[shard.source.path]
-        if not version.holds():
-            plan.changed.add(shard.source.path)
-            raise InputError(
-                f"{shard.source.name} has changed while it was graded", hint="grade it again"
-            )
-        plan.done[shard.number] = tally = cast("ShardDone", done).tally
-        on_shard(shard, tally)
-
-    if pool is not None:
-        shards = (_with_data(shard) for shard in plan.missing)
-        await run_batches(shards, pool, keep, at_once=at_once or 2 * count)
-    elif not computes(plan.work.graders):
-        size = min((spec.kind.grader.batch_size for spec in plan.work.graders), default=1)
-        turn = asyncio.Semaphore(count if size == 1 else 8 * count)
-        await run_batches(
-            plan.missing, lambda shard: plan.work.grade(shard, turn), keep, at_once=_UNDER_WAY
-        )
-    elif count > 1 and len(plan.missing) > 1:
-        plan.work.prepare()  # before the forks, so that none of them has to
-        with Processes(plan.work, min(count, len(plan.missing))) as processes:
-            await run_batches(plan.missing, processes, keep, at_once=count)
-    else:
-        await run_batches(plan.missing, partial(_here, plan.work), keep, at_once=1)
-
-
-async def _here(work: ShardWork, shard: Shard) -> object:
-    await asyncio.sleep(0)  # Ctrl-C has its turn
-    return await work.grade(shard)
-
-
-def _with_data(shard: Shard) -> Shard:
-    """A shard for another machine: with its rows, where they are in a file of this process."""
-    if not shard.source.path.startswith(OURS):
-        return shard
-    with Path(shard.source.path).open("rb") as file:
-        file.seek(shard.stretch.start)
-        return replace(shard, data=file.read(shard.stretch.size))
-
-
-def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
-    """Write ``summary.json``: what all parts come to, and what it took now; and give it back."""
-    tally = plan.tally()
-    mean, now = tally.mean(), sum(shard.stretch.rows for shard in plan.missing)
-    summary: dict[str, Json] = {
-        "directory": str(plan.directory),
-        "rows": plan.rows,
-        "graded": tally.graded,
-        "passed": tally.passed,
-        "failed": tally.failed,
-        "errors": tally.errors,
-        "skipped": tally.skipped,
-        "flagged": tally.flagged,
-        "left_out": tally.left_out,
-        "first_left_out": tally.first_left_out,
-        "mean": {"mean": mean.mean, "low": mean.low, "high": mean.high, "n": mean.n},
-        "causes": [{"count": n, "text": why} for why, n in tally.causes.most_common()],
-        "parts": len(plan.shards),
-        "graded_now": now,
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(now / seconds, 1) if seconds > 0 else None,
-    }
-    replace_json(plan.directory / SUMMARY, summary)
-    return summary

@@ -17,7 +17,7 @@ from typing import IO, TypeAlias, cast
 from assay.cores import cores
 from assay.errors import InputError, StoreError
 from assay.eval.batch import Processes, run_batches
-from assay.eval.shard_work import Shard, read_row_of, read_shard
+from assay.eval.shard_rows import Shard, read_row_of, read_shard
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import ROOM, place_of, renamed, unnamed
 
@@ -26,7 +26,8 @@ __all__ = ["Twins", "each_shard", "twins_of"]
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
 
-_AT_ONCE = 1 << 16
+_AT_ONCE, _MOST_TIMES = 1 << 16, 128
+"""So many hashes are compared together; of more than 8 million, so often that share of them."""
 _READ = 1 << 12
 _FEW = 10_000
 """Rows that are looked at in this process."""
@@ -165,7 +166,8 @@ class _Block:
 def _twice(file: IO[bytes], blocks: Sequence[_Block]) -> frozenset[int]:
     """The hashes that stand twice; so many are compared together as memory has room for."""
     twice: set[int] = set()
-    parts = 1 + sum(block.end - block.at for block in blocks) // (8 * _AT_ONCE)
+    count = sum(block.end - block.at for block in blocks) // 8
+    parts = min(_MOST_TIMES, 1 + count // _AT_ONCE)
     for part in range(1, parts + 1):
         seen: set[int] = set()
         for block in blocks:

@@ -38,9 +38,10 @@ __all__ = [
     "way_of",
 ]
 
-Row: TypeAlias = "Submission | Mapping[str, Json]"
+Row: TypeAlias = "Submission | Mapping[str, Json] | InputError"
 """What is graded: a submission, or a row as datasets have them (``answer`` or ``messages``, with
-``question``, ``expected`` and ``metadata``)."""
+``question``, ``expected`` and ``metadata``). An exception stands for what could not be read, and is
+its error."""
 
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
@@ -378,6 +379,8 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 def _submission(given: Row, number: int) -> Submission:
     if isinstance(given, Submission):
         return given
+    if isinstance(given, InputError):
+        raise given
     if not isinstance(cast("object", given), Mapping):
         raise InputError(
             f"item {number} is {type(given).__name__}, and neither submission nor row",

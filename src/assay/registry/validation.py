@@ -48,9 +48,6 @@ class ValidationFailedError(InputError):
         self.report = report
         self.file = file
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return ValidationFailedError, (self.key, self.report, self.file)
-
 
 async def validate(
     definition: Definition,

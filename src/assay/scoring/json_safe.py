@@ -30,6 +30,8 @@ MAX_RECORDED_BYTES = 16_384
 """Characters kept of one value, of parameters kept with one score; long texts keep both ends."""
 
 _MAX_STRING = 4_096
+_MOST_ARRAY = 1 << 16
+"""Bytes of an array whose values are listed."""
 _MAX_EVIDENCE = 262_144
 _MAX_EVIDENCE_STRING = 80_000  # a command's kept output fits whole
 _MAX_ITEMS = 200
@@ -109,9 +111,13 @@ def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
 
 def _listed(value: object) -> object:
     """What an array or a scalar of NumPy, torch and kin holds, as Python has it; else None."""
+    if isinstance(value, str):
+        return str.__str__(value)
     if isinstance(value, float | type):
         return None
     try:
+        if getattr(value, "nbytes", 0) > _MOST_ARRAY:  # an image, say, which nobody compares with
+            return None
         return cast("Callable[[], object]", getattr(value, "tolist"))()  # noqa: B009 - of no known type
     except Exception:  # an object of a stranger may fail at whatever it is asked
         return None

@@ -29,6 +29,7 @@ from assay.server import (
     watching,
 )
 from assay.server.access import Access, Allowances
+from assay.server.cluster import JobCluster
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
 from assay.server.jobs import Workers
@@ -64,6 +65,8 @@ def create_app(settings: ServerSettings) -> FastAPI:
             await server.regrades.stop()
             await workers.stop()
             server.lanes.close()
+            if server.cluster is not None:
+                await server.cluster.close()
             await server.storage.close()
 
     app = FastAPI(
@@ -89,6 +92,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         metrics,
         lanes,
         Regrading(settings.location, storage),
+        None if settings.engine == "local" else JobCluster(settings.engine, settings.permissions),
     )
     for router in (
         health.router,
@@ -153,7 +157,11 @@ def run(
     host: str,
     announce: Callable[[Listening], None],
 ) -> None:
-    """Serve until the process is told to end; batches in flight are stored before it does."""
+    """Serve until the process is told to end; batches in flight are stored before it does.
+
+    Raises:
+        AssayError: If the cluster that is to grade jobs cannot be joined.
+    """
     app = create_app(settings)
     server = context_of(app)
 
@@ -167,6 +175,8 @@ def run(
         def stop() -> None:  # streams let go of their connections
             loop.call_soon_threadsafe(server.stopping.set)
 
+        if server.cluster is not None:
+            await server.cluster.join()
         await server_for(app, settings.limits, start=start, stop=stop).serve([opened])
 
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -22,7 +22,9 @@ from assay.errors import StoreError
 from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
+from assay.scoring.graded import Graded
 from assay.server.access import Access, Allowances
+from assay.server.cluster import JobCluster
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
 from assay.server.problems import SlowStoreError
@@ -62,6 +64,7 @@ class ServerSettings:
             as many as others leave, for one grader.
         grader_slots: Requests and jobs of one grader at once; None for its share.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
+        engine: What grades jobs: ``local``, ``ray`` or ``ray://HOST:PORT``.
         lease_seconds: How long a job is this server's without a sign of life, and so how long it
             rests after a crash. The clocks of servers of one database must agree better than that.
         poll_seconds: How often waiting jobs and progress are looked for.
@@ -89,6 +92,7 @@ class ServerSettings:
     max_waiting: int = 512
     grader_slots: int | None = None
     job_batch: int = 64
+    engine: str = "local"
     lease_seconds: float = 6.0
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
@@ -148,6 +152,7 @@ class Context:
         metrics: What it counts.
         lanes: Where graders run.
         regrades: Runs that are graded again.
+        cluster: What grades jobs, where that is not this process.
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
         streams: Streams of events that are open, by the key that opened them.
@@ -161,6 +166,7 @@ class Context:
     metrics: Metrics
     lanes: Lanes
     regrades: Regrading
+    cluster: JobCluster | None = None
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Counter[str] = field(default_factory=Counter[str])
@@ -200,6 +206,20 @@ class Context:
         batch = await grade_timed(version, items, self.settings.permissions, deadline)
         self.metrics.graded(version, batch.graded, time.perf_counter() - started)
         return batch
+
+    async def grade_for_job(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+        """The same with what grades jobs.
+
+        Raises:
+            ClusterAwayError: If that is a cluster, and it is away.
+            AssayError: If graders of this kind cannot run there.
+        """
+        if self.cluster is None:
+            return list((await self.grade(version, items)).graded)
+        started = time.perf_counter()
+        graded = await self.cluster.grade(version, items)
+        self.metrics.graded(version, graded, time.perf_counter() - started)
+        return graded
 
 
 def context(request: Request) -> Context:

@@ -23,10 +23,11 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from starlette.responses import StreamingResponse
 
 from assay.errors import AssayError, ConflictError, StoreError
+from assay.eval.actors import DEPTH
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
-from assay.scoring.graded import Graded
-from assay.server.context import Context, Item, caller, context
+from assay.server.cluster import REST_SECONDS, ClusterAwayError
+from assay.server.context import Context, caller, context
 from assay.server.door import Door, needs
 from assay.server.lanes import Turns, lane_of, waits
 from assay.server.live import Told, described, streamed
@@ -42,7 +43,9 @@ from assay.store.scores import ScoreRecord
 
 _LAST_SECONDS = 2.0
 _STRETCH = 8
-"""How many batches of rows are read at once where they are graded one by one."""
+"""How many times the rows that are under way are read at once, where several batches are."""
+_PAGE_ROWS = 1_000
+_MOST_ROWS = 8 * _PAGE_ROWS
 
 Outcomes: TypeAlias = "list[tuple[int, ScoreRecord]]"
 """Number and outcome of rows, as `Jobs.add_scores` takes them."""
@@ -98,7 +101,7 @@ class _Worker:
         self._settings = server.settings
         self._owner = owner
         self._turns, self._looking = turns, looking
-        self._left = ""
+        self._left = self._said = ""
 
     async def work(self) -> None:
         """Look for jobs and carry them out until the server stops."""
@@ -200,6 +203,7 @@ class _Worker:
 
     async def _grade(self, job: JobRecord) -> None:
         server, settings = self._server, self._settings
+        self._said = ""
 
         def begin(database: Database) -> tuple[GraderVersion, set[int]]:
             version = version_to_run(server.desk(database, job.project), job.grader, job.version)
@@ -209,29 +213,58 @@ class _Worker:
         # Rows that wait for somebody else are graded each on its own, many at once.
         is_waiting = waits(version)
         size, at_once = (1, settings.job_batch) if is_waiting else (settings.job_batch, 1)
-        limit = settings.job_batch * (_STRETCH if is_waiting else 1)
+        if server.cluster is not None:
+            at_once = max(at_once, DEPTH * server.cluster.cores)
+        limit = min(size * at_once * (_STRETCH if at_once > 1 else 1), _MOST_ROWS)
         after = 0
         while not server.stopping.is_set():
             rows = await self._rows(job, after, limit)
             if not rows:
                 await self._finish(job, "finished")
                 return
-            after = rows[-1].number
             if todo := [row for row in rows if row.number not in graded]:
                 batches = in_batches(todo, size)
                 stretch = partial(self._stretch, job.id, version, batches, at_once)
                 await server.allowances.find(job.project)
-                await server.lanes.run(
-                    lane_of(version), job.project, stretch, version.key, is_refused=False
-                )
+                try:
+                    await server.lanes.run(
+                        lane_of(version), job.project, stretch, version.key, is_refused=False
+                    )
+                except ClusterAwayError as error:
+                    graded = await self._wait_for_cluster(job.id, str(error))
+                    continue
+                await self._say(job.id, "")
+            after = rows[-1].number
         await server.storage.run(lambda database: Jobs(database).release(job.id, self._owner))
 
-    async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
-        return await self._server.storage.run(
-            lambda database: Datasets(database).rows(
-                job.project, job.dataset, after=after, limit=limit
-            )
+    async def _wait_for_cluster(self, job: str, why: str) -> set[int]:
+        """Wait a while; which rows are graded by then."""
+        server = self._server
+        await self._say(job, why)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(server.stopping.wait(), REST_SECONDS)
+        return await server.storage.run(lambda database: Jobs(database).graded_rows(job))
+
+    async def _say(self, job: str, message: str) -> None:
+        """Write into the job what it waits for."""
+        if message == self._said:
+            return
+        if message:
+            _LOG.warning("job %s %s", job, message)
+        await self._server.storage.run(
+            lambda database: Jobs(database).note(job, self._owner, message)
         )
+        self._said = message
+
+    async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
+        def page(database: Database) -> list[DatasetRow]:
+            first, most = found[-1].number if found else after, min(limit - len(found), _PAGE_ROWS)
+            return Datasets(database).rows(job.project, job.dataset, after=first, limit=most)
+
+        found: list[DatasetRow] = []
+        while len(found) < limit and (rows := await self._server.storage.run(page)):
+            found += rows
+        return found
 
     async def _stretch(
         self,
@@ -243,11 +276,8 @@ class _Worker:
         """Grade batches of rows, and store what came of each in one transaction as it ends."""
         server = self._server
 
-        async def score(items: Sequence[Item]) -> list[Graded]:
-            return list((await server.grade(version, items)).graded)
-
         async def grade(rows: Sequence[DatasetRow]) -> Outcomes:
-            return await grade_rows(version, rows, score)
+            return await grade_rows(version, rows, partial(server.grade_for_job, version))
 
         async def keep(_: Sequence[DatasetRow], scores: Outcomes) -> None:
             def store(database: Database) -> None:
@@ -318,4 +348,5 @@ async def follow_job(
 def _told(job: JobRecord) -> Told:
     has_ended = job.status in ENDED
     name = "done" if has_ended else "progress"
-    return Told(f"{job.status}-{job.done}", name, job.to_dict(), is_last=has_ended)
+    waits = "-waits" if job.message and not has_ended else ""
+    return Told(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)

@@ -58,7 +58,7 @@ class JobRecord(Record):
         total: Rows to grade.
         done: Rows that have a score, a skip or an error.
         errors: Rows among them that could not be graded.
-        message: Why it failed or was cancelled.
+        message: Why it failed, or what it waits for.
         created_at: ISO 8601, UTC.
         updated_at: When anything of it changed last.
         created_by: Who asked for it.
@@ -277,6 +277,20 @@ class Jobs:
                 *(until, plain(job), plain(owner)),
             )
         return bool(renewed)
+
+    def note(self, job: str, owner: str, message: str) -> bool:
+        """Say what a job waits for that is running; "" for nothing.
+
+        Returns:
+            Whether the claim is still held; otherwise nothing is said.
+        """
+        with self._database.writing():
+            noted = self._database.change(
+                "UPDATE job SET message = ?, updated_at = ? "
+                "WHERE id = ? AND owner = ? AND status = 'running'",
+                *(plain(message[:_MAX_MESSAGE]), self._database.now(), plain(job), plain(owner)),
+            )
+        return bool(noted)
 
     def release(self, job: str, owner: str, *, failed: bool = False) -> bool:
         """Give a claim back, so that another worker need not wait until it runs out.

@@ -294,9 +294,6 @@ class DocumentError(InputError):
     def __str__(self) -> str:
         return "\n".join(str(fault) for fault in self.faults)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return DocumentError, (self.faults,)
-
 
 @frozen(kw_only=True)
 class Document:

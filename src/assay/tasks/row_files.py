@@ -8,9 +8,11 @@ read one after another: their rows are counted through, and named by their own f
 from __future__ import annotations
 
 import json
+import os
+import stat
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -127,6 +129,7 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
             yield RowFile(name=name, is_plain=False, unit="row", lines=rows, parts=rows.parts)
         return
     name = reading.name or file
+    _refuse_pipe(file)
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below
     except OSError as error:
@@ -160,6 +163,17 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
             lines=lines,
             parts=reading.parts,
         )
+
+
+def _refuse_pipe(file: str) -> None:
+    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
+    with suppress(OSError):
+        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+            raise InputError(
+                f"{file} is not a regular file",
+                hint="write the rows to a file first, or give - for standard input",
+            )
 
 
 class _Several(Iterator[tuple[int, "bytes | InputError"]]):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
@@ -224,17 +222,6 @@ class JsonLines:
         return Reading(format="jsonl", name=self.name, unit=self.unit, parts=self.parts)
 
 
-def _refuse_pipe(file: str) -> None:
-    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
-    with suppress(OSError):
-        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
-            raise InputError(
-                f"{file} is not a regular file",
-                hint="write the rows to a file first, or give - for standard input",
-            )
-
-
 @contextmanager
 def as_json_lines(
     file: str, *, label: str | None = None, reading: Reading = AS_IT_IS
@@ -245,7 +232,6 @@ def as_json_lines(
         InputError: If it cannot be read, or its rows cannot be told apart.
     """
     reading = _with_label(reading, label)
-    _refuse_pipe(file)
     with opened(file, reading) as found:
         is_there = found.is_plain and reading.on_bad_row is None
         name, unit, parts = found.name, found.unit, found.parts

@@ -45,6 +45,8 @@ AS_JSON = frozenset({"messages", "metadata"})
 
 _ROWS = 1_024
 """Rows of a batch: what is in memory at a time, beside a column of a row group of Parquet."""
+_BYTES = 32 << 20
+"""Of a batch whose rows are so long that fewer of them would fill the memory."""
 
 
 class Batch(Protocol):
@@ -196,11 +198,18 @@ class Table:
                 rows = int(self._file.metadata.row_group(group).num_rows)
                 if place + rows > start:
                     yield place
+                    wanted = list(range(group, groups))
+                    size = max(1, min(_ROWS, _BYTES // max(map(self._row_bytes, wanted))))
                     yield from self._file.iter_batches(
-                        batch_size=_ROWS, row_groups=list(range(group, groups)), columns=columns
+                        batch_size=size, row_groups=wanted, columns=columns
                     )
                     return
                 place += rows
+
+    def _row_bytes(self, group: int) -> int:
+        """How long the rows of a row group are, on average."""
+        found = self._file.metadata.row_group(group)
+        return 1 + int(found.total_byte_size) // max(1, int(found.num_rows))
 
     def _stored(self) -> Iterator[Batch]:
         file = self._file

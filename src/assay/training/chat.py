@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
-from typing import TypeAlias, cast
+from functools import wraps
+from typing import ParamSpec, TypeAlias, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json, plain
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
+P = ParamSpec("P")
+
 Text: TypeAlias = "str | Sequence[Mapping[str, object]]"
 """A prompt or a completion: text, or chat messages in a conversational dataset."""
 
 
+def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | InputError]:
+    """Give why a submission cannot be read: for a batch an item without a reward, like others."""
+
+    @wraps(make)
+    def made(*given: P.args, **named: P.kwargs) -> Submission | InputError:
+        try:
+            return make(*given, **named)
+        except InputError as error:
+            return error
+
+    return made
+
+
+@read_or_why
 def submission_of(
-    asked: Text, said: Text, expected: object = None, metadata: object = None
+    asked: Text, said: Text | None, expected: object = None, metadata: object = None
 ) -> Submission:
     """What was asked and said, to be graded.
 
@@ -29,6 +46,8 @@ def submission_of(
         expected: The reference answer.
         metadata: An object; anything else is none.
     """
+    if said is None:
+        raise InputError("there is no completion")
     before, turns = turns_of(asked, "user"), turns_of(said, "assistant")
     is_chat = not (isinstance(asked, str) and isinstance(said, str))
     known = plain(metadata)

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
+from assay.errors import InputError
 from assay.graders.endpoints.forms.openrlhf import sample
-from assay.training.chat import reference_of
+from assay.training.chat import read_or_why, reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.training.trainers import module_of
+from assay.types.submission import Submission
 
 __all__ = ["reward_function"]
 
@@ -55,13 +57,17 @@ def reward_function(
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
-        given = [
-            sample(*one) for one in zip(queries, asked, map(reference_of, wanted), strict=True)
-        ]
-        # What is no sample is no answer either, and so has no reward.
-        batch = reward.grade_now({} if isinstance(one, str) else one for one in given)
+        batch = reward.grade_now([*map(_read, queries, asked, wanted)])
         rewards = tensor(batch.filled(on_error))
         graded = tensor([float(one is not None) for one in batch.rewards])
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"graded": graded}}
 
     return reward_func
+
+
+@read_or_why
+def _read(query: str, prompt: str, label: object) -> Submission:
+    found = sample(query, prompt, reference_of(label))
+    if isinstance(found, str):
+        raise InputError(found)
+    return found

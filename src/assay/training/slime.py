@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, Unpack
 
+from assay.errors import InputError
 from assay.training.chat import Text, submission_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
@@ -26,7 +27,7 @@ class Sample(Protocol):
     """What is read of slime's ``Sample``, and the one field that is written."""
 
     prompt: Text
-    response: str
+    response: str | None
     label: object
     metadata: object
     remove_sample: bool
@@ -65,5 +66,5 @@ def reward_function(
     return graded
 
 
-def _submission(sample: Sample) -> Submission:
+def _submission(sample: Sample) -> Submission | InputError:
     return submission_of(sample.prompt, sample.response, sample.label, sample.metadata)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Unpack
 
+from assay.errors import InputError
 from assay.frozen import frozen
 from assay.training.chat import Text, submission_of, turns_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
@@ -66,7 +67,7 @@ class _Problem:
     size: int
     on_error: OnError
 
-    def submission(self, said: str) -> Submission:
+    def submission(self, said: str) -> Submission | InputError:
         return submission_of(self.question, said, self.expected, self.metadata)
 
 

@@ -13,13 +13,15 @@ rubric of 0.2 makes a 0 of any exception, but not of a group's mean.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, Unpack, cast
 
+from assay.errors import InputError
 from assay.scoring.json_safe import plain
 from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, Reward, RewardOptions
 from assay.training.trainers import module_of
+from assay.types.submission import Submission
 
 __all__ = ["reward_function", "rubric_function"]
 
@@ -71,20 +73,10 @@ def rubric_function(
     reward = Reward(grader, **options)
 
     async def graded(states: Sequence[dict[str, object]]) -> Batch:
-        given = [
-            submission_of(
-                cast("Text", state["prompt"]),
-                cast("Text", state["completion"]),
-                state.get("answer"),
-                state.get("info"),
-            )
-            for state in states
-        ]
-        batch = await reward.grade(given)
+        batch = await reward.grade([*map(_read, states)])
         for state, one in zip(states, batch.graded, strict=True):
             if one.score is None and state.get("error") is None:
-                fault = module_of("verifiers", "verifiers").InfraError
-                state["error"] = fault(f"{reward.name}: {one.error or one.reason}")
+                state["error"] = _fault()(f"{reward.name}: {one.error or one.reason}")
         return batch
 
     async def of_one(state: dict[str, object]) -> float:
@@ -96,3 +88,14 @@ def rubric_function(
     chosen = of_group if group else of_one
     chosen.__name__ = reward.name  # by which its logs know it, and merge those of one name
     return cast("Callable[..., Awaitable[float | list[float]]]", chosen)
+
+
+def _read(state: Mapping[str, object]) -> Submission | InputError:
+    if (error := state.get("error")) is not None and isinstance(error, _fault()):
+        return InputError(f"the rollout failed, by no fault of the model: {error!r}")
+    asked, said = cast("Text", state["prompt"]), cast("Text | None", state["completion"])
+    return submission_of(asked, said, state.get("answer"), state.get("info"))
+
+
+def _fault() -> type[Exception]:
+    return module_of("verifiers", "verifiers").InfraError

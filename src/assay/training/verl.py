@@ -18,7 +18,7 @@ from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
-from assay.training.chat import reference_of
+from assay.training.chat import read_or_why, reference_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
@@ -61,16 +61,7 @@ def reward_function(
         extra_info: Mapping[str, object] | None = None,
         **_: object,
     ) -> dict[str, float]:
-        known = plain(dict(extra_info or {}))
-        metadata = known if isinstance(known, dict) else {}
-        question = metadata.get("question")
-        submission = Submission(
-            answer=solution_str,
-            expected=reference_of(ground_truth),
-            question=question if isinstance(question, str) else None,
-            metadata={**metadata, "data_source": data_source},
-        )
-        batch = await reward.grade([submission])
+        batch = await reward.grade([_read(data_source, solution_str, ground_truth, extra_info)])
         (score,) = batch.filled(on_error)
         (graded,), (seconds,) = batch.graded, batch.seconds
         return {
@@ -81,3 +72,16 @@ def reward_function(
         }
 
     return cast("ComputeScore", compute_score)
+
+
+@read_or_why
+def _read(source: str, said: str, truth: object, extra: Mapping[str, object] | None) -> Submission:
+    known = plain(dict(extra or {}))
+    metadata = known if isinstance(known, dict) else {}
+    question = metadata.get("question")
+    return Submission(
+        answer=said,
+        expected=reference_of(truth),
+        question=question if isinstance(question, str) else None,
+        metadata={**metadata, "data_source": source},
+    )

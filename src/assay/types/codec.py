@@ -87,9 +87,6 @@ class ShapeError(InputError):
         )
         self.problems = tuple(problems)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return ShapeError, (self.problems,)
-
 
 def to_json(value: object) -> Json:
     """Turn dataclasses, tuples and mappings into plain JSON, losslessly.

@@ -69,9 +69,6 @@ class FaultError(GraderError):
         self.details = details or {}
         self.parts: Mapping[str, float] = {}
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.flag, self.outcome)
-
 
 class SubmissionFaultError(FaultError):
     """The submission is at fault: a score of 0 whose flags say why.
@@ -97,7 +94,3 @@ class SubmissionFaultError(FaultError):
         outcome = outcome or flag.removesuffix("_error")
         super().__init__(message, flag=flag, outcome=outcome, details=details)
         self.signs = signs or (flag,)
-
-
-def _rebuild(kind: type[FaultError], message: str, flag: Flag, outcome: str) -> FaultError:
-    return kind(message, flag=flag, outcome=outcome)

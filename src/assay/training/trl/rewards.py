@@ -61,7 +61,7 @@ class RewardFunction:
         completions: Sequence[Text],
         prompts: Sequence[Text] | None,
         columns: Mapping[str, object],
-    ) -> list[Submission]:
+    ) -> list[Submission | InputError]:
         known: dict[str, list[object]] = {}
         for name, values in columns.items():
             if name not in _NEVER and isinstance(values, list):
@@ -80,7 +80,9 @@ class RewardFunction:
             for prompt, completion, row in zip(asked, completions, rows, strict=True)
         ]
 
-    def _submission(self, prompt: Text, completion: Text, row: dict[str, object]) -> Submission:
+    def _submission(
+        self, prompt: Text, completion: Text, row: dict[str, object]
+    ) -> Submission | InputError:
         expected = row.pop(self._expected) if self._expected is not None else None
         metadata = row if self._metadata is None else row.get(self._metadata)
         return submission_of(prompt, completion, expected, metadata)

@@ -1,0 +1,42 @@
+"""Find the item over which workers end among those that they were given together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from assay.eval.actors import EndsWorkersError
+
+__all__ = ["by_pieces"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PIECES = 8
+
+
+async def by_pieces(
+    items: Sequence[T],
+    ask: Callable[[Sequence[T]], Awaitable[R]],
+    lost: Callable[[T, EndsWorkersError], R],
+) -> list[R]:
+    """What came of items that are asked for together and, where workers end over them, in pieces.
+
+    Args:
+        items: At least one.
+        ask: Has workers do some of them.
+        lost: What is to be said of one over which they end.
+
+    Returns:
+        What came of the pieces, in their order.
+    """
+    try:
+        return [await ask(items)]
+    except EndsWorkersError as error:
+        if len(items) == 1:
+            return [lost(items[0], error)]
+    size = -(-len(items) // _PIECES)
+    pieces = [items[start : start + size] for start in range(0, len(items), size)]
+    found = await asyncio.gather(*(by_pieces(piece, ask, lost) for piece in pieces))
+    return [one for some in found for one in some]

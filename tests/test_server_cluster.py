@@ -1,0 +1,176 @@
+"""`assay serve --engine ray`: jobs of a real server, graded by the actors of a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.errors import GraderError
+from assay.eval.cluster import connected
+from assay.eval.cluster_versions import _GradesVersions, _Request  # what an actor is sent
+from assay.registry.grading import grade_version
+from assay.registry.policy import Permissions
+from assay.scoring.json_safe import Json
+from assay.store.catalog import Catalog, GraderVersion
+from assay.store.database import Database
+from assay.types.submission import Submission
+from tests.children import until
+from tests.command_line import assay
+from tests.raylets import raylets
+from tests.server_process import ServerProcess
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
+
+ROWS = [{"id": str(n), "answer": "x" * (n % 7), "expected": "xx"} for n in range(1, 1001)]
+SLOW = """
+import time
+async def grade(thread):
+    time.sleep(0.01)
+    return float(len(thread.completion()) % 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def address(alone_with_ray: None) -> Generator[str]:
+    """A cluster of this machine."""
+    with raylets(2) as found:
+        yield str(found.address)
+
+
+class Site:
+    """What is asked of a server that grades jobs on the cluster."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+
+    def ask(self, path: str, body: bytes | Json = None, kind: str = "json") -> dict[str, Any]:
+        sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(
+            f"{self.server.url}/api/v1/projects/default/{path}",
+            sent,
+            {**self.server.headers, "Content-Type": f"application/{kind}"},
+        )
+        with urllib.request.urlopen(asked) as reply:
+            return cast("dict[str, Any]", json.load(reply))
+
+    def fill(self) -> None:
+        exact: Json = {"graders": [{"type": "exact_match"}]}
+        self.ask("graders", {"key": "exact", "kind": "declared", "definition": exact})
+        self.ask("graders", {"key": "slow", "kind": "function", "definition": {"source": SLOW}})
+        self.ask("datasets/d", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), "x-ndjson")
+
+    def begin(self, grader: str) -> str:
+        return str(self.ask("jobs", {"grader": grader, "dataset": "d"})["id"])
+
+    def job(self, job: str) -> dict[str, Any]:
+        return self.ask(f"jobs/{job}")
+
+    def ended(self, job: str) -> dict[str, Any]:
+        until(lambda: self.job(job)["status"] not in ("queued", "running"), 120.0)
+        return self.job(job)
+
+    def results(self, job: str) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.ask(f"jobs/{job}/results?limit=200" + (cursor and f"&cursor={cursor}"))
+            for one in page["items"]:
+                assert one["item"] not in found, "each row once"
+                found[one["item"]] = one["graded"]
+            cursor = page["next_cursor"]
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: Path, address: str) -> Generator[Site]:
+    with ServerProcess(tmp_path, None, "--engine", f"ray://{address}") as server:
+        found = Site(server)
+        found.fill()
+        yield found
+
+
+def version_of(home: Path, key: str) -> GraderVersion:
+    with Database.open(str(home / ".assay")) as database:
+        return Catalog(database).version("default", key, 1)
+
+
+def hand(site: Site) -> int:
+    """The process by which the server is part of the cluster."""
+    children = Path(f"/proc/{site.server.pid}/task").glob("*/children")
+    pids = [int(pid) for listed in children for pid in listed.read_text().split()]
+    (found,) = [
+        pid for pid in pids if b"cluster_versions" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    return found
+
+
+def test_a_job_comes_to_what_it_comes_to_on_the_server_itself(site: Site, tmp_path: Path) -> None:
+    cancelled = site.begin("slow")
+    until(lambda: site.job(cancelled)["done"])
+    assert site.ask(f"jobs/{cancelled}/cancel", b"")["status"] == "cancelled"
+    job = site.begin("exact")
+    assert (site.ended(job)["status"], site.job(job)["errors"]) == ("finished", 0)
+    items = [(row["id"], Submission(answer=row["answer"], expected="xx")) for row in ROWS]
+    here = asyncio.run(grade_version(version_of(tmp_path, "exact"), items, Permissions()))
+    assert site.results(job) == {one.id: one.to_dict() for one in here}
+    assert 0 < site.job(cancelled)["done"] < len(ROWS)
+    child = hand(site)
+    assert site.server.terminate() == 0
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site: Site) -> None:
+    job = site.begin("slow")
+    until(lambda: site.job(job)["done"])
+    child = hand(site)
+    site.server.kill()
+    until(lambda: not Path(f"/proc/{child}").exists())
+    site.server.start()
+    kept = site.job(job)["done"]
+    assert 0 < kept < len(ROWS)
+    until(lambda: site.job(job)["done"] > kept)
+    os.kill(hand(site), signal.SIGKILL)
+    until(lambda: site.job(job)["message"])
+    waiting = site.job(job)
+    assert (waiting["status"], waiting["errors"]) == ("running", 0)
+    assert waiting["message"] == "waits for the cluster: the connection to it was lost"
+    ended = site.ended(job)
+    assert (ended["status"], ended["done"], ended["errors"], ended["message"]) == (
+        "finished", len(ROWS), 0, "",
+    )  # fmt: skip
+    assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
+
+
+def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Path) -> None:
+    exact: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
+    with Database.open(str(tmp_path / ".assay")) as database:
+        Catalog(database).create(
+            "default", "exact", kind="declared", definition=exact, digest="0" * 64
+        )
+    request = _Request(version_of(tmp_path, "exact"), "0" * 64, [("1", Submission(answer="4"))])
+
+    async def ask() -> object:
+        with (
+            connected(f"ray://{address}") as cluster,
+            cluster.actors(_GradesVersions(Permissions()), 1) as pool,
+        ):
+            return await pool(request)
+
+    refused = asyncio.run(ask())
+    assert isinstance(refused, GraderError)
+    assert "is not the same there: its code differs" in refused.message
+
+
+def test_a_server_does_not_start_without_its_cluster(tmp_path: Path) -> None:
+    done = assay("serve", "--port", "0", "--engine", "ray://127.0.0.1:1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no Ray cluster at 127.0.0.1:1" in done.stderr
+    assert "ray start --head" in done.stderr
