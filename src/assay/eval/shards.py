@@ -25,7 +25,7 @@ from assay.cores import cores
 from assay.errors import InputError
 from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
-from assay.eval.part_directory import agree, opened_for_parts
+from assay.eval.part_directory import SUMMARY, agree, opened_for_parts
 from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
