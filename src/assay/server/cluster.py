@@ -24,7 +24,8 @@ from assay.store.catalog import GraderVersion
 __all__ = ["REST_SECONDS", "ClusterAwayError", "JobCluster"]
 
 REST_SECONDS = 5.0
-"""How long a cluster that is away is left alone before it is looked for again."""
+"""How long a cluster that is away is left alone at first before it is looked for again."""
+_LONGEST_REST_SECONDS = 60.0
 _END_SECONDS = 15.0
 _NUMBERS = 1 << 8 * NUMBER_BYTES
 
@@ -49,7 +50,7 @@ class JobCluster:
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._number = 0
-        self._failed_at = float("-inf")
+        self._rest, self._rested_at = REST_SECONDS, float("-inf")
         self._why: AssayError = GraderError("it was never joined")
         self.cores = 1
         """How many the cluster had when it was joined."""
@@ -64,7 +65,7 @@ class JobCluster:
         async with self._joining:
             if self._process is not None:
                 return
-            if time.monotonic() - self._failed_at < REST_SECONDS:
+            if time.monotonic() < self._rested_at:
                 raise self._why
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", f"from {serve.__module__} import serve; serve()"),
@@ -143,6 +144,7 @@ class JobCluster:
                 if reply[0] == "away":  # what keeps one from the work keeps the others from it
                     why = cast("AssayError", reply[1])
                     return
+                self._rest = REST_SECONDS
                 waiting = self._waiting.get(number)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(reply)
@@ -157,7 +159,8 @@ class JobCluster:
             await _end(process)
 
     def _away(self, why: AssayError) -> None:
-        self._why, self._failed_at = why, time.monotonic()
+        self._why, self._rested_at = why, time.monotonic() + self._rest
+        self._rest = min(2 * self._rest, _LONGEST_REST_SECONDS)
 
 
 async def _write(process: Process, number: int, body: bytes) -> None:

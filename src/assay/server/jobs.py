@@ -43,7 +43,7 @@ from assay.store.scores import ScoreRecord
 
 _LAST_SECONDS = 2.0
 _STRETCH = 8
-"""How many times the rows that are under way are read at once, where several batches are."""
+"""How many batches of rows are read at once where they are graded one by one."""
 _PAGE_ROWS = 1_000
 _MOST_ROWS = 8 * _PAGE_ROWS
 
@@ -213,9 +213,10 @@ class _Worker:
         # Rows that wait for somebody else are graded each on its own, many at once.
         is_waiting = waits(version)
         size, at_once = (1, settings.job_batch) if is_waiting else (settings.job_batch, 1)
+        limit = settings.job_batch * (_STRETCH if is_waiting else 1)
         if server.cluster is not None:
             at_once = max(at_once, DEPTH * server.cluster.cores)
-        limit = min(size * at_once * (_STRETCH if at_once > 1 else 1), _MOST_ROWS)
+            limit = max(limit, min(2 * size * at_once, _MOST_ROWS))
         after = 0
         while not server.stopping.is_set():
             rows = await self._rows(job, after, limit)
