@@ -124,6 +124,24 @@ def test_a_function_is_named_and_guarded(tmp_path: Path) -> None:
         assert "hunter2" not in process.communicate()[0]
 
 
+def test_a_body_that_arrives_after_the_reply_does_not_break_the_connection(tmp_path: Path) -> None:
+    """As after a 401 or a 429; if both came at once, the reply was lost with the connection."""
+    (tmp_path / "reward.py").write_text(REWARD)
+    with running(endpoint("reward.py:grade", "--token-env", "T"), tmp_path, T="x") as (url, _):
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 60) as to, to.makefile("rb") as said:
+            head = b"POST /v1/grade HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
+            for _ in range(2):
+                to.sendall(head)
+                assert said.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+                size = 0
+                while (line := said.readline()) != b"\r\n":
+                    if line.lower().startswith(b"content-length:"):
+                        size = int(line.partition(b":")[2])
+                said.read(size)
+                to.sendall(b"{}")
+
+
 def test_a_file_of_graders_is_served(tmp_path: Path) -> None:
     (tmp_path / "graders.yaml").write_text(
         "- {type: exact_match}\n- {type: contains, substring: 'x', weight: 3}\n"

@@ -98,6 +98,8 @@ class _Joined:
         self.abort = transport.abort
         self.is_closing = transport.is_closing
         self.get_extra_info = transport.get_extra_info
+        self.resume_reading = transport.resume_reading
+        self.set_protocol = transport.set_protocol
 
     def write(self, data: bytes) -> None:
         """Send it soon."""
