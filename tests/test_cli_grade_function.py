@@ -226,7 +226,9 @@ def test_options_of_the_other_way_are_refused(tmp_path: Path) -> None:
     assert "--max-cost goes with --graders" in done.stderr
     done = assay("grade", "rows.jsonl", "-g", "x.yaml", "--isolation", "call", cwd=tmp_path)
     assert "--isolation goes with --function" in done.stderr
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--out", "grade.py", cwd=tmp_path)
+    done = assay(
+        "grade", "rows.jsonl", "--function", "grade.py", "--out", "rows.jsonl", cwd=tmp_path
+    )
     assert "would be overwritten" in done.stderr
 
 

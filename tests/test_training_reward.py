@@ -265,6 +265,13 @@ def test_a_stored_grader_that_there_is_not_is_told_before_the_first_batch(tmp_pa
         Reward("unknown", store=str(tmp_path))
 
 
+@pytest.mark.sandbox
+def test_a_function_that_cannot_be_loaded_is_told_with_its_line(tmp_path: Path) -> None:
+    (file := tmp_path / "grade.py").write_text("import json\n\ndef grade(:\n", "utf-8")
+    (graded,) = Reward(file).grade_now(ROWS[:1]).graded
+    assert graded.error == "line 3 of the function: SyntaxError: invalid syntax"
+
+
 def test_where_a_function_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     def broken(answer: str) -> float:
         raise ValueError(answer)

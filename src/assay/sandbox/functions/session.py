@@ -59,6 +59,10 @@ class LoadFailedError(ProgramError):
         super().__init__(message)
         self.line = line
 
+    def __str__(self) -> str:
+        told = super().__str__()
+        return told if self.line is None else f"line {self.line} of the function: {told}"
+
 
 class IdleWorkerError(WorkerError):
     """A worker was gone, or not to be trusted, before it got any call: no call is to blame."""
