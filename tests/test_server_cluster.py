@@ -21,6 +21,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog, GraderVersion
 from assay.store.database import Database
+from assay.testing import FakeJudge
 from assay.types.submission import Submission
 from tests.children import until
 from tests.command_line import assay
@@ -39,10 +40,16 @@ async def grade(thread):
 
 
 @pytest.fixture(scope="module")
-def address(alone_with_ray: None) -> Generator[str]:
+def cluster(alone_with_ray: None) -> Generator[Any]:
     """A cluster of this machine."""
     with raylets(2) as found:
-        yield str(found.address)
+        yield found
+
+
+@pytest.fixture
+def address(cluster: Any) -> str:
+    """Where it is."""
+    return str(cluster.address)
 
 
 class Site:
@@ -91,7 +98,8 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, address: str) -> Generator[Site]:
-    with ServerProcess(tmp_path, None, "--engine", f"ray://{address}") as server:
+    options = ("--engine", f"ray://{address}", "--allow-internal-endpoints")
+    with ServerProcess(tmp_path, None, *options) as server:
         found = Site(server)
         found.fill()
         yield found
@@ -104,11 +112,14 @@ def version_of(home: Path, key: str) -> GraderVersion:
 
 def hand(site: Site) -> int:
     """The process by which the server is part of the cluster."""
-    children = Path(f"/proc/{site.server.pid}/task").glob("*/children")
+    return child_of(site.server.pid, b"cluster_versions")
+
+
+def child_of(parent: int, mark: bytes) -> int:
+    """The child of a process that has something in its command line."""
+    children = Path(f"/proc/{parent}/task").glob("*/children")
     pids = [int(pid) for listed in children for pid in listed.read_text().split()]
-    (found,) = [
-        pid for pid in pids if b"cluster_versions" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    (found,) = [pid for pid in pids if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return found
 
 
@@ -147,6 +158,20 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
         "finished", len(ROWS), 0, "",
     )  # fmt: skip
     assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
+
+
+def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any) -> None:
+    with FakeJudge() as judge:
+        definition: Json = {"criteria": "It is an x", "judge_model": judge.model}
+        site.ask("graders", {"key": "says", "kind": "binary_judge", "definition": definition})
+        job = site.begin("says")
+        until(lambda: site.job(job)["done"])
+        (raylet,) = cluster.head_node.all_processes["raylet"]
+        os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
+        until(lambda: site.job(job)["message"])
+        assert site.job(job)["message"].startswith("waits for the cluster: what kept the limits")
+        ended = site.ended(job)
+    assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(ROWS), 0)
 
 
 def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Path) -> None:

@@ -96,6 +96,16 @@ class Limits:
 
         self._telling.add_done_callback(ended)
 
+    async def are_kept(self) -> bool:
+        """Whether the actor that keeps them lives: without it whoever asks a model has an error."""
+        from ray.exceptions import RayError
+
+        try:
+            await self._office.exchange.remote("the driver", [], [])
+        except RayError:
+            return False
+        return True
+
     def end(self) -> None:
         """Let nobody ask a model any more."""
         _ray().kill(self._office)

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, cast
 from assay.errors import AssayError, GraderError, reason_of
 from assay.eval.actors import SLOW_SECONDS, WAITING, EndsWorkersError, this_node
 from assay.eval.cluster import Cluster, connected
-from assay.eval.cluster_limits import cluster_limits
+from assay.eval.cluster_limits import Limits, cluster_limits
 from assay.eval.pieces import by_pieces
 from assay.eval.sent_graders import require_sandbox
 from assay.registry.definitions import definition_of
@@ -124,16 +124,23 @@ async def _graded(pool: _Pool, version: GraderVersion, items: Items) -> list[Gra
     return [one for some in found for one in some]
 
 
-async def _answer(pool: _Pool, body: bytes) -> Reply:
+async def _answer(pool: _Pool, limits: Limits, body: bytes) -> Reply:
     try:
         version, items = cast("tuple[GraderVersion, Items]", pickle.loads(body))  # noqa: S301 - the server's
-        return "done", await _graded(pool, version, items)
+        return await _checked(await _graded(pool, version, items), limits)
     except _RefusedError as error:
         return "refused", error.error
     except AssayError as error:
         return "away", error
     except Exception as error:  # the boundary: whatever Ray comes upon keeps it from the work
         return "away", GraderError(reason_of(error))
+
+
+async def _checked(graded: list[Graded], limits: Limits) -> Reply:
+    """What is to be said of items: nothing, where errors may be those of limits that are gone."""
+    if all(one.status != "error" for one in graded) or await limits.are_kept():
+        return "done", graded
+    return "away", _NO_LIMITS
 
 
 async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> None:
@@ -145,7 +152,7 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
 
     async def carry_out(number: int, body: bytes) -> None:
         try:
-            reply = await _answer(pool, body)
+            reply = await _answer(pool, limits, body)
             _send(replies, number, reply)
         finally:
             del tasks[number]
