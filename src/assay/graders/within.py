@@ -33,7 +33,8 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
 
     Args:
         work: What is awaited.
-        limit: Seconds by the clock, or a turn, for whose work it is then done. It is over then.
+        limit: Seconds by the clock; or a turn, whose time is what this takes, and which is stopped at
+            the end. None for no limit.
 
     Raises:
         OutOfTimeError: If it took longer.

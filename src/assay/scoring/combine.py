@@ -74,7 +74,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
         raise ScoreError("subscores must not be empty")
     only = subscores[0]
     if len(subscores) == 1 and only.status == "scored" and only.weight > 0 and not only.gate:
-        return EvaluationResult(reward=only.value, subscores=[only])  # what all below comes to
+        # The mean of one score is that score; its value is in [0, 1] already.
+        return EvaluationResult(reward=only.value, subscores=[only])
     if not any(s.weight > 0 and not s.gate for s in subscores):
         raise ScoreError(
             "no subscore has a positive weight",
