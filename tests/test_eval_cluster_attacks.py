@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval.cluster import connected
+from assay.eval.cluster import _address_here, connected
 from assay.eval.cluster_limits import WithinLimits, for_others
 from assay.eval.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
@@ -35,6 +35,23 @@ def listener() -> Generator[str]:
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         thread.join()
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray").mkdir()
+    noted = tmp_path / "ray" / "ray_current_cluster"
+    os.mkfifo(noted)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert _address_here() is None
+    silent = os.open(noted, os.O_RDWR)
+    try:
+        assert _address_here() is None
+    finally:
+        os.close(silent)
 
 
 def test_a_cluster_that_another_user_has_noted_is_not_joined(

@@ -202,8 +202,9 @@ def _address_here() -> str | None:
     base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()  # where Ray notes it
     noted = Path(base, "ray", "ray_current_cluster")
     try:
-        with noted.open("rb") as file:
-            found, owner = file.read(1_024).decode("utf-8").strip(), os.fstat(file.fileno()).st_uid
+        with open(noted, "rb", opener=_at_once) as file:
+            said, owner = file.read(1_024) or b"", os.fstat(file.fileno()).st_uid
+        found = said.decode("utf-8").strip()
         require_head(found)
     except (OSError, ValueError, InputError):  # none, or one that has ended without saying so
         return None
@@ -213,6 +214,11 @@ def _address_here() -> str | None:
             hint=f"if it is yours to use: --engine ray://{found}",
         )
     return found
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting: where anybody may write, a file may be a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _not_joined(address: str | None, error: Exception) -> InputError:

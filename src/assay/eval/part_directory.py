@@ -186,6 +186,7 @@ def _summary(data: Json) -> dict[str, Json]:
     mean = cast("dict[str, Json]", found["mean"])
     ends = [mean[name] for name in ("mean", "low", "high")]
     wrong += ["mean"] * any(type(one) not in (int, float, type(None)) for one in ends)
+    wrong += ["first_left_out"] * (type(found["first_left_out"]) is not str)
     causes = cast("list[dict[str, Json]]", found["causes"])
     wrong += ["causes"] * any(
         type(one["count"]) is not int or type(one["text"]) is not str for one in causes

@@ -33,8 +33,8 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
 
     Args:
         work: What is awaited.
-        limit: Seconds by the clock; or a turn, whose time is what this takes, and which is stopped at
-            the end. None for no limit.
+        limit: Seconds by the clock; or a turn, which counts the time of the work and is stopped at
+            its end. None for no limit.
 
     Raises:
         OutOfTimeError: If it took longer.
