@@ -231,3 +231,18 @@ def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where
     kept = f"every grade is kept: assay runs export {run.id} --into DIR"
     assert ended.value.code == 3
     assert capsys.readouterr().err.endswith(f"error: the disk is full ({kept})\n")
+
+
+@pytest.mark.parametrize("name", ["parts", "tallies"])
+def test_a_link_in_an_output_directory_leads_nowhere(tmp_path: Path, name: str) -> None:
+    write(tmp_path, [{"response": "4", "target": 4}], "rows.parquet")
+    theirs, ours = tmp_path / "theirs", tmp_path / "graded"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / ".a.tmp").touch()
+    (ours / name).symlink_to(theirs)
+    done = assay(
+        "grade", "rows.parquet", *_MAP, "-g", "graders.yaml", "--out", "graded/", cwd=tmp_path
+    )
+    assert (done.returncode, f"graded/{name} is a symbolic link" in done.stderr) == (2, True)
+    assert [one.name for one in theirs.iterdir()] == [".a.tmp"]

@@ -113,7 +113,7 @@ def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
     file = tmp_path / "rows.jsonl"
     many = [json.dumps(row(number)) for number in range(count)]
     for wrong, said in (
-        (json.dumps(row(3)), "id 'r3' is also that of .*:4$"),
+        (json.dumps(row(3)), "id 'r3' is also that of .*:4 "),
         ("[1]", "a row must be a JSON object"),
     ):
         file.write_text("\n".join([*many[: count - 9], wrong, *many[count - 9 :]]))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from assay.client import AsyncClient
+from assay.client import AsyncClient, Client
 from assay.reports.histogram import Bar
 from assay.reports.html import file_report
 from assay.reports.review import review
 from assay.reports.summary import verdict
 from assay.reports.trainability import ENDS, Times, Trainability, trainability, trainability_of
+from assay.scoring.json_safe import Json
 from assay.store import CellRecord, RunRecord, Store
+from assay.tasks.rows import read_row
 from tests.command_line import assay
 
 RUN = "20261123-040506-ab12"
@@ -147,3 +150,90 @@ def test_a_run_in_which_nothing_was_graded_is_no_success(tmp_path: Path) -> None
     assert "0.9" not in told.stdout  # no empty bars
     counted = assay("trainability", "--json", cwd=tmp_path)
     assert (counted.returncode, json.loads(counted.stdout)["passed"]) == (3, False)
+
+
+_SAMPLES = [
+    {"prompt_id": 7, "prompt": "2 + 2?", "response": "4", "target": "4"},
+    {"prompt_id": 8, "prompt": "3 + 3?", "response": "6", "target": "6"},
+    {"prompt_id": None, "prompt": "", "response": "5", "target": "5"},
+    {"prompt_id": 7, "prompt": "2 + 2?", "response": "5", "target": "4"},
+    {"prompt_id": 8, "prompt": "3 + 3?", "response": "6", "target": "6"},
+    {"prompt_id": None, "prompt": "", "response": "5", "target": "6"},
+    {"prompt_id": 7, "prompt": "2 + 2?", "response": None, "target": "4"},
+]
+_MAP = "answer=response,expected=target"
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """A directory with samples of two prompts, as JSONL and CSV, and graders."""
+    lines = "".join(json.dumps(row) + "\n" for row in _SAMPLES)
+    (tmp_path / "rows.jsonl").write_text(lines, "utf-8")
+    with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, _SAMPLES[0])
+        table.writeheader()
+        table.writerows(_SAMPLES)
+    (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    return tmp_path
+
+
+def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> None:
+    given = f"{_MAP},group=prompt_id"
+    assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", given, cwd=samples)
+    shown = assay("trainability", cwd=samples)
+    assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
+    assert "no reward  1 of 7 cells, in 1 group: left out, never a 0" in shown.stdout
+    told = json.loads(assay("trainability", "--json", "--floor", "latest", cwd=samples).stdout)
+    ends = {end["name"]: end["groups"] for end in told["ends"] if end["groups"]}
+    assert ends == {"learnable": 1, "all_right": 1, "too_few": 2}  # no group is none of its own
+    assert (told["unbeaten"], told["floored"]) == (4, 4)  # each group's best is its own floor
+    with Store.open(home := str(samples / ".assay")) as store:
+        found = review(run := store.run("latest"), list(store.cells(run.id)))
+    filed = file_report(found, verdict(found.summary)).trainability
+    with Client(store=home) as client:
+        assert client.runs.trainability("latest") == filed
+    assert filed is not None
+    assert _ends(filed) == {name: ends.get(name, 0) for name in ENDS}
+    assert assay("regrade", "latest", "--graders", "graders.yaml", cwd=samples).returncode == 3
+    assert (
+        assay("trainability", cwd=samples).stdout.splitlines()[1:]
+        == (shown.stdout.splitlines()[1:])
+    )
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+def test_a_prompt_may_be_question_and_group(samples: Path, name: str) -> None:
+    for given in (f"{_MAP},question=prompt,group=prompt", f"{_MAP},group=prompt"):
+        assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
+        told = json.loads(assay("trainability", "--json", cwd=samples).stdout)
+        assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str) -> None:
+    file = samples / name
+    file.write_text(file.read_text("utf-8").replace("prompt_id", "id"), "utf-8")
+    refused = assay("grade", name, "-g", "graders.yaml", "--map", _MAP, cwd=samples)
+    assert "if rows are samples of one prompt: --map group=id" in refused.stderr
+    given = f"{_MAP},group=id"
+    done = assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
+    assert "7 of 7 cells" in done.stderr
+    told = json.loads(assay("trainability", "--json", cwd=samples).stdout)
+    assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
+    parts = assay("grade", name, "-g", "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
+    assert "7 rows" in parts.stdout, parts.stderr
+
+
+def test_rows_without_groups_are_told_how_to_have_some(samples: Path) -> None:
+    assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", _MAP, cwd=samples)
+    assert "Next  assay grade ... --map group=FIELD" in assay("trainability", cwd=samples).stdout
+
+
+@pytest.mark.parametrize("given", ["p" * 201, "\ud800", [{"role": "user", "content": "é"}], 0])
+def test_anything_may_name_a_group(given: Json) -> None:
+    rows = [read_row({"answer": answer, "group": given}) for answer in ("a", "b")]
+    assert rows[0].group == rows[1].group != ""
+    assert len(rows[0].group.encode()) <= 200
+    assert rows[0].submission.metadata == {"group": given}
+    assert rows[0].group != read_row({"answer": "a", "group": [given]}).group
+    assert not read_row({"answer": "a", "group": ""}).group

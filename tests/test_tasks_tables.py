@@ -335,3 +335,29 @@ def test_long_rows_of_a_table_are_in_memory_a_few_at_a_time(tmp_path: Path) -> N
     sizes = [batch.num_rows for _, batch in Table(str(tmp_path / "t.parquet"), "t").batches()]
     assert sum(sizes) == 80
     assert max(sizes) <= 32
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "plain.parquet", "t.arrow"])
+@pytest.mark.parametrize("inside", ["", "object", "list"])
+def test_a_text_that_a_small_file_repeats_does_not_fill_the_memory(
+    tmp_path: Path, name: str, inside: str
+) -> None:
+    # 774 bytes with 10 MB of text for each of 2,000 rows asked for 20 GB.
+    places = pa.array([0] * 10 + [1] * 290, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(places, pa.array(["a", "b" * (2 << 20)]))
+    given = texts
+    if inside == "object":
+        given = pa.StructArray.from_arrays([texts], names=["x"])
+    elif inside:
+        given = pa.ListArray.from_arrays(pa.array(range(301), pa.int32()), texts)
+    data = pa.table({"answer": ["a"] * 300, "note": given})
+    file = tmp_path / name
+    if name == "t.arrow":
+        write(file, data, rows=300)
+    else:  # "plain": nothing says that it is a dictionary
+        pq.write_table(data, file, compression="zstd", store_schema=name == "t.parquet")
+    batches = [batch for _, batch in Table(str(file), "t").batches(5, 200)]
+    assert sum(batch.num_rows for batch in batches) == 200
+    assert max(batch.num_rows for batch in batches) <= 32
+    (last,) = batches[-1].slice(batches[-1].num_rows - 1, 1).to_pylist()
+    assert len(str(last["note"])) >= 2 << 20

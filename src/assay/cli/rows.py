@@ -16,6 +16,7 @@ from assay.tasks.formats import FORMATS
 from assay.tasks.packed import name_inside
 from assay.tasks.row_files import ROOM, Reading, unnamed
 from assay.tasks.row_sets import holds_rows
+from assay.tasks.text_tables import is_moved
 
 __all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
 
@@ -191,7 +192,8 @@ def _write(scratch: IO[bytes], line: bytes) -> None:
 
 def _mapping(pairs: list[tuple[str, str]]) -> dict[str, str]:
     mapping = dict(pairs)
-    if len(mapping) < len(pairs) or len(set(mapping.values())) < len(pairs):
+    moved = [theirs for ours, theirs in pairs if is_moved(ours, theirs)]
+    if len(mapping) < len(pairs) or len(set(moved)) < len(moved):
         raise InputError("--map names a field twice", hint="give each field once")
     return mapping
 

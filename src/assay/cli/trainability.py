@@ -19,7 +19,8 @@ from assay.store.runs import Store
 
 _MORE = """\
 Trainers that compare the trials of one task with each other (GRPO and its kin) learn from groups
-whose rewards differ. A group is the trials of a case by one agent: run them with --trials.
+whose rewards differ. A group is the trials of a case by one agent: run them with --trials. Of the
+rows that `assay grade` graded it is those whose field `group` is the same: --map group=prompt_id.
 Cells without a reward are left out, as a trainer must; they are never a 0.
 
 exit status: 0 shown, 1 fewer groups teach than --at-least, 2 bad input, 3 no cell has a reward"""
@@ -27,7 +28,8 @@ _EXAMPLES = """\
   assay run evals --trials 8 --model small
   assay trainability latest
   assay trainability latest --at-least 0.3 --json
-  assay trainability latest --floor 20261123-064822-96c7"""
+  assay trainability latest --floor 20261123-064822-96c7
+  assay grade samples.jsonl -g graders.yaml --map group=prompt_id; assay trainability"""
 _WIDE = 32
 
 
@@ -64,7 +66,8 @@ def run(given: Namespace) -> int:
     if is_parts(given.run):
         raise InputError(
             f"{given.run} is a directory of parts, whose rows are no trials of a case",
-            hint="`assay report` shows what they come to",
+            hint="`assay report` shows what they come to; groups are those of a run, so grade "
+            "without --out DIR/",
         )
     with Store.open(state_home()) as store:
         found = store.run(given.run)
@@ -80,7 +83,7 @@ def run(given: Namespace) -> int:
         page.line(label, (found.id, "dim" if found.label else "bold"))
         page.line(seen.sizes)
         if is_graded:
-            _show(page, seen)
+            _show(page, seen, are_rows="file" in found.config)
         else:
             page.line(("no cell has a reward: nothing can be learned from this run", "bold red"))
             page.line(("Next  ", "dim"), f"assay report {found.id}", ("  says why", "dim"))
@@ -91,7 +94,7 @@ def run(given: Namespace) -> int:
     return 0 if is_enough else 1
 
 
-def _show(page: Page, seen: Trainability) -> None:
+def _show(page: Page, seen: Trainability, *, are_rows: bool) -> None:
     page.blank()
     for end in seen.ends:
         share = percent(end.share) if end.share is not None else ""
@@ -119,7 +122,8 @@ def _show(page: Page, seen: Trainability) -> None:
         )
     if seen.ends[-1].groups == seen.groups and seen.groups:
         page.blank()
-        page.line(("Next  ", "dim"), "assay run ... --trials 8", ("  for groups to compare", "dim"))
+        command = "assay grade ... --map group=FIELD" if are_rows else "assay run ... --trials 8"
+        page.line(("Next  ", "dim"), command, ("  for groups to compare", "dim"))
 
 
 def _times(times: Times) -> str:

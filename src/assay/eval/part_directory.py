@@ -75,6 +75,8 @@ def _make(place: Path) -> None:
                     hint="name a directory that is empty or not there yet",
                 )
         for one in (place / PARTS, place / TALLIES):
+            if one.is_symlink():  # what it leads to is not ours to write, or to clear
+                raise InputError(f"{one} is a symbolic link", hint="name another directory")
             one.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error

@@ -14,6 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, reaches
 from assay.store.labels import HELD
 from assay.store.records import (
+    GROUP,
     MIN_COVERAGE,
     NOT_GRADED,
     UNCLAMPED,
@@ -148,6 +149,9 @@ def row_record(
     reward, is_error = result.reward, result.isError
     answer = row.submission.answer or ""
     content = result.content or ""
+    noted: dict[str, Json] = {} if row.label is None else {"label": row.label}
+    if row.group:
+        noted[GROUP] = row.group
     return CellRecord(
         run_id=run_id,
         case=row.id,
@@ -163,7 +167,7 @@ def row_record(
         digest=digest,
         subscores=tuple(node.to_dict() for node in result.subscores or ()),
         content=content,
-        notes=_uncovered(result) | ({} if row.label is None else {"label": row.label}),
+        notes=_uncovered(result) | noted,
         answer=shortened(answer),
         file=row.file,
     )

@@ -104,10 +104,10 @@ class RowWork:
     def _graded(
         self, rows: list[Row], ended: list[EvaluationResult], lines: Lines, seconds: float
     ) -> Graded:
-        written: dict[tuple[int, str], CellRow] = {}
+        written: dict[tuple[int, str, str], CellRow] = {}
         stored: list[StoredCell] = []
         for row, result, (_, line) in zip(rows, ended, lines, strict=True):
-            key = (id(result), repr(row.label))
+            key = (id(result), repr(row.label), row.group)
             if key in written:
                 columns = _with_row(written[key], row)
             else:
@@ -170,7 +170,7 @@ async def graded_by(
 
 
 def _with_row(columns: CellRow, row: Row) -> CellRow:
-    """The columns of another row whose result and label are the same."""
+    """The columns of another row whose result, label and group are the same."""
     answer = plain(shortened(row.submission.answer or ""))
     return (columns[0], row.id, *columns[2:15], plain(row.file), columns[16], answer, *columns[18:])
 

@@ -20,6 +20,7 @@ from assay.eval.batch import Processes, run_batches
 from assay.eval.shard_rows import Shard, read_row_of, read_shard
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import ROOM, place_of, renamed, unnamed
+from assay.tasks.rows import twin
 
 __all__ = ["Twins", "each_shard", "twins_of"]
 
@@ -196,7 +197,7 @@ def _looked_up(shards: Sequence[Shard], twice: frozenset[int], *, may_have: bool
             if first.setdefault(row.id, str(place)) == str(place):
                 continue
             if not may_have:
-                raise InputError(f"id {row.id!r} is also that of {first[row.id]}", location=place)
+                raise twin(row.id, first[row.id], place)
             found.append(number)
         if found:
             twins[shard.number] = tuple(found)

@@ -74,7 +74,7 @@ class Times:
 
 @frozen(kw_only=True)
 class Trainability:
-    """The groups of a run: trials of one case by one agent.
+    """The groups of a run: trials of one case by one agent, or rows of one ``group``.
 
     Attributes:
         run: Id of the run.
@@ -135,11 +135,12 @@ def trainability_of(
 
 
 def _floors(cells: Iterable[CellRecord]) -> dict[str, float]:
-    """The best reward of each case."""
+    """The best reward of each case or group of rows."""
     floors: dict[str, float] = {}
     for cell in cells:
         if (reward := reward_of(cell)) is not None:
-            floors[cell.case] = max(reward, floors.get(cell.case, reward))
+            name = cell.group or cell.case
+            floors[name] = max(reward, floors.get(name, reward))
     return floors
 
 
@@ -157,15 +158,23 @@ def trainability(
         cells: In the order of the store: by case, harness, model and trial.
         run: Its id.
         floor: Id of the run that the floors are from.
-        floors: What doing nothing earns, by case.
+        floors: What doing nothing earns, by case or by group of rows.
         tolerance: Rewards that differ by no more are equal, as in `keep_group`.
 
     Raises:
         ScoreError: For a tolerance that is not finite.
     """
-    seen = _Seen()
-    for (case, _, _), group in groupby(cells, key=lambda cell: cell.key[:3]):
-        seen.add(group, None if floors is None else floors.get(case), tolerance)
+    seen, known = _Seen(), floors or {}
+    rows: dict[tuple[str, ...], list[float | None]] = {}  # whose ids are in no order of groups
+    for (case, *agent), trials in groupby(cells, key=lambda cell: cell.key[:3]):
+        alone: list[float | None] = []
+        for cell in trials:
+            named = rows.setdefault((cell.group, *agent), []) if cell.group else alone
+            named.append(seen.reward_of(cell))
+        if alone:
+            seen.add(alone, known.get(case), tolerance)
+    for (group, *_), rewards in rows.items():
+        seen.add(rewards, known.get(group), tolerance)
     return seen.told(run, floor, has_floor=floors is not None)
 
 
@@ -180,14 +189,16 @@ class _Seen:
         self._cells = self._ungraded = self._ungraded_groups = self._flagged = 0
         self._floored = self._unbeaten = 0
 
-    def add(self, group: Iterable[CellRecord], floor: float | None, tolerance: float) -> None:
-        rewards: list[float | None] = []
-        for cell in group:
-            rewards.append(reward_of(cell))
-            self._flagged += bool(cell.flags)
-            self._seconds.append(cell.seconds)
-            for name, second in _times(nodes(cell)):
-                self._graders.setdefault(name, array("d")).append(second)
+    def reward_of(self, cell: CellRecord) -> float | None:
+        """Count a cell, whatever its group."""
+        self._flagged += bool(cell.flags)
+        self._seconds.append(cell.seconds)
+        for name, second in _times(nodes(cell)):
+            self._graders.setdefault(name, array("d")).append(second)
+        return reward_of(cell)
+
+    def add(self, rewards: Sequence[float | None], floor: float | None, tolerance: float) -> None:
+        """Count a group."""
         known = [reward for reward in rewards if reward is not None]
         missing = len(rewards) - len(known)
         self._cells += len(rewards)

@@ -22,6 +22,9 @@ CellStatus = Literal["graded", "error", "skipped"]
 NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
 """Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
 
+GROUP = "group"
+"""Where the notes of a dataset's row have which rows are tries at the same thing."""
+
 UNCLAMPED = "unclamped"
 """Where they have a reward that lay outside of [0, 1]."""
 
@@ -96,6 +99,7 @@ class CellRecord:
             person's decision, ``review`` that decision. Of the grading: ``not_graded`` has the
             share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
             must have been graded; ``unclamped`` has a template's reward that is not in [0, 1].
+            Of a row: ``label``, and the ``group`` of which it is.
     """
 
     run_id: str
@@ -125,6 +129,12 @@ class CellRecord:
     def key(self) -> CellKey:
         """What makes the cell unique in its run: the coordinates themselves, never joined text."""
         return (self.case, self.harness, self.model, self.trial)
+
+    @property
+    def group(self) -> str:
+        """Of a dataset's row: what the tries at the same thing have in common; empty for none."""
+        noted = self.notes.get(GROUP)
+        return noted if isinstance(noted, str) else ""
 
     @property
     def not_graded(self) -> tuple[float, Mapping[str, str]]:

@@ -25,7 +25,7 @@ from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
 from assay.tasks.row_sets import HUB, files_of, hub_batches
 from assay.tasks.tables import Batch, Table, kind_of_table, lines_of
-from assay.tasks.text_tables import table_rows
+from assay.tasks.text_tables import is_moved, table_rows
 
 __all__ = [
     "AS_IT_IS",
@@ -273,14 +273,14 @@ def renamed(
     Raises:
         InputError: For a row that has both names.
     """
-    taken = {theirs for theirs in mapping.values() if theirs in row}
+    taken = {theirs for ours, theirs in mapping.items() if theirs in row and is_moved(ours, theirs)}
     made = {key: value for key, value in row.items() if key not in taken}
     for ours, theirs in mapping.items():
         is_there, value = (True, row[theirs]) if theirs in row else _inside(row, theirs)
         if not is_there:
             continue
         found.add(theirs)
-        if made.get(ours) is not None:
+        if ours != theirs and made.get(ours) is not None:
             raise InputError(
                 f"there is {ours!r:.100} and {theirs!r:.100}, which --map would make it",
                 hint="leave one of them out",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ class Row:
         id: The row's ``id``, or its line number.
         submission: The answer or conversation, question, expected answer and metadata.
         graders: What grades it.
+        group: Which rows are tries at the same thing; empty for none.
         label: The value of the field that people labelled, if asked for.
         file: ``file:line``, for people.
     """
@@ -49,6 +51,7 @@ class Row:
     id: str
     submission: Submission
     graders: tuple[GraderSpec, ...] = ()
+    group: str = ""
     label: Json = None
     file: str = ""
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -134,7 +137,7 @@ def _refuse_twin(
             identity = given.get("id")
             if row.id == (str(earlier) if identity is None else str(identity)):
                 what = found.place(earlier) if found.parts else f"{found.unit} {earlier}"
-                raise InputError(f"id {row.id!r} is also that of {what}", location=where)
+                raise twin(row.id, what, where)
 
 
 def parse_row(
@@ -220,6 +223,15 @@ class JsonLines:
     @property
     def _reading(self) -> Reading:
         return Reading(format="jsonl", name=self.name, unit=self.unit, parts=self.parts)
+
+
+def twin(identity: str, other: Location | str, where: Location) -> InputError:
+    """What is wrong with a row whose id is also that of another one."""
+    return InputError(
+        f"id {identity!r} is also that of {other}",
+        location=where,
+        hint="if rows are samples of one prompt: --map group=id",
+    )
 
 
 @contextmanager
@@ -342,7 +354,8 @@ def read_row(
     assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
     and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
     metadata instead; in both places it must be the same. Null counts as not given. A ``trace`` in
-    assay's own form (an object with ``steps``) is what was done for the answer.
+    assay's own form (an object with ``steps``) is what was done for the answer. A ``group``, which
+    graders see as metadata, is the same in all rows that are tries at the same thing.
     """
     where = _shown(where or Location())
     if not isinstance(cast("object", data), Mapping):
@@ -388,6 +401,7 @@ def _row(
             metadata=metadata,
         ),
         graders=graders,
+        group=_group(fields.get("group")),
         label=None if label is None else _label(metadata, label),
         file=file,
         fields=data,
@@ -415,6 +429,22 @@ def _id(given: Json, number: int) -> str:
     if isinstance(given, bool) or not isinstance(given, int):
         raise InputError("'id' must be text or a number")
     return str(given)
+
+
+_LONGEST_GROUP = 200
+
+
+def _group(given: Json) -> str:
+    """What rows of one group have in common, such as a number or a prompt; a digest if it is long.
+
+    An empty text is none: it is how tables write what is missing.
+    """
+    if given is None or given == "":
+        return ""
+    text = given if isinstance(given, str) else _canonical(given)
+    if len(text) <= _LONGEST_GROUP and _is_encodable(text):
+        return text
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _at(error: InputError, where: Location) -> InputError:

@@ -47,6 +47,8 @@ _ROWS = 1_024
 """Rows of a batch: what is in memory at a time, beside a column of a row group of Parquet."""
 _BYTES = 32 << 20
 """Of a batch whose rows are so long that fewer of them would fill the memory."""
+_SPREAD = 64 << 20
+"""The same where a file holds a long text once, and says that rows have it."""
 
 
 class Batch(Protocol):
@@ -177,8 +179,10 @@ class Table:
                 # Where things are in memory is as the file says, which may be anywhere.
                 with self._told():
                     cast("Any", batch).validate(full=True)
-            for offset in range(0, batch.num_rows, _ROWS):
-                first, last = place + offset, place + min(offset + _ROWS, batch.num_rows)
+            longest = sum(map(_longest, cast("Any", batch).columns))
+            rows = max(1, min(_ROWS, _SPREAD // (1 + longest)))
+            for offset in range(0, batch.num_rows, rows):
+                first, last = place + offset, place + min(offset + rows, batch.num_rows)
                 first, last = max(first, start), last if end is None else min(last, end)
                 if first < last:
                     yield first, batch.slice(first - place, last - first)
@@ -193,23 +197,42 @@ class Table:
                 for batch in self._stored():
                     yield batch if columns is None else batch.select(columns)
                 return
-            groups, place = self._file.metadata.num_row_groups, 0
-            for group in range(groups):
+            place = 0
+            for group in range(self._file.metadata.num_row_groups):
                 rows = int(self._file.metadata.row_group(group).num_rows)
                 if place + rows > start:
                     yield place
-                    wanted = list(range(group, groups))
-                    size = max(1, min(_ROWS, _BYTES // max(map(self._row_bytes, wanted))))
                     yield from self._file.iter_batches(
-                        batch_size=size, row_groups=wanted, columns=columns
+                        batch_size=self._fitting(group, columns),
+                        row_groups=[group],
+                        columns=columns,
                     )
-                    return
                 place += rows
 
-    def _row_bytes(self, group: int) -> int:
-        """How long the rows of a row group are, on average."""
+    def _fitting(self, group: int, columns: list[str] | None) -> int:
+        """How many rows of a row group fit into the memory."""
         found = self._file.metadata.row_group(group)
-        return 1 + int(found.total_byte_size) // max(1, int(found.num_rows))
+        average = 1 + int(found.total_byte_size) // max(1, int(found.num_rows))
+        chunks = (found.column(number) for number in range(found.num_columns))
+        shared: list[str] = [
+            one.path_in_schema
+            for one in chunks
+            if one.has_dictionary_page
+            and one.physical_type == "BYTE_ARRAY"
+            and (
+                columns is None
+                or f"{one.path_in_schema}.".startswith(tuple(f"{name}." for name in columns))
+            )
+        ]
+        longest = 0
+        if shared:  # texts that a few bytes repeat: of one row, with all that the others may have
+            file = arrow("pyarrow.parquet").ParquetFile(
+                self._source, metadata=self._file.metadata, read_dictionary=shared
+            )
+            for batch in file.iter_batches(batch_size=1, row_groups=[group], columns=shared):
+                longest = sum(map(_longest, batch.columns))
+                break
+        return max(1, min(_ROWS, _BYTES // average, _SPREAD // (1 + longest)))
 
     def _stored(self) -> Iterator[Batch]:
         file = self._file
@@ -221,6 +244,22 @@ class Table:
 
     def _told(self) -> AbstractContextManager[None]:
         return _Told(self._name)
+
+
+def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
+    """How many bytes the longest text has that any row may have of a dictionary."""
+    types = arrow("pyarrow.types")
+    if types.is_dictionary(column.type):
+        texts = column.dictionary
+        if types.is_string(texts.type) or types.is_large_string(texts.type):
+            compute = arrow("pyarrow.compute")
+            return int(compute.max(compute.binary_length(texts)).as_py() or 0)
+        return int(texts.nbytes) // max(1, len(texts))
+    if types.is_struct(column.type):
+        return sum(map(_longest, column.flatten()))
+    if any(is_one(column.type) for is_one in (types.is_list, types.is_large_list, types.is_map)):
+        return _longest(column.values)
+    return 0
 
 
 class _Told:

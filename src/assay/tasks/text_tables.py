@@ -14,7 +14,17 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.json_rows import MAX_LINE_BYTES
 from assay.tasks.tables import AS_JSON
 
-__all__ = ["table_rows"]
+__all__ = ["is_moved", "table_rows"]
+
+_GROUP = "group"
+
+
+def is_moved(ours: str, theirs: str) -> bool:
+    """Whether a field that is mapped loses its own name; what names a group may be a prompt, too.
+
+    An id that names a group is of several rows, and so no row's id.
+    """
+    return ours != _GROUP or theirs in (_GROUP, "id")
 
 
 class _TableLines:
@@ -83,6 +93,7 @@ def table_rows(
     lines = _TableLines(source, name)
     rows = csv.reader(iter(lines), delimiter=delimiter, strict=True)
     columns: list[str] = []
+    width, copied = 0, None
     while True:
         lines.begin_row()
         try:
@@ -99,12 +110,16 @@ def table_rows(
             continue
         if not columns:
             columns = _columns(cells, name, mapping)
-        elif len(cells) != len(columns):
+            width = len(cells)
+            copied = cells.index(mapping[_GROUP]) if len(columns) > width else None
+        elif len(cells) != width:
             yield (
                 lines.row_begins,
-                InputError(f"the row has {len(cells)} cells, and the header {len(columns)}"),
+                InputError(f"the row has {len(cells)} cells, and the header {width}"),
             )
         else:
+            if copied is not None:
+                cells.append(cells[copied])
             yield lines.row_begins, _cells(columns, cells, labels)
 
 
@@ -121,8 +136,10 @@ def _columns(header: list[str], name: str, mapping: Mapping[str, str]) -> list[s
                 location=where,
                 hint=nearest(theirs, header),
             )
-    ours = {theirs: one for one, theirs in mapping.items()}
+    ours = {theirs: one for one, theirs in mapping.items() if is_moved(one, theirs)}
     columns = [ours.get(one, one) for one in header]
+    if not is_moved(_GROUP, mapping.get(_GROUP, _GROUP)):
+        columns.append(_GROUP)
     for place, one in enumerate(columns):
         if one and one in columns[:place]:
             raise InputError(f"two columns are {one!r:.100}", location=where, hint="rename one")
