@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
@@ -21,7 +22,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog, GraderVersion
 from assay.store.database import Database
-from assay.testing import FakeJudge
+from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.types.submission import Submission
 from tests.children import until
 from tests.command_line import assay
@@ -74,8 +75,8 @@ class Site:
         self.ask("graders", {"key": "slow", "kind": "function", "definition": {"source": SLOW}})
         self.ask("datasets/d", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), "x-ndjson")
 
-    def begin(self, grader: str) -> str:
-        return str(self.ask("jobs", {"grader": grader, "dataset": "d"})["id"])
+    def begin(self, grader: str, dataset: str = "d") -> str:
+        return str(self.ask("jobs", {"grader": grader, "dataset": dataset})["id"])
 
     def job(self, job: str) -> dict[str, Any]:
         return self.ask(f"jobs/{job}")
@@ -161,17 +162,27 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
 
 
 def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any) -> None:
-    with FakeJudge() as judge:
+    rows = [{"id": str(n), "answer": f"x{n}"} for n in range(400)]  # none is in the cache
+    is_dead = threading.Event()
+
+    def answer(asked: Asked) -> Json:
+        if asked.index > 20:  # more than are asked at once are still to be asked
+            is_dead.wait(60)
+        return heuristic_verdict(asked)
+
+    with FakeJudge(answer) as judge:
         definition: Json = {"criteria": "It is an x", "judge_model": judge.model}
         site.ask("graders", {"key": "says", "kind": "binary_judge", "definition": definition})
-        job = site.begin("says")
-        until(lambda: site.job(job)["done"])
+        site.ask("datasets/many", "\n".join(map(json.dumps, rows)).encode(), "x-ndjson")
+        job = site.begin("says", "many")
+        until(lambda: judge.count > 20)
         (raylet,) = cluster.head_node.all_processes["raylet"]
         os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
+        is_dead.set()
         until(lambda: site.job(job)["message"])
         assert site.job(job)["message"].startswith("waits for the cluster: what kept the limits")
         ended = site.ended(job)
-    assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(ROWS), 0)
+    assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
 
 
 def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Path) -> None:
