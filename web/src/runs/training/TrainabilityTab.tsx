@@ -56,8 +56,8 @@ function Trainability({ told, children }: { told: Told; children: React.ReactNod
       {isGraded && told.ends.every((end) => end.groups === 0 || end.name === "too_few") && (
         <Empty title="There is nothing to compare" command="assay run … --trials 8">
           <p>
-            A group is the trials of a case by one agent, or the rows with one <code>group</code>{" "}
-            (<code>assay grade … --map group=FIELD</code>). It teaches only if two of them differ.
+            A group is the trials of a case by one agent, or the rows with one <code>group</code> (
+            <code>assay grade … --map group=FIELD</code>). It teaches only if two of them differ.
           </p>
         </Empty>
       )}
