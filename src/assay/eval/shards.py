@@ -9,9 +9,7 @@ back, so that neither end holds more than a few rows.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import io
 import json
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -21,15 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from assay.cores import cores
 from assay.errors import InputError
-from assay.eval.batch import Processes, run_batches
 from assay.eval.grades import Tally
 from assay.eval.part_directory import SUMMARY, agree, opened_for_parts
 from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_rows import Shard, Source
+from assay.eval.shard_rows import Shard, Source, read_shard
 from assay.eval.shard_work import PARTS, ShardWork
 from assay.eval.stretches import Stretch, Version, survey, version_of
 from assay.eval.twins import Twins, each_shard, twins_of
@@ -149,7 +145,8 @@ def plan_shards(
                 if one.is_table:
                     with closing(Table(one.path, one.name)) as table:
                         require_columns(table, form)
-        columns = _columns(form, sources, stretches)
+        listed = tuple(_shards(sources, stretches))
+        columns = _columns(form, sources, listed)
         work = ShardWork(
             graders=graders,
             threshold=threshold,
@@ -172,7 +169,6 @@ def plan_shards(
             "files": [{"name": one.name, "digest": versions[one.path].digest} for one in sources],
             "columns": None if columns is None else dict[str, Json](columns),
         }
-        listed = tuple(_shards(sources, stretches))
         if not (is_pure(graders) or work.may_skip):
             _require_well_formed(listed, work)
         twins = twins_of(listed, may_have=work.may_skip)
@@ -300,42 +296,35 @@ def _require_well_formed(shards: Sequence[Shard], work: ShardWork) -> None:
 
 
 def _columns(
-    form: Form, sources: Sequence[Source], stretches: Mapping[str, Sequence[Stretch]]
+    form: Form, sources: Sequence[Source], shards: Sequence[Shard]
 ) -> tuple[Column, ...] | None:
     """The columns of a table that is made of JSON rows, as all rows together need them."""
     if form not in TABLE_FORMS or all(one.is_table for one in sources):
         return None
+    if table := next((one for one in sources if one.is_table), None):
+        raise InputError(
+            f"{table.name} is a table, and other files of the dataset are not",
+            hint="write JSON lines: --parts jsonl",
+        )
     known: dict[str, str] = {}
-    for source in sources:
-        if source.is_table:
-            raise InputError(
-                f"{source.name} is a table, and other files of the dataset are not",
-                hint="write JSON lines: --parts jsonl",
-            )
-        with Processes(_Kinds(source), cores()) as pool:
 
-            def keep(_: object, kinds: object) -> None:
-                add_kinds(known, cast("dict[str, str]", kinds))
+    def keep(_: object, kinds: object) -> None:
+        add_kinds(known, cast("dict[str, str]", kinds))
 
-            asyncio.run(run_batches(stretches[source.path], pool, keep, at_once=cores()))
+    each_shard(shards, _kinds, keep)
     return columns_of(known)
 
 
-@frozen
-class _Kinds:
-    """What the columns of some rows hold; malformed rows are told of where they are graded."""
-
-    source: Source
-
-    def __call__(self, stretch: Stretch) -> dict[str, str]:
-        known: dict[str, str] = {}
-        with Path(self.source.path).open("rb") as handle:
-            handle.seek(stretch.start)
-            for line in io.BytesIO(handle.read(stretch.size)):
+def _kinds(shard: Shard) -> dict[str, str]:
+    """What the columns of its rows hold; malformed rows are told of where they are graded."""
+    known: dict[str, str] = {}
+    for lines, _ in read_shard(shard):
+        for _, line in lines:
+            if isinstance(line, bytes):
                 with suppress(InputError):
-                    row = parse_line(line)
-                    column_kinds(renamed(row, self.source.mapping, set()), known)
-        return known
+                    row = renamed(parse_line(line), shard.source.mapping, set())
+                    column_kinds(row, known)
+    return known
 
 
 def _digest(graders: Sequence[GraderSpec]) -> str:
