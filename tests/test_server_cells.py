@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import shutil
 from collections.abc import AsyncGenerator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.store import kept
 from assay.store.database import Database
-from assay.store.regrades import Regrades
+from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 from tests.command_line import assay
 from tests.repairs import write_repair
@@ -126,3 +129,32 @@ async def test_whoever_grades_a_run_again_is_alone_with_it(site: Site, tmp_path:
             answer = await site.post("/api/v1/runs/kit/regrade", {})
             assert (answer.status_code, "being graded again" in answer.text) == (409, True)
     assert (await site.get("/api/v1/runs/kit/regrade")).json()["status"] == "none"
+
+
+def test_a_regrade_is_running_until_another_one_can_be_begun(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    with Store.open(str(tmp_path / ".assay")) as store:
+        regrades, run = Regrades(store.database), store.run("kit").id
+        with regrades.held(run):
+            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
+            assert regrades.of(run).status == "running"  # its process still ends
+        assert regrades.of(run).status == "finished"
+
+
+def test_a_run_that_is_only_looked_at_can_be_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, ask = tmp_path / "run.lock", kept.is_held
+    lock.touch()
+    with ExitStack() as looking:
+        file = looking.enter_context(lock.open("rb"))
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+        def ends_to_look(path: Path) -> bool:
+            looking.close()
+            return ask(path)
+
+        monkeypatch.setattr(kept, "is_held", ends_to_look)
+        with kept.held(lock) as descriptor:
+            assert descriptor is not None
+            assert ask(lock)

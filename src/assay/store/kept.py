@@ -70,6 +70,8 @@ def held(path: Path) -> Generator[int | None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                if not is_held(path):
+                    continue  # somebody looked whether it is held, which holds it for an instant
                 yield None
                 return
             if not _is_at(path, file.fileno()):

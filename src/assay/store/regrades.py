@@ -81,13 +81,18 @@ class Regrades:
             )
 
     def of(self, run: str) -> RegradeState:
-        """How far the newest one is; one that nobody is at any more has failed."""
+        """How far the newest one is; one that nobody is at any more has failed.
+
+        It is running until its process has let go of the run: before that no other can be begun.
+        """
         found = self._database.rows(f"SELECT {_COLUMNS} FROM regrade WHERE run_id = ?", run)  # noqa: S608 - likewise
         if not found:
             return RegradeState(run=run)
         names = (field.name for field in fields(RegradeState))
         state = RegradeState(**cast("dict[str, Any]", dict(zip(names, found[0], strict=True))))
-        if state.status != "running" or is_held(self._lock(run)):
+        if is_held(self._lock(run)):
+            return replace(state, status="running")
+        if state.status != "running":
             return state
         is_shared = "://" in self._database.place
         why = "it was interrupted" + (", or another machine is at it" if is_shared else "")
