@@ -65,7 +65,7 @@ def run(given: Namespace) -> int:
     """
     if is_parts(given.run):
         raise InputError(
-            f"{given.run} is a directory of parts, whose rows are no trials of a case",
+            f"{given.run} is a directory of parts, whose rows are not the trials of a case",
             hint="`assay report` shows what they come to; groups are those of a run, so grade "
             "without --out DIR/",
         )

@@ -292,8 +292,8 @@ class Actors:
                 self._drop(actor)
                 if deaths >= _DEATHS or losses >= _LOSSES:
                     raise EndsWorkersError(
-                        f"{deaths + losses} workers ended over it: {_first_line(error)}",
-                        hint="see the workers' memory, and what the graders do",
+                        f"{deaths + losses} workers died over it: {_first_line(error)}",
+                        hint="look at the workers' memory, and at what the graders do",
                     ) from error
             finally:
                 self._done(actor)
@@ -499,5 +499,5 @@ def _no_room(seconds: float) -> GraderError:
     return GraderError(
         f"no worker has found room for {seconds:.0f} s; the cluster has {there:g} cores, "
         f"{ray().available_resources().get('CPU', 0):g} of them free",
-        hint="a worker takes one core: add machines, or end what holds them",
+        hint="a worker takes one core: add machines, or stop what uses the cores",
     )

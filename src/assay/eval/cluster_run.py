@@ -162,10 +162,11 @@ def _earlier(journal: str) -> str:
     entries, _ = readable_entries(Path(journal))
     asked = sum(isinstance(entry, Asked) for entry in entries)
     cost = recorded(entries).usage.cost_usd
+    times = "once" if asked == 1 else f"{asked} times"
     price = "an unknown price" if cost is None else f"${cost:.4f}"
     return (
-        f"a worker ended over this cell when its agent had asked its model {asked} times, for "
-        f"{price}: it was begun again, and that is in no figure of this cell"
+        f"a worker died over this cell after its agent had asked its model {times}, for "
+        f"{price}; the cell was run again, and its figures leave that out"
     )
 
 

@@ -38,7 +38,7 @@ Reply: TypeAlias = "tuple[Literal['done', 'refused', 'away'], object]"
 """What came of a request: ``done`` and what was made; ``refused`` and the error of what was asked;
 ``away`` and the error that keeps the cluster from all of it."""
 
-_NO_LIMITS = GraderError("what kept the limits of models on it has ended")
+_NO_LIMITS = GraderError("the actor that keeps its limits of models has died")
 _Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 
 

@@ -143,7 +143,7 @@ def _check(data: JsonLines, label: str | None) -> None:
     if label is not None and not labelled:
         if label in OWN_FIELDS:
             raise InputError(
-                f"graders read {label!r}, so that it can be no label",
+                f"{label!r} cannot be the label: graders read it",
                 hint="label the rows in a field of its own",
             )
         if label in fields:
@@ -378,7 +378,9 @@ async def _compute(
 
 
 def _changed(planned: RowRun) -> InputError:
-    return InputError(f"{planned.data.name} has changed while it was graded", hint="grade it again")
+    return InputError(
+        f"{planned.data.name} changed while it was being graded", hint="grade it again"
+    )
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:

@@ -79,7 +79,7 @@ class SentShards:
                 f"{directory} cannot be written there: {error.strerror}", hint=_NOT_SHARED
             ) from error
         if found != self.manifest:
-            raise InputError(f"{directory} is another directory there", hint=_NOT_SHARED)
+            raise InputError(f"{directory} is a different directory there", hint=_NOT_SHARED)
         for path, size in self.sizes:
             try:
                 there = Path(path).stat().st_size
@@ -88,7 +88,7 @@ class SentShards:
                     f"{path} cannot be read there: {error.strerror}", hint=_NOT_SHARED
                 ) from error
             if there < size:
-                raise InputError(f"{path} is another file there", hint=_NOT_SHARED)
+                raise InputError(f"{path} is a different file there", hint=_NOT_SHARED)
         self.work.prepare()
         place = worker_directory()
         self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
