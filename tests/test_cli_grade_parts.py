@@ -64,7 +64,7 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert (told["graded"], told["errors"], told["exit"]) == (3, 3, 3)
     for asked, said in (
         (("report", "graded", "--html", "x.html"), "--html goes with a stored run, and graded is"),
-        (("trainability", "graded"), "graded is a directory of parts, whose rows are not the trials"),
+        (("trainability", "graded"), "graded is a directory of parts, whose rows are not the"),
     ):
         refused = assay(*asked, cwd=tmp_path)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
