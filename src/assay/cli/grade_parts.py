@@ -296,7 +296,7 @@ def _verdict(summary: dict[str, Json], outputs: Outputs) -> tuple[int, str]:
         shown, bar = apart(mean, outputs.fail_under)
         grounds = f"mean reward {shown} over {graded} {'reaches' if met else 'is below'} {bar}"
     elif met:
-        grounds = f"all of {graded} passed"
+        grounds = f"{'all of' if tally['graded'] > 1 else 'the'} {graded} passed"
     if bad:
         return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}{left}"
     return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}{left}"

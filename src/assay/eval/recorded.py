@@ -205,13 +205,19 @@ def plan_rows(
             **(notes or {}),
         }
         digests = {Path(rows.name).name: version.digest}
+
+        def hold(run: str) -> int | None:
+            return stack.enter_context(held(rows_lock(store, run)))
+
         earlier = store.interrupted(config, digests, planned)
-        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        lock = None if earlier is None else hold(earlier.id)
         if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
-            run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(held(rows_lock(store, run.id)))
+            run, kept = (
+                start_run(store, config=config, digests=digests, planned=planned, holding=hold),
+                0,
+            )
         try:
             yield RowRun(
                 data=rows,
