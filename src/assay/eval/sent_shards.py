@@ -65,10 +65,10 @@ class SentShards:
     _turn: asyncio.Semaphore | None = field(default=None, init=False)
 
     def prepare(self) -> None:
-        """See that what is shared is here, too, and unpack the graders.
+        """Check that this machine sees the shared files, and unpack the graders.
 
         Raises:
-            AssayError: If it is not, or a grader cannot run here.
+            AssayError: If it does not see them, or a grader cannot run here.
         """
         directory = Path(self.work.directory)
         try:
@@ -146,7 +146,7 @@ async def grade_shards_on(
 
 
 async def _graded(pool: Callable[[object], Awaitable[object]], request: object) -> object:
-    """Have workers grade a shard; rows over which they end are found, and are errors."""
+    """Have workers grade a shard; rows over which workers die are found, and become errors."""
     assert isinstance(request, Shard), "shards are what is graded"
     shard, every = request, range(request.stretch.rows)
 
