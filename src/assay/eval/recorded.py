@@ -40,7 +40,7 @@ from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
 from assay.eval.records import graders_digest, start_run
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.row_work import Graded, RowWork, graded_by
+from assay.eval.row_work import RowWork, StoredRows, graded_by
 from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
 from assay.graders.apply import require_parts
@@ -289,7 +289,7 @@ async def grade_rows(
         StoreError: If results cannot be stored.
     """
 
-    def keep(_: object, graded: Graded | None) -> None:
+    def keep(_: object, graded: StoredRows | None) -> None:
         # What is stored is of the version that the run names, also if it is gone on with later.
         if graded is None or not planned.version.holds():
             raise _changed(planned)
@@ -307,7 +307,7 @@ async def grade_rows(
 @asynccontextmanager
 async def _hands(
     planned: RowRun, workers: int, cluster: Cluster | None
-) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[StoredRows | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
         data=planned.data,
@@ -335,7 +335,7 @@ async def _hands(
         yield work, batches * count
     elif count > 1 and planned.run.planned > _AT_HOME:
         with Processes(work, count) as pool:
-            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * count
+            yield cast("Callable[[object], Awaitable[StoredRows | None]]", pool), 2 * count
     else:
         yield work, 1
 
@@ -343,8 +343,8 @@ async def _hands(
 async def _compute(
     planned: RowRun,
     store: Store,
-    work: Callable[[Stretch | Lines], Awaitable[Graded | None]],
-    keep: Callable[[object, Graded | None], None],
+    work: Callable[[Stretch | Lines], Awaitable[StoredRows | None]],
+    keep: Callable[[object, StoredRows | None], None],
     *,
     at_once: int,
 ) -> None:
@@ -356,7 +356,7 @@ async def _compute(
         passed = time.monotonic() - begun
         return min(STRETCH_ROWS, int(_STRETCH_SECONDS * done / passed / at_once))
 
-    def keep_well_formed(batch: object, graded: Graded | None) -> None:
+    def keep_well_formed(batch: object, graded: StoredRows | None) -> None:
         nonlocal labelled, has_fault, done
         if graded is None or not planned.version.holds():
             has_fault = True  # the first malformed row is looked for below

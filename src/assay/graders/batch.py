@@ -23,6 +23,7 @@ from assay.graders.threads import on_own_loop, wait_for
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
+from assay.scoring.quantiles import nearest_rank
 from assay.turns import Turn
 from assay.types.submission import Submission
 
@@ -153,7 +154,7 @@ class Batch:
     def quantile(self, share: float) -> float | None:
         """The seconds that a share of the items took at most (nearest rank); None for none."""
         known = sorted(second for second in self.seconds if second is not None)
-        return known[min(len(known) - 1, int(share * len(known)))] if known else None
+        return nearest_rank(known, share) if known else None
 
     def metrics(self) -> dict[str, float]:
         """Numbers worth logging at each step: always the same names.

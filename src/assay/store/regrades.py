@@ -85,9 +85,7 @@ class Regrades:
 
         It is running until its process has let go of the run: before that no other can be begun.
         """
-        was_held = is_held(
-            self._lock(run)
-        )  # before the state is read: it is noted while it is held
+        was_held = is_held(self._lock(run))  # looked at first: states are noted while it is held
         found = self._database.rows(f"SELECT {_COLUMNS} FROM regrade WHERE run_id = ?", run)  # noqa: S608 - likewise
         if not found:
             return RegradeState(run=run)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from assay.errors import InputError, Location, MissingExtraError
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 __all__ = [
     "AS_JSON",
@@ -123,7 +121,7 @@ class Table:
 
     def __init__(self, path: str, name: str) -> None:
         self._path, self._name = path, name
-        with self._told():
+        with _told(name):
             # Not mapped: a mapped file that somebody cuts off meanwhile kills who reads it.
             self._source: Any = arrow().OSFile(path)
             magic = bytes(self._source.read(8))
@@ -154,7 +152,7 @@ class Table:
 
     def count(self) -> int:
         """How many rows it has; the file is at its end then, if it is a stream."""
-        with self._told():
+        with _told(self._name):
             if self._is_parquet:
                 return int(self._file.metadata.num_rows)
             return sum(batch.num_rows for batch in self._stored())
@@ -177,7 +175,7 @@ class Table:
                 continue
             if not self._is_parquet and place + batch.num_rows > start:
                 # Where things are in memory is as the file says, which may be anywhere.
-                with self._told():
+                with _told(self._name):
                     cast("Any", batch).validate(full=True)
             longest = sum(map(_longest, cast("Any", batch).columns))
             rows = max(1, min(_ROWS, _SPREAD // (1 + longest)))
@@ -192,7 +190,7 @@ class Table:
 
     def _from(self, start: int, columns: list[str] | None) -> Iterator[Batch | int]:
         """What holds the row at `start` and all after it; before it the place of its first row."""
-        with self._told():
+        with _told(self._name):
             if not self._is_parquet:
                 for batch in self._stored():
                     yield batch if columns is None else batch.select(columns)
@@ -242,9 +240,6 @@ class Table:
         for number in range(file.num_record_batches):
             yield cast("Batch", file.get_batch(number))
 
-    def _told(self) -> AbstractContextManager[None]:
-        return _Told(self._name)
-
 
 def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
     """How many bytes the longest text has that any row may have of a dictionary."""
@@ -262,23 +257,18 @@ def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
     return 0
 
 
-class _Told:
-    """Says of a fault in a file which file it is."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise InputError(f"cannot read {self._name}: {_first_line(error)}") from error
-        if error is not None and isinstance(error, arrow().ArrowException):
-            raise InputError(
-                f"{self._name} is broken or no table: {_first_line(error)}",
-                hint="is it whole? a copy that was cut off has no end",
-            ) from error
+@contextmanager
+def _told(name: str) -> Generator[None]:
+    """Say of a fault in a file which file it is."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {_first_line(error)}") from error
+    except arrow().ArrowException as error:
+        raise InputError(
+            f"{name} is broken or no table: {_first_line(error)}",
+            hint="is it whole? a copy that was cut off has no end",
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

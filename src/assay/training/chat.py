@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import wraps
 from typing import ParamSpec, TypeAlias, cast
 
-from assay.errors import InputError
+from assay.errors import InputError, reason_of
 from assay.scoring.json_safe import Json, plain
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -19,6 +19,10 @@ P = ParamSpec("P")
 
 Text: TypeAlias = "str | Sequence[Mapping[str, object]]"
 """A prompt or a completion: text, or chat messages in a conversational dataset."""
+
+_OTHERS = "developer document environment function ipython observation system tool user"
+_ROLES = frozenset(("assistant", *_OTHERS.split()))
+"""Who may speak last. Of anyone else it is not known whether it is the model."""
 
 
 def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | InputError]:
@@ -30,6 +34,8 @@ def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | Input
             return make(*given, **named)
         except InputError as error:
             return error
+        except Exception as error:  # the boundary: a trainer's rows may hold anything
+            return InputError(f"it cannot be read: {reason_of(error)}")
 
     return made
 
@@ -49,6 +55,11 @@ def submission_of(
     if said is None:
         raise InputError("there is no completion")
     before, turns = turns_of(asked, "user"), turns_of(said, "assistant")
+    if turns and turns[-1][0] not in _ROLES:
+        raise InputError(
+            f"the completion ends with what {turns[-1][0]!r:.40} says",
+            hint="the model is called 'assistant', and what answers its calls 'tool'",
+        )
     is_chat = not (isinstance(asked, str) and isinstance(said, str))
     known = plain(metadata)
     return Submission(
@@ -92,10 +103,13 @@ def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
     """
     if isinstance(text, str):
         return [(role, text)]
-    return [(str(message.get("role") or role), _content(message)) for message in text]
+    messages = [cast("Mapping[str, object]", text)] if isinstance(text, Mapping) else text
+    return [(str(message.get("role") or role), _content(message)) for message in messages]
 
 
 def _content(message: Mapping[str, object]) -> str:
+    if not any(name in message for name in ("role", "content", "tool_calls")):
+        raise InputError(f"this is no chat message: {message!r:.80}")
     text, calls = text_of(message.get("content")), message.get("tool_calls")
     return text if text or not calls else json.dumps(calls, default=str)
 
@@ -107,7 +121,9 @@ def text_of(content: object) -> str:
     if isinstance(content, list | tuple):
         parts = cast("Sequence[object]", content)
         return "\n".join(filter(None, map(_text_of_part, parts)))
-    return json.dumps(content, default=str) if content else ""
+    if isinstance(content, Mapping) and (text := _text_of_part(cast("object", content))):
+        return text  # a single part
+    return "" if content is None else json.dumps(content, default=str)
 
 
 def _text_of_part(part: object) -> str:

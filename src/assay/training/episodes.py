@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from assay.errors import AssayError, InputError, SkippedError, TaskEndedError, nearest, reason_of
+from assay.graders.batch import require_seconds
 from assay.graders.threads import wait_for
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
@@ -247,8 +248,8 @@ class Episodes:
     def __init__(
         self, source: Environment | str, template: str, *, token: str, deadline: float | None
     ) -> None:
-        if deadline is not None and not 0 < deadline < float("inf"):
-            raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
+        if deadline is not None:
+            require_seconds("deadline", deadline)
         self._deadline, self._stack = deadline, AsyncExitStack()
         self._open: set[Episode] = set()
         self.template = wait_for(_find_template(source, template, token, self._stack))

@@ -57,6 +57,9 @@ def reward_function(
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
+        if len(asked) != len(queries) or len(wanted) != len(queries):
+            counts = f"{len(asked)} prompts and {len(wanted)} labels for {len(queries)} queries"
+            raise InputError(f"there are {counts}")
         batch = reward.grade_now([*map(_read, queries, asked, wanted)])
         rewards = tensor(batch.filled(on_error))
         graded = tensor([float(one is not None) for one in batch.rewards])
