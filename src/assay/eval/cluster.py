@@ -60,9 +60,10 @@ class Cluster:
         *,
         depth: int = DEPTH,
         patience: float | None = None,
+        blocks: float = 0.0,
     ) -> Actors:
         """A pool of actors on it; see `Actors`."""
-        return Actors(work, count, depth=depth, patience=patience)
+        return Actors(work, count, depth=depth, patience=patience, blocks=blocks)
 
 
 def engine_address(engine: str) -> str | None:
@@ -240,9 +241,13 @@ def _place() -> Generator[str]:
         with suppress(OSError), _held(left):  # else it is in use, or another's
             shutil.rmtree(left, ignore_errors=True)
     with ExitStack() as stack:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        place = None
+        while place is None:
+            made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+            with suppress(BlockingIOError, FileNotFoundError):  # another one has taken it for left
+                stack.enter_context(_held(made))
+                place = made
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        stack.enter_context(_held(place))
         yield str(place)
 
 
@@ -251,11 +256,12 @@ def _held(place: Path) -> Generator[None]:
     """Have a directory to oneself for as long as this process lives.
 
     Raises:
-        OSError: Somebody else has it.
+        OSError: Somebody else has it, or it has been removed.
     """
     opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        place.lstat()  # whoever has removed it had it until then
         yield
     finally:
         os.close(opened)
