@@ -37,7 +37,8 @@ HEAD_BYTES = NUMBER_BYTES + 8
 Reply: TypeAlias = "tuple[Literal['done', 'refused', 'away'], object]"
 """What came of a request: ``done`` and what was made; ``refused`` and the error of what was asked;
 ``away`` and the error that keeps the cluster from all of it. Unasked, with the number 0: ``done``
-and the cores of the cluster, at the beginning; then how many workers it has, when that changes."""
+and the cores and the name of the cluster, at the beginning; then how many workers it has, when that
+changes."""
 
 _TELL_SECONDS = 1.0
 _NO_LIMITS = GraderError("what kept the limits of models on it has ended")
@@ -163,7 +164,7 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
         within = limits.within(_GradesVersions(permissions))
         with cluster.actors(within, depth=WAITING, patience=patience) as pool:
             limits.when_gone(lambda: _send(replies, 0, ("away", _NO_LIMITS)))
-            _send(replies, 0, ("done", cluster.cores))
+            _send(replies, 0, ("done", (cluster.cores, cluster.engine)))
             tasks[0] = asyncio.create_task(_tell_workers(pool, replies))
             while (message := await _next(requests)) is not None:
                 number, body = message

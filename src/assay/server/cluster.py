@@ -44,6 +44,7 @@ class JobCluster:
 
     def __init__(self, engine: str, permissions: Permissions) -> None:
         self._given = pickle.dumps((engine, permissions))
+        self._permissions = permissions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._joining = asyncio.Lock()
         self._process: Process | None = None
@@ -96,7 +97,9 @@ class JobCluster:
                 await _end(process)
                 self._away(cast("AssayError", told))
                 raise self._why
-            self.cores, self._process = max(1, cast("int", told)), process
+            cores, engine = cast("tuple[int, str]", told)
+            self._given = pickle.dumps((engine, self._permissions))  # the same one again, or none
+            self.cores, self._process = max(1, cores), process
             self._reading = asyncio.create_task(self._read(process))
 
     async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
