@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from assay.errors import AssayError, InputError, reason_of
+from assay.errors import AssayError, InputError, StoreError, reason_of
 from assay.eval.parts import commit, read_groups, temporary
 from assay.eval.shard_work import PARTS, TALLIES
 from assay.scoring.json_safe import Json
@@ -167,7 +167,7 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
 
     Raises:
         InputError: If some parts are not there, or what is there cannot be read.
-        StoreError: If a part is damaged.
+        StoreError: If a part is damaged, or has not all of its rows.
     """
     with _told(place):
         manifest, parts = _finished(place)
@@ -177,6 +177,8 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
         made = None if columns is None else tuple(columns.items())
         if (form := options["parts"]) not in FORMS:
             raise ValueError(f"{MANIFEST} names no form of parts")
+        summary = _summary(_read(place / SUMMARY))
+        expected = sum(cast("int", summary[name]) for name in ("graded", "errors", "skipped"))
     for part in parts:
         for grade, group in read_groups(place / PARTS / part, form, mapping, made):
             yield CellRecord(
@@ -189,6 +191,12 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
                 flags=grade.flags,
                 notes={GROUP: group} if group else {},
             )
+            expected -= 1
+    if expected:
+        raise StoreError(
+            f"{place} has not the rows that {SUMMARY} tells of",
+            hint="a part was changed: remove it, and the same `assay grade` writes it again",
+        )
 
 
 def _finished(place: Path) -> tuple[dict[str, Json], list[str]]:

@@ -62,6 +62,7 @@ class ShardPlan:
         work: Grades a shard.
         shards: All of them, in the order of the rows.
         missing: Those that have no part yet, or have errors that are to be graded again.
+        todo: Rows of those that are to be graded: of a part with errors, these alone.
         done: What the parts come to that are there, by the numbers of their shards.
         versions: The files as they were when the plan was made, by their paths.
         left_out: Malformed rows that were left out already when the plan was made.
@@ -72,6 +73,7 @@ class ShardPlan:
     work: ShardWork
     shards: tuple[Shard, ...]
     missing: tuple[Shard, ...]
+    todo: int
     done: dict[int, Tally]
     versions: Mapping[str, Version]
     left_out: int = 0
@@ -177,7 +179,7 @@ def plan_shards(
         }
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
-        done, missing = _there(place, shards, work, retry_errors=retry_errors)
+        done, missing, todo = _there(place, shards, work, retry_errors=retry_errors)
         if missing:  # what stands there is of other parts than there will be
             (place / SUMMARY).unlink(missing_ok=True)
         plan = ShardPlan(
@@ -185,6 +187,7 @@ def plan_shards(
             work=work,
             shards=shards,
             missing=missing,
+            todo=todo,
             done=done,
             versions=versions,
             left_out=left_out,
@@ -338,17 +341,20 @@ def _listed(shard: Shard) -> Json:
 
 def _there(
     place: Path, shards: Sequence[Shard], work: ShardWork, *, retry_errors: bool
-) -> tuple[dict[int, Tally], tuple[Shard, ...]]:
-    """What the parts that are there come to, and the shards that are yet to be graded."""
+) -> tuple[dict[int, Tally], tuple[Shard, ...], int]:
+    """What the parts that are there come to, the shards that are to be graded, and their rows."""
     named = {one.name for one in (place / PARTS).iterdir()}
     done: dict[int, Tally] = {}
     missing: list[Shard] = []
+    todo = 0
     for shard in shards:
         if shard.part not in named:
             missing.append(shard)
+            todo += shard.stretch.rows
             continue
         done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
         if retry_errors and tally.errors:
             del done[shard.number]
             missing.append(replace(shard, again=True))
-    return done, tuple(missing)
+            todo += tally.errors
+    return done, tuple(missing), todo
