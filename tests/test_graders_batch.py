@@ -28,6 +28,7 @@ from assay.graders.within import within
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
+from assay.training import Reward
 from assay.types.submission import Submission, Workspace
 from tests.endpoint_servers import faulty, graded
 
@@ -473,6 +474,39 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
 def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
         EXACT.grade_batch_now(rows, **options)  # pyright: ignore[reportArgumentType]
+
+
+class Panic(BaseException):
+    """What a package written in Rust raises, as `pyo3_runtime.PanicException`."""
+
+
+def test_attack_what_is_no_exception_hangs_no_training_and_costs_no_sibling() -> None:
+    """In a thread it was waited for for ever; on the loop it ended that, and all later batches."""
+
+    def breaks(answer: str) -> float:
+        if answer != "good":
+            raise {"panic": Panic, "stop": KeyboardInterrupt, "leave": GeneratorExit}[answer]
+        return 1.0
+
+    async def breaks_too(answer: str) -> float:
+        return breaks(answer)
+
+    rows = [{"answer": answer} for answer in ("good", "panic", "stop", "leave", "good")]
+    batch = Reward(breaks).grade_now(rows)
+    assert batch.rewards == [1.0, None, None, None, 1.0]
+    assert "Panic" in batch.graded[1].error
+    for _ in range(2):
+        found = Reward(breaks_too).grade_now([rows[n] for n in (0, 1, 2, 4)])
+        assert found.rewards == [1.0, None, None, 1.0]
+
+    class Broken(Grader):
+        name = "broken"
+
+        @classmethod
+        def compute_score(cls, answer: str) -> float:
+            return breaks(answer)
+
+    assert Broken.grade_batch_now(rows).rewards == batch.rewards
 
 
 def test_an_empty_batch_and_hostile_rows() -> None:
