@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval.cluster import _address_here, connected
+from assay.eval import cluster
+from assay.eval.cluster import _address_here, _place, connected
 from assay.eval.cluster_limits import WithinLimits, for_others
 from assay.eval.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
@@ -72,6 +73,27 @@ def test_a_cluster_that_another_user_has_noted_is_not_joined(
         with refusal as refused, connected("ray"):
             pass
     assert address in refused.value.hint
+
+
+def test_a_clusters_directory_is_not_swept_before_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, held = iter([_place]), cluster._held
+
+    @contextmanager
+    def late(place: Path) -> Generator[None]:
+        for other in others:
+            with other():  # another command begins just now
+                pass
+        with held(place):
+            yield
+
+    monkeypatch.setattr("assay.eval.cluster._held", late)
+    monkeypatch.setattr("assay.eval.cluster._LONGEST_PLACE", 1_000)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    with _place() as place:
+        assert Path(place).is_dir()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(

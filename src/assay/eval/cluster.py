@@ -240,9 +240,11 @@ def _place() -> Generator[str]:
         with suppress(OSError), _held(left):  # else it is in use, or another's
             shutil.rmtree(left, ignore_errors=True)
     with ExitStack() as stack:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))  # nobody looks for that name
+        place = made.with_name(made.name[1:])
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        stack.enter_context(_held(place))
+        stack.enter_context(_held(made))
+        made.rename(place)
         yield str(place)
 
 
