@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval import cluster
-from assay.eval.cluster import _address_here, _place, connected
+from assay.eval.cluster import _address_here, connected
 from assay.eval.cluster_limits import WithinLimits, for_others
 from assay.eval.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
@@ -75,25 +74,31 @@ def test_a_cluster_that_another_user_has_noted_is_not_joined(
     assert address in refused.value.hint
 
 
-def test_a_clusters_directory_is_not_swept_before_it_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("noted", "is_elsewhere"),
+    [
+        ("192.0.2.1:6379", True),
+        ("127.0.0.1:1", False),
+        ("no address", False),
+        ("nobody.test", False),
+    ],
+)
+def test_nobody_grades_here_alone_because_the_cluster_elsewhere_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str, *, is_elsewhere: bool
 ) -> None:
-    others, held = iter([_place]), cluster._held
+    def is_away(address: str) -> None:
+        raise InputError(f"there is no Ray cluster at {address}")
 
-    @contextmanager
-    def late(place: Path) -> Generator[None]:
-        for other in others:
-            with other():  # another command begins just now
-                pass
-        with held(place):
-            yield
-
-    monkeypatch.setattr("assay.eval.cluster._held", late)
-    monkeypatch.setattr("assay.eval.cluster._LONGEST_PLACE", 1_000)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    with _place() as place:
-        assert Path(place).is_dir()
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("assay.eval.cluster.require_head", is_away)
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(noted)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if is_elsewhere:
+        with pytest.raises(InputError, match=f"has joined the cluster at {noted}, which does not"):
+            _address_here()
+    else:
+        assert _address_here() is None
 
 
 def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(
