@@ -148,6 +148,7 @@ def killed(work: Callable[[], object], at: int) -> bool:
         os._exit(0)
 
 
+@pytest.mark.slow
 def test_what_is_killed_at_any_moment_comes_to_the_same_bytes(data: Path, tmp_path: Path) -> None:
     """The oracle: one that nobody interrupted."""
     grade(data, tmp_path / "whole", rows=9)

@@ -222,6 +222,7 @@ class Actors:
         patience: Seconds without any request ending after which an actor that has some is taken
             to hang, and is ended. None for requests that wait, for whatever time, on a loop that
             must not stand still for longer than `SLOW_SECONDS`.
+        blocks: Seconds more for which what waits may keep the loop to itself.
 
     Raises:
         AssayError: When it is called: no actor can start, or none finds room on the cluster.
@@ -234,9 +235,11 @@ class Actors:
         *,
         depth: int = DEPTH,
         patience: float | None = None,
+        blocks: float = 0.0,
     ) -> None:
         self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
-        self._fixed, self._depth, self._patience = count, depth, patience
+        self._fixed, self._depth = count, depth
+        self._patience, self._blocks = patience, blocks
         self._actors: list[_Actor] = []
         self._made: set[_Handle] = set()
         self._turns: deque[tuple[bool, asyncio.Future[_Actor]]] = deque()
@@ -268,6 +271,11 @@ class Actors:
             ray().wait(ends, num_returns=len(ends), timeout=_END_SECONDS)
         for handle in self._made:
             _kill(handle)
+
+    @property
+    def ready(self) -> int:
+        """How many of them can be given requests now."""
+        return len(self._actors)
 
     async def __call__(self, request: object) -> object:
         """What came of a request; it waits until an actor has room for it.
@@ -424,7 +432,7 @@ class Actors:
                 actor.answer, actor.asked = asyncio.ensure_future(actor.handle.answer.remote()), now
                 actor.answer.add_done_callback(lambda told: told.cancelled() or told.exception())
             return False
-        return now - actor.asked > SLOW_SECONDS
+        return now - actor.asked > SLOW_SECONDS + self._blocks
 
     def _end(self, handle: _Handle) -> None:
         self._made.discard(handle)

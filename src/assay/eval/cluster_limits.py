@@ -175,15 +175,16 @@ async def limited_actors(
     asks: bool,
     depth: int = DEPTH,
     patience: float | None = None,
+    blocks: float = 0.0,
 ) -> AsyncGenerator[Actors]:
     """A pool of actors, as `Cluster.actors`; with ``asks``, within one set of limits of models."""
     if not asks:
-        with cluster.actors(work, count, depth=depth, patience=patience) as pool:
+        with cluster.actors(work, count, depth=depth, patience=patience, blocks=blocks) as pool:
             yield pool
         return
     async with cluster_limits() as limits:
         within = limits.within(work)
-        with cluster.actors(within, count, depth=depth, patience=patience) as pool:
+        with cluster.actors(within, count, depth=depth, patience=patience, blocks=blocks) as pool:
             yield pool
 
 

@@ -7,7 +7,6 @@ anything runs. If an actor dies, its cell is run again.
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import socket
@@ -23,7 +22,7 @@ from assay.eval.batch import run_batches
 from assay.eval.cluster_limits import limited_actors
 from assay.eval.harnesses import FAKE, fake_models
 from assay.eval.journals import journal_of
-from assay.eval.matrix import Launch, live_cell
+from assay.eval.matrix import Launch, live_cell, options_of
 from assay.eval.planning import Coordinate
 from assay.eval.rollout import rollout
 from assay.eval.work import is_python_agent, load_agent
@@ -200,9 +199,10 @@ async def run_on(
     digests = {slug: case.digest for slug, case in cases.items()}
     with _marked(home, launch.run.id) as mark:
         work = _work_of(launch, home, mark)
-        # Cells have limits of their own, and agents in Python may compute.
+        # Cells have limits of their own, which hold for as long as the loop goes on.
+        blocks = max(map(_longest, cases.values()))
         async with limited_actors(
-            cluster, work, workers, asks=True, depth=1, patience=math.inf
+            cluster, work, workers, asks=True, depth=1, blocks=blocks
         ) as pool:
 
             async def one(numbered: tuple[int, Coordinate]) -> Run:
@@ -221,6 +221,12 @@ async def run_on(
                 lambda numbered, run: done(numbered[0], run),
                 at_once=workers or _AHEAD * max(1, cluster.cores),
             )
+
+
+def _longest(case: Case) -> float:
+    """Seconds for which an agent in Python and graders of one's own may compute."""
+    options = options_of(case)
+    return (options.agent_timeout or 0.0) + (options.grading_timeout or 0.0)
 
 
 def _require_portable(launch: Launch) -> None:

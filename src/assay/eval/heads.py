@@ -72,8 +72,9 @@ class Parts:
         Raises:
             GraderError: Some has been away for so long that the cluster has to be left.
         """
-        is_head_there = await _is_there(self._head)
-        is_here = await _is_there(self._here, may_be_slow=True)
+        is_head_there, is_here = await asyncio.gather(
+            _is_there(self._head), _is_there(self._here, may_be_slow=True)
+        )
         now = time.monotonic()
         if is_head_there:
             self._head_answered = now
