@@ -523,6 +523,8 @@ async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:
 
 def test_rows_of_pandas_and_numpy_grade_as_those_of_python() -> None:
     numpy: Any = import_module("numpy")
+    for seconds in (numpy.float32(9), numpy.float64(9), numpy.int64(9)):
+        assert EXACT.grade_batch_now(ROWS, deadline=seconds).rewards[0] is not None
     references = (numpy.int64(4), numpy.array(["4", "vier"]), numpy.array(4), numpy.str_("4"))
     rows: list[Mapping[str, Json]] = [{"answer": "4", "expected": one} for one in references]
     rows += [{"answer": "4", "metadata": {"expected": one}} for one in references]

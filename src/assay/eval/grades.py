@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import cast
 
 from assay.eval.records import reaches_threshold, shortened
@@ -123,8 +123,14 @@ class Grade:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Grade:
-        """Read back what `to_dict` made."""
+        """Read back what `to_dict` made.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it did not.
+        """
         reward, passed = data["reward"], data["passed"]
+        if reward is not None and not isfinite(cast("float", reward)):
+            raise ValueError(f"a reward is {reward}")
         error, reason, assurance = data["error"], data["reason"], data["assurance"]
         return cls(
             id=str(data["id"]),

@@ -8,16 +8,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from assay.errors import AssayError, InputError, reason_of
-from assay.eval.parts import commit, temporary
+from assay.errors import AssayError, InputError, StoreError, reason_of
+from assay.eval.parts import commit, read_groups, temporary
 from assay.eval.shard_work import PARTS, TALLIES
 from assay.scoring.json_safe import Json
 from assay.store.kept import held
+from assay.store.records import GROUP, CellRecord
+from assay.tasks.formats import FORMS
 
 __all__ = [
     "MANIFEST",
     "SUMMARY",
     "agree",
+    "cells_of",
     "opened_for_parts",
     "replace_json",
     "summary_of",
@@ -155,18 +158,71 @@ def summary_of(place: Path) -> dict[str, Json]:
     Raises:
         InputError: If some are not, or what is there cannot be read.
     """
-    try:
-        manifest = cast("dict[str, list[dict[str, str]]]", _read(place / MANIFEST))
-        listed = {one["part"] for one in manifest["shards"]}
-        there = listed & {one.name for one in (place / PARTS).iterdir()}
-        if len(there) == len(listed) and (place / SUMMARY).is_file():
-            return _summary(_read(place / SUMMARY))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
+    with _told(place):
+        _finished(place)
+        return _summary(_read(place / SUMMARY))
+
+
+def cells_of(place: Path) -> Iterator[CellRecord]:
+    """The rows of all parts of a directory as the cells of a run, as far as parts have them.
+
+    Raises:
+        InputError: If some parts are not there, or what is there cannot be read.
+        StoreError: If a part is damaged, or has not all of its rows.
+    """
+    with _told(place):
+        manifest, parts = _finished(place)
+        options = cast("dict[str, Json]", manifest["options"])
+        mapping = {str(k): str(v) for k, v in cast("dict[str, str]", options["map"]).items()}
+        columns = cast("dict[str, str] | None", manifest["columns"])
+        made = None if columns is None else tuple(columns.items())
+        if (form := options["parts"]) not in FORMS:
+            raise ValueError(f"{MANIFEST} names no form of parts")
+        summary = _summary(_read(place / SUMMARY))
+        expected = sum(cast("int", summary[name]) for name in ("graded", "errors", "skipped"))
+    for part in parts:
+        for grade, group in read_groups(place / PARTS / part, form, mapping, made):
+            yield CellRecord(
+                run_id="",
+                case=grade.id,
+                status=grade.status,
+                reward=grade.reward,
+                passed=grade.passed,
+                error=grade.error or "",
+                flags=grade.flags,
+                notes={GROUP: group} if group else {},
+            )
+            expected -= 1
+    if expected:
+        raise StoreError(
+            f"{place} has not the rows that {SUMMARY} tells of",
+            hint="a part was changed: remove it, and the same `assay grade` writes it again",
+        )
+
+
+def _finished(place: Path) -> tuple[dict[str, Json], list[str]]:
+    """The plan of a directory, and its parts, all of which are there."""
+    manifest = cast("dict[str, Json]", _read(place / MANIFEST))
+    listed = [one["part"] for one in cast("list[dict[str, str]]", manifest["shards"])]
+    found = {one.name for one in (place / PARTS).iterdir()}
+    there = [one for one in listed if one in found]
+    if len(there) == len(listed) and (place / SUMMARY).is_file():
+        return manifest, there
     raise InputError(
         f"{place} has {len(there):,} of {len(listed):,} parts",
         hint="the same `assay grade` goes on with the rest",
     )
+
+
+@contextmanager
+def _told(place: Path) -> Generator[None]:
+    """Say of what others may have written that it cannot be read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
 
 
 _COUNTS = (

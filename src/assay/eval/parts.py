@@ -11,7 +11,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import fields as fields_of
 from operator import attrgetter
 from pathlib import Path
@@ -21,10 +21,14 @@ from typing import IO, Any, Self, TypeAlias, cast
 from assay.errors import InputError, StoreError
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import decode_json
 from assay.store.checks import plain
 from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.json_rows import parse_line
 from assay.tasks.packed import unpacked
-from assay.tasks.tables import Batch, Table, arrow
+from assay.tasks.row_files import renamed
+from assay.tasks.rows import group_of
+from assay.tasks.tables import Batch, Table, arrow, lines_of
 
 __all__ = [
     "Column",
@@ -34,6 +38,7 @@ __all__ = [
     "columns_of",
     "commit",
     "read_grades",
+    "read_groups",
     "require_columns",
     "temporary",
     "ungraded",
@@ -325,29 +330,66 @@ def read_grades(path: Path, form: Form) -> Iterator[Grade]:
     Raises:
         StoreError: If it is damaged.
     """
+    return (grade for grade, _ in read_groups(path, form))
+
+
+def read_groups(
+    path: Path,
+    form: Form,
+    mapping: Mapping[str, str] | None = None,
+    columns: Sequence[Column] | None = None,
+) -> Iterator[tuple[Grade, str]]:
+    """The grades of a file that `PartWriter` wrote, each with the group of its row.
+
+    Args:
+        path: The file.
+        form: As what it was written.
+        mapping: How rows were read, see `assay.tasks.row_files.Reading`.
+        columns: Those that it was written with; None for a table that kept its own.
+
+    Raises:
+        StoreError: If it is damaged.
+    """
     try:
         if form in TABLE_FORMS:
-            yield from _of_table(path)
+            yield from _of_table(path, mapping or {}, columns)
         else:
             with path.open("rb") as handle:
                 source, _ = unpacked(handle, handle.peek(4)[:4], str(path))
                 for line in source:
-                    row = cast("dict[str, dict[str, Json]]", json.loads(line))
-                    yield Grade.from_dict(row["grade"])
+                    row = cast("dict[str, Json]", json.loads(line))
+                    grade = Grade.from_dict(cast("dict[str, Json]", row["grade"]))
+                    yield grade, group_of(row.get("group"))
     except (InputError, OSError, ValueError, KeyError, TypeError) as error:
         hint = "remove it, and the same command writes it again"
         raise StoreError(f"{path} is damaged: {error}", hint=hint) from error
 
 
-def _of_table(path: Path) -> Iterator[Grade]:
-    table = Table(str(path), str(path))
-    for _, batch in table.batches():
-        given: Any = batch
-        names = [one for one in given.schema.names if _is_grades(one)]
-        for row in cast("list[dict[str, Json]]", given.select(names).to_pylist()):
-            scores = {one[len(_SCORE) :]: row[one] for one in names if one.startswith(_SCORE)}
-            own = {one: row[_GRADE + one] for one in _TYPES}
-            yield Grade.from_dict({**own, "scores": scores})
+def _of_table(
+    path: Path, mapping: Mapping[str, str], columns: Sequence[Column] | None
+) -> Iterator[tuple[Grade, str]]:
+    # Of rows that were JSON, the names are those of rows already.
+    names = {"group": mapping.get("group", "group") if columns is None else "group"}
+    is_json = columns is not None and ("group", "json") in map(tuple, columns)
+    with closing(Table(str(path), str(path))) as table:
+        own = [one for one in cast("list[str]", table.schema.names) if _is_grades(one)]
+        for _, batch in table.batches(columns=(*own, names["group"])):
+            given: Any = batch
+            others = [one for one in given.schema.names if one not in own]
+            lines = lines_of(given.select(others), mapping) if others else ()
+            groups = [_group_in(line, names, is_json=is_json) for line in lines]
+            rows = cast("list[dict[str, Json]]", given.select(own).to_pylist())
+            for row, group in zip(rows, groups or [""] * len(rows), strict=True):
+                scores = {one[len(_SCORE) :]: row[one] for one in own if one.startswith(_SCORE)}
+                fields = {one: row[_GRADE + one] for one in _TYPES}
+                yield Grade.from_dict({**fields, "scores": scores}), group
+
+
+def _group_in(line: bytes | InputError, names: Mapping[str, str], *, is_json: bool) -> str:
+    if isinstance(line, InputError):
+        raise line
+    group = renamed(parse_line(line), names, set()).get("group")
+    return group_of(decode_json(group) if is_json and isinstance(group, str) else group)
 
 
 # ---- there or not there ------------------------------------------------------------------------

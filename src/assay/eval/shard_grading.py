@@ -99,7 +99,7 @@ def _with_data(shard: Shard) -> Shard:
 def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
     """Write ``summary.json``: what all parts come to, and what it took now; and give it back."""
     tally = plan.tally()
-    mean, now = tally.mean(), sum(shard.stretch.rows for shard in plan.missing)
+    mean, now = tally.mean(), plan.todo
     summary: dict[str, Json] = {
         "directory": str(plan.directory),
         "rows": plan.rows,

@@ -115,15 +115,6 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
-    def fault(self, shard: Shard) -> InputError | None:
-        """What is wrong with the first malformed row of a shard; None if there is none."""
-        try:
-            for _ in self._blocks(shard, Tally()):
-                pass
-        except InputError as error:
-            return error
-        return None
-
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import fsum
+from numbers import Real
 from typing import Literal, TypeAlias, cast, get_args
 
 from assay.errors import GraderError, InputError, reason_of
@@ -62,14 +64,19 @@ def require_on_error(on_error: str) -> None:
         raise InputError(f"on_error is {on_error!r}", hint=f"one of {', '.join(known)}")
 
 
-def require_seconds(what: str, given: object) -> None:
-    """Refuse anything but a finite number of seconds above 0.
+def require_seconds(what: str, given: object) -> float:
+    """A number of seconds that something could take, of whatever type numbers are.
 
     Raises:
         InputError: Naming what was given.
     """
-    if type(given) not in (int, float) or not 0 < cast("float", given) < float("inf"):
+    seconds = 0.0
+    if not isinstance(given, bool) and isinstance(given, Real):
+        with suppress(OverflowError):
+            seconds = float(given)
+    if not 0 < seconds < float("inf"):
         raise InputError(f"the {what} is {given!r}", hint="seconds, a number above 0")
+    return seconds
 
 
 _LOG = logging.getLogger("assay.graders")
@@ -243,7 +250,7 @@ class Batches:
         at_once: int | None = None,
     ) -> None:
         if deadline is not None:
-            require_seconds("deadline", deadline)
+            deadline = require_seconds("deadline", deadline)
         for what, number in (("at_once", at_once), ("attempts", attempts)):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{what} is {number!r}", hint="a whole number, at least 1")

@@ -89,7 +89,7 @@ class Reward(Batches):
         project: str = "default",
         patience: float = 600.0,
     ) -> None:
-        require_seconds("patience", patience)
+        patience = require_seconds("patience", patience)
         if isinstance(grader, Path):
             grader = str(grader)
         self._given = (
