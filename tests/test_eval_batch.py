@@ -132,11 +132,11 @@ async def test_the_item_over_which_workers_end_is_found_and_the_others_are_done(
         nonlocal asked
         asked += 1
         if 33 in some:
-            raise EndsWorkersError("3 workers ended over it")
+            raise EndsWorkersError("3 workers died over it")
         return [number * number for number in some]
 
     def lost(item: int, error: EndsWorkersError) -> list[int]:
-        assert "ended over it" in error.message
+        assert "died over it" in error.message
         return [-item]
 
     found = await by_pieces(range(100), ask, lost)

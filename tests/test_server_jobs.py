@@ -19,10 +19,11 @@ from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
+from assay.server.jobs import _told
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
+from assay.store.jobs import JobRecord, Jobs
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
@@ -72,6 +73,15 @@ async def test_a_client_that_has_seen_the_end_is_not_told_again(site: Site) -> N
     assert (again.status_code, again.content) == (204, b"")
     earlier = await site.admin.get(path, headers={"Last-Event-ID": "running-1"})
     assert [name for name, _ in events_of(earlier)] == ["done"]
+
+
+def test_an_event_has_another_id_for_another_reason_to_wait() -> None:
+    job = JobRecord(
+        id="1", project="p", grader="exact", version=1, dataset="d", status="running", done=4
+    )
+    told = [_told(replace(job, message=why)).id for why in ("", "it is away", "it is full")]
+    assert len(set(told)) == 3
+    assert _told(replace(job, message="it is full", updated_at="later")).id == told[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)

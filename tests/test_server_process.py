@@ -193,6 +193,7 @@ async def grade(thread):
 """
 
 
+@pytest.mark.slow
 async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, None, "--grace", "1") as server:
         async with talking(server) as client:

@@ -190,7 +190,7 @@ def test_verl_is_given_the_same_keys_for_every_sample() -> None:
     assert [(one["score"], one["graded"]) for one in found] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
     with pytest.raises(GraderError, match="1 of 1 answers have no reward"):
         _asked("raise")
-    with pytest.raises(InputError, match="no groups"):
+    with pytest.raises(InputError, match="not groups"):
         verl.reward_function(EXACT, on_error="group_mean")
 
 

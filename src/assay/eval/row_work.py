@@ -1,4 +1,4 @@
-"""From lines of a dataset to what is stored of them, in this process or in another one."""
+"""Turn lines of a dataset into what is stored of them, in this process or in another."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _packer() -> Packer:
 async def graded_by(
     pool: Callable[[object], Awaitable[object]], work: RowWork, batch: Stretch | Lines
 ) -> StoredRows | None:
-    """Have workers grade a batch; a row over which they end is found, and could not be graded.
+    """Have workers grade a batch; a row over which they die is found, and becomes an error.
 
     Returns:
         As `RowWork`.

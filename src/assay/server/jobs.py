@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeAlias
+from zlib import crc32
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from starlette.responses import StreamingResponse
@@ -354,5 +355,5 @@ async def follow_job(
 def _told(job: JobRecord) -> Told:
     has_ended = job.status in ENDED
     name = "done" if has_ended else "progress"
-    waits = "-waits" if job.message and not has_ended else ""
+    waits = f"-waits-{crc32(job.message.encode()):x}" if job.message and not has_ended else ""
     return Told(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)

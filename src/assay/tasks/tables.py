@@ -128,7 +128,7 @@ class Table:
             self._source.seek(0)
             if magic.startswith(b"FEA1"):
                 raise InputError(
-                    f"{name} is Feather of version 1, which is no Arrow file",
+                    f"{name} is Feather version 1, which is not an Arrow file",
                     hint="write it again with a newer library",
                 )
             self._is_parquet = magic.startswith(b"PAR1")
@@ -266,8 +266,8 @@ def _told(name: str) -> Generator[None]:
         raise InputError(f"cannot read {name}: {_first_line(error)}") from error
     except arrow().ArrowException as error:
         raise InputError(
-            f"{name} is broken or no table: {_first_line(error)}",
-            hint="is it whole? a copy that was cut off has no end",
+            f"{name} is damaged or not a table: {_first_line(error)}",
+            hint="is it complete? A truncated copy has no footer",
         ) from error
 
 
@@ -296,7 +296,7 @@ def _check_names(names: Sequence[str], inside: str, file: str) -> None:
     twins = [one for one, times in Counter(names).items() if times > 1]
     if twins:
         raise InputError(
-            f"two columns are {inside + twins[0]!r:.100}",
+            f"two columns are called {inside + twins[0]!r:.100}",
             location=Location(file=file),
             hint="rename one",
         )
@@ -379,7 +379,7 @@ def _line(row: dict[str, object], text: set[str]) -> bytes | InputError:
             try:
                 row[column] = decode_json(value)
             except NotJsonError as error:
-                return InputError(f"the column {column!r} holds JSON, and here {error}")
+                return InputError(f"the column {column!r} must hold JSON, and here {error}")
     try:
         return _ENCODER.encode(row).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Prompts and completions as trainers hand them over, as what graders take."""
+"""Prompts and completions, as trainers hand them over, turned into submissions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLES = frozenset(("assistant", *_OTHERS.split()))
 
 
 def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | InputError]:
-    """Give why a submission cannot be read: for a batch an item without a reward, like others."""
+    """Return the reason why a submission cannot be read; a batch has no reward for that item."""
 
     @wraps(make)
     def made(*given: P.args, **named: P.kwargs) -> Submission | InputError:
@@ -70,7 +70,7 @@ def submission_of(
 
 
 def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
-    """Messages as turns; calls of tools without words as their JSON.
+    """Messages as turns; a message without words is the JSON of its tool calls.
 
     Args:
         text: Messages, or the text of a single one.
@@ -90,7 +90,7 @@ def _content(message: Mapping[str, object]) -> str:
 
 
 def text_of(content: object) -> str:
-    """The words of a message's content: text, or parts, of which images and kin say nothing."""
+    """The words of a message's content: text, or parts; images and the like have none."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):

@@ -1,6 +1,6 @@
 """Tasks of environments as trainers play them: each step on assay's own loop, from any thread.
 
-What fails is a fault of the episode, which then has no reward. Nothing here makes a number of it.
+If something fails through no fault of the model, the episode has a fault and no reward.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Episode:
         except TaskEndedError:
             raise
         except TimeoutError as error:
-            late = AssayError(f"it took longer than {self._deadline} seconds")
+            late = AssayError(f"it took longer than its deadline of {self._deadline:g} seconds")
             self.fault = late if self._deadline else error
         except Exception as error:  # a boundary: an author's code runs here
             self.fault = error

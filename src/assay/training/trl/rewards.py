@@ -123,7 +123,7 @@ def reward_function(
         grader: As `assay.training.Reward` takes it.
         expected: Column of the reference answers.
         metadata: Column of the metadata, as objects; by default all columns are the metadata.
-        asynchronous: Whether TRL awaits it beside others of its kind, not one after the other.
+        asynchronous: Whether TRL awaits it together with others of this kind, not one by one.
         **options: Further ones of `assay.training.Reward`.
     """
     made = AsyncRewardFunction if asynchronous else RewardFunction
