@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 
@@ -575,6 +575,8 @@ def test_attack_what_tables_have_for_nothing_is_no_reference() -> None:
         for row in ({"expected": one}, {"metadata": {"expected": one}}):
             for said in ("4", str(one), "nan", "NaT"):
                 assert EXACT.grade_batch_now([{"answer": said, **row}]).rewards == [None]
+        given = Submission(answer="nan", expected=cast("Any", one))
+        assert EXACT.grade_batch_now([given]).rewards == [None]
         rest = {"question": one, "metadata": one, "messages": one, "id": one}
         assert EXACT.grade_batch_now([{"answer": "4", "expected": "4", **rest}]).rewards == [1.0]
         assert EXACT.grade_batch_now([{"answer": one, "expected": "4"}]).rewards == [None]

@@ -391,7 +391,9 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 
 def _submission(given: Row, number: int) -> Submission:
     if isinstance(given, Submission):
-        return given
+        if type(given.expected) in _JSON:
+            return given
+        return replace(given, expected=reference_of(given.expected))
     if isinstance(given, InputError):
         raise given
     if not isinstance(cast("object", given), Mapping):
@@ -405,6 +407,7 @@ def _submission(given: Row, number: int) -> Submission:
 
 
 _SIMPLE = frozenset((str, int, bool, type(None)))
+_JSON = _SIMPLE | {list, dict}
 _READ = frozenset(("id", "answer", "messages", "input", "completion", "question", "trace"))
 
 

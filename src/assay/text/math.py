@@ -51,7 +51,8 @@ def math_equal(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``expected`` is blank or cannot be read in time, or an option is invalid.
+        InputError: ``expected`` is blank, several or an object, or cannot be read in time, or an
+            option is invalid.
         MissingExtraError: math-verify is needed and not installed.
         GraderError: The process that does the mathematics could not be started.
     """

@@ -36,5 +36,5 @@ def _refused(value: object) -> Json:
     shown = repr(value) if isinstance(value, float) else f"of the type {type(value).__name__}"
     raise InputError(
         f"a reference answer is {shown}, which no grader can read",
-        hint="give text, a number, or a list or dict of such",
+        hint="give text, a number, or a list or dict of these",
     )
