@@ -169,7 +169,7 @@ class _Look:
                     row = self.data.parse(line, number, label=self.label)
                     identities.append(row.id.encode("utf-8", "surrogatepass"))
                     labelled += row.label is not None
-        except InputError:
+        except (InputError, OSError):
             return None
         return hashes_of(identities), labelled
 
