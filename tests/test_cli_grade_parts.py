@@ -71,7 +71,7 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
 
     other = assay(*command, "graded/", "-g", "other.yaml", cwd=tmp_path)
     assert (other.returncode, other.stdout) == (2, "")
-    assert "graded otherwise: the graders are others" in other.stderr
+    assert "of a different grading: the graders are different" in other.stderr
 
 
 def test_a_table_is_written_as_its_name_says_with_nulls_for_what_has_no_grade(
@@ -110,7 +110,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
     command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "PASS: all of 1 graded row passed; 2 malformed rows left out" in done.stdout
+    assert "PASS: the 1 graded row passed; 2 malformed rows left out" in done.stdout
     assert "left out, the first: rows.jsonl:2" in done.stdout
     said = json.loads(assay(*command, "--json", cwd=tmp_path).stdout)
     assert (said["left_out"], said["graded_now"], said["exit"]) == (2, 0, 0)
@@ -138,8 +138,8 @@ def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_pa
         (("--shard-rows", "2"), "--shard-rows goes with --out DIR/"),
         (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
         (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
-        (("--out", "p.csv"), "p.csv names no form"),
-        (("--out", "p"), "p names no form that rows are written in (call it .jsonl, "),
+        (("--out", "p.csv"), "rows cannot be written as p.csv"),
+        (("--out", "p"), "rows cannot be written as p (call it .jsonl, "),
         (("--out", "p.txt"), "or p.txt/, a directory of parts"),
         (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
         (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),

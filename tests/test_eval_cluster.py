@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster import Cluster, _place, connected, engine_address
-from assay.eval.heads import require_head
+from assay.eval.cluster import Cluster, _held, _place, connected, engine_address
+from assay.eval.heads import Parts, require_head
 from assay.eval.sent_graders import SentGraders
 from assay.eval.sent_shards import grade_shards_on
 from assay.eval.shard_grading import grade_shards
@@ -186,7 +187,7 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
     failed = [row for row in map(json.loads, lines) if row["grade"]["status"] == "error"]
     assert [row["id"] for row in failed] == ["33"]
     assert failed[0]["grade"]["reward"] is None
-    assert "workers ended over it" in failed[0]["grade"]["error"]
+    assert "workers died over it" in failed[0]["grade"]["error"]
 
 
 def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
@@ -253,6 +254,51 @@ def test_what_a_killed_command_left_is_swept_and_nothing_else(
         assert Path(first).is_dir()
         assert Path(second).is_dir()
     assert not Path(first).exists()
+
+
+def test_a_directory_that_another_removes_before_it_is_locked_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.eval.cluster._PREFIX", f"assay-ray-{os.getpid()}-")
+    make, made = tempfile.mkdtemp, list[str]()
+    with ExitStack() as others:
+
+        def slow(prefix: str, dir: str) -> str:  # noqa: A002 - its name there
+            made.append(make(prefix=prefix, dir=dir))
+            if len(made) == 1:
+                shutil.rmtree(made[0])
+            elif len(made) == 2:  # is about to
+                others.enter_context(_held(Path(made[1])))
+                others.callback(shutil.rmtree, made[1])
+            return made[-1]
+
+        monkeypatch.setattr("tempfile.mkdtemp", slow)
+        with _place() as place:
+            assert [Path(one).is_dir() for one in made] == [False, True, True]
+            assert place == made[2]
+        assert not Path(place).exists()
+
+
+async def test_parts_of_a_cluster_are_asked_at_once() -> None:
+    is_asked = asyncio.Event()
+
+    async def head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await is_asked.wait()  # the other part is asked before this one answers
+        await answer(reader, writer)
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        writer.write(b"\0\0\0\x04")
+        writer.close()
+        await writer.wait_closed()
+
+    async with (
+        await asyncio.start_server(head, "127.0.0.1", 0) as first,
+        await asyncio.start_server(answer, "127.0.0.1", 0) as second,
+    ):
+        ports = [one.sockets[0].getsockname()[1] for one in (first, second)]
+        parts = Parts(*(f"127.0.0.1:{port}" for port in ports))
+        assert await asyncio.wait_for(parts.answer(), 5)
 
 
 def test_files_of_graders_travel(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def listener() -> Generator[str]:
         thread.join()
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +72,33 @@ def test_a_cluster_that_another_user_has_noted_is_not_joined(
         with refusal as refused, connected("ray"):
             pass
     assert address in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("noted", "is_elsewhere"),
+    [
+        ("192.0.2.1:6379", True),
+        ("127.0.0.1:1", False),
+        ("no address", False),
+        ("nobody.test", False),
+    ],
+)
+def test_nobody_grades_here_alone_because_the_cluster_elsewhere_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str, *, is_elsewhere: bool
+) -> None:
+    def is_away(address: str) -> None:
+        raise InputError(f"there is no Ray cluster at {address}")
+
+    monkeypatch.setattr("assay.eval.cluster.require_head", is_away)
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(noted)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if is_elsewhere:
+        with pytest.raises(InputError, match=f"has joined the cluster at {noted}, which does not"):
+            _address_here()
+    else:
+        assert _address_here() is None
 
 
 def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(

@@ -57,6 +57,12 @@ async def dies_once(run):
 async def dies(run):
     os.kill(os.getpid(), signal.SIGKILL)
 
+async def computes(run):
+    with Path(__file__).with_name("log").open("a") as log:
+        log.write("begun ")
+    import time
+    time.sleep(600)
+
 async def waits(run):
     import asyncio
     Path(__file__).with_name(f"waits-{run.trial}").write_text(run.workspace.path)
@@ -126,7 +132,7 @@ async def test_a_cell_whose_actor_is_killed_is_begun_again_and_says_what_it_had_
             trace = json.dumps(store.detail(ready.run.id, cell.key)["trace"])
         assert len(server.seen) == 2
     assert (cell.status, cell.reward) == ("graded", 0.5)
-    assert "had asked its model 1 times, for an unknown price: it was begun again" in trace
+    assert "had asked its model once, for an unknown price; the cell was run again" in trace
     assert not list(place.glob(".assay/wire/**/*.jsonl"))
 
 
@@ -140,7 +146,26 @@ async def test_a_cell_over_which_actors_always_die_is_an_error_and_the_others_ar
         assert store.run(ready.run.id).finished
     assert (cells["echo"].status, cells["echo"].reward) == ("graded", 0.5)
     assert (cells["agent.py:dies"].status, cells["agent.py:dies"].reward) == ("error", None)
-    assert "workers ended over it" in cells["agent.py:dies"].error
+    assert "workers died over it" in cells["agent.py:dies"].error
+
+
+async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
+    cluster: Cluster, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 0.5)
+    monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
+    limits = "limits: {agent_timeout_s: 0.5, grading_timeout_s: 0.5}\n"
+    case = CASE.replace(
+        "  - {type: command, cmd: 'test \"$(cat sum.txt)\" = 4', name: written}\n", limits
+    )
+    (place / "add" / "case.yaml").write_text(case)
+    with Store.open(str(place / ".assay")) as store:
+        ready = plan(store, "agent.py:computes")
+        await ready.go(store, workers=1, cluster=cluster)
+        [cell] = ended(store, ready.run.id)
+    assert (cell.status, cell.reward) == ("error", None)
+    assert "workers ended over it" in cell.error
+    assert (place / "log").read_text() == "begun begun begun "
 
 
 def _until(flag: Path) -> None:

@@ -167,7 +167,7 @@ async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
     file.write_text(bad)
     with plan_rows(str(file), graders, store) as planned:
         file.write_text(good)
-        with pytest.raises(InputError, match="has changed while it was graded"):
+        with pytest.raises(InputError, match="changed while it was being graded"):
             await grade_rows(planned, store, on_rows=lambda _: None)
     file.write_text(bad)
     with plan_rows(str(file), graders, store) as again:

@@ -352,9 +352,7 @@ def test_threads_that_are_left_behind_are_few(monkeypatch: pytest.MonkeyPatch) -
     try:
         batch = Blocks.grade_batch_now([{"answer": "stuck"}] * 8, deadline=0.1, at_once=1)
         assert [one.outcome for one in batch.graded] == ["late"] * 3 + ["error"] * 5
-        assert (
-            "3 earlier calls of Python functions were late and still run" in batch.graded[-1].error
-        )
+        assert "3 late calls of Python functions are still running" in batch.graded[-1].error
         assert threading.active_count() <= before + 4  # the loop's own is one
     finally:
         Blocks.door.set()
@@ -465,9 +463,9 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
         (ROWS, {"deadline": float("nan")}, "deadline is nan"),
         (ROWS, {"at_once": 0}, "at_once is 0"),
         (ROWS, {"attempts": 0}, "attempts is 0"),
-        (ROWS[0], {}, "several rows, and this is one"),
-        ("It is 4.", {}, "several rows, and this is one"),
-        (None, {}, "several rows, and this is NoneType"),
+        (ROWS[0], {}, "a list of rows, and this is a single one"),
+        ("It is 4.", {}, "a list of rows, and this is a single one"),
+        (None, {}, "a list of rows, and this is NoneType"),
     ],
 )
 def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said: str) -> None:

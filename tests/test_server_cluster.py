@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Generator
@@ -16,7 +18,7 @@ import pytest
 
 from assay.errors import GraderError
 from assay.eval.cluster import connected
-from assay.eval.cluster_versions import _GradesVersions, _Request  # what an actor is sent
+from assay.eval.cluster_versions import _GradesVersions, _Request, frame  # what an actor is sent
 from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
@@ -75,11 +77,35 @@ class Site:
         self.ask("graders", {"key": "slow", "kind": "function", "definition": {"source": SLOW}})
         self.ask("datasets/d", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), "x-ndjson")
 
+    def counts(self) -> dict[str, float]:
+        """What is told of the cluster."""
+        with urllib.request.urlopen(f"{self.server.url}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
+        words = [line.split() for line in lines if line.startswith("assay_cluster_")]
+        return {name.removeprefix("assay_cluster_"): float(number) for name, number in words}
+
+    def state(self) -> tuple[str, str]:
+        """Whether the server is ready, and how the cluster is."""
+        with urllib.request.urlopen(f"{self.server.url}/readyz") as reply:
+            found = json.load(reply)
+        return found["status"], found["cluster"]
+
     def begin(self, grader: str, dataset: str = "d") -> str:
         return str(self.ask("jobs", {"grader": grader, "dataset": dataset})["id"])
 
     def job(self, job: str) -> dict[str, Any]:
         return self.ask(f"jobs/{job}")
+
+    def waiting(self, job: str) -> dict[str, Any]:
+        """The job as it is told first that it waits: it may go on at once."""
+        seen: list[dict[str, Any]] = []
+
+        def waits() -> object:
+            seen.append(self.job(job))
+            return seen[-1]["message"]
+
+        until(waits)
+        return seen[-1]
 
     def ended(self, job: str) -> dict[str, Any]:
         until(lambda: self.job(job)["status"] not in ("queued", "running"), 120.0)
@@ -149,9 +175,15 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
     kept = site.job(job)["done"]
     assert 0 < kept < len(ROWS)
     until(lambda: site.job(job)["done"] > kept)
+    until(lambda: site.counts()["workers"] == 2)
+    counts = site.counts()
+    assert counts["joined"] == 1
+    assert 0 < counts["rows"] <= 64 * 2 * 2
+    assert site.state() == ("ready", "joined")
     os.kill(hand(site), signal.SIGKILL)
-    until(lambda: site.job(job)["message"])
-    waiting = site.job(job)
+    waiting = site.waiting(job)
+    assert site.counts() == {"joined": 0, "workers": 0, "rows": 0}
+    assert site.state() == ("ready", "away")
     assert (waiting["status"], waiting["errors"]) == ("running", 0)
     assert waiting["message"] == "waits for the cluster: the connection to it was lost"
     ended = site.ended(job)
@@ -179,8 +211,9 @@ def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any)
         (raylet,) = cluster.head_node.all_processes["raylet"]
         os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
         is_dead.set()
-        until(lambda: site.job(job)["message"])
-        assert site.job(job)["message"].startswith("waits for the cluster: what kept the limits")
+        assert site.waiting(job)["message"].startswith(
+            "waits for the cluster: what kept the limits"
+        )
         ended = site.ended(job)
     assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
 
@@ -203,6 +236,13 @@ def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Pat
     refused = asyncio.run(ask())
     assert isinstance(refused, GraderError)
     assert "is not the same there: its code differs" in refused.message
+
+
+def test_what_joins_for_a_server_that_ended_before_it_said_a_word_ends_quietly() -> None:
+    words = [sys.executable, "-c", "from assay.eval.cluster_versions import serve; serve()"]
+    for said in (b"", frame(0, b"half of it")[:-4]):
+        done = subprocess.run(words, input=said, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
 
 
 def test_a_server_does_not_start_without_its_cluster(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -18,10 +19,11 @@ from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
+from assay.server.jobs import _told
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
+from assay.store.jobs import JobRecord, Jobs
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
@@ -71,6 +73,15 @@ async def test_a_client_that_has_seen_the_end_is_not_told_again(site: Site) -> N
     assert (again.status_code, again.content) == (204, b"")
     earlier = await site.admin.get(path, headers={"Last-Event-ID": "running-1"})
     assert [name for name, _ in events_of(earlier)] == ["done"]
+
+
+def test_an_event_has_another_id_for_another_reason_to_wait() -> None:
+    job = JobRecord(
+        id="1", project="p", grader="exact", version=1, dataset="d", status="running", done=4
+    )
+    told = [_told(replace(job, message=why)).id for why in ("", "it is away", "it is full")]
+    assert len(set(told)) == 3
+    assert _told(replace(job, message="it is full", updated_at="later")).id == told[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,6 +150,31 @@ async def test_a_cancelled_job_stops_and_keeps_what_it_has(
     job = body_of(await site.get(made.headers["location"]))
     assert (job["status"], job["done"]) == ("cancelled", 4)
     assert (await site.post(f"{made.headers['location']}/cancel", None)).status_code == 200
+
+
+async def test_a_job_that_is_deleted_while_it_is_graded_ends_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    async def hold(_: Sequence[Item]) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        await asyncio.to_thread(go_on.wait, 60)
+
+    async with serving(str(tmp_path / "home"), replace(SMALL, job_slots=1)) as site:
+        await site.made()
+        await site.uploaded("d", rows(2))
+        with monkeypatch.context() as patch:
+            before_grading(patch, hold)
+            first = (await site.post("jobs", {"grader": "exact", "dataset": "d"})).headers
+            await asyncio.wait_for(reached.wait(), 60)
+            await site.post(f"{first['location']}/cancel", None)
+            assert (await site.admin.delete(first["location"])).status_code == 204
+            go_on.set()
+        second = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        assert (await ended(site, second.headers["location"]))["status"] == "finished"
+        told = (await site.get("/metrics")).text
+        assert 'status="failed"' not in told
 
 
 async def test_a_job_that_cannot_go_on_says_why(site: Site) -> None:

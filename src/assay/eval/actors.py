@@ -1,9 +1,9 @@
 """Work on a Ray cluster: actors that stand in for the forks of one machine.
 
 An actor is warm: what its work has made (sandboxes, clients, caches) lives as long as it does. A
-request goes to an actor that has answered before, and waits here while all are busy. An actor that
-dies, with its machine or alone, is replaced, and what it was at is done again elsewhere. A request
-over which actors die again and again is given up, as `EndsWorkersError`.
+request goes to an actor that is ready, and waits here while all are busy. An actor that dies, with
+its machine or alone, is replaced, and its requests are done again elsewhere. A request over which
+actors die again and again is given up, as `EndsWorkersError`.
 
 Actors belong to the process that made them and end with it, however it ends.
 """
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 DEPTH = 2
-"""Requests under way with an actor that computes: one that it is at, and the next."""
+"""Requests under way with an actor that computes: the one that it works on, and the next."""
 WAITING = 64
 """Rows under way with an actor whose graders wait for others."""
 SLOW_SECONDS = 600.0
@@ -57,11 +57,11 @@ _DEATHS = 3
 _LOSSES = 20
 """So often a request may be lost with machines that go away."""
 _STARTS = 5
-"""So often an actor may fail to start before the cluster is to blame."""
+"""So often an actor may fail to start before the cluster is blamed."""
 
 
 class EndsWorkersError(GraderError):
-    """Workers die over a request again and again; nothing is known about what it asks for."""
+    """Workers die over a request again and again, so its outcome is unknown."""
 
 
 @runtime_checkable
@@ -69,10 +69,10 @@ class Prepares(Protocol):
     """Work that looks around on its machine before it is given any."""
 
     def prepare(self) -> Awaitable[None] | None:
-        """Make ready what the work needs.
+        """Prepare what the work needs.
 
         Raises:
-            AssayError: This machine cannot do the work; then nothing is done anywhere.
+            AssayError: If this machine cannot do the work; then no machine does any.
         """
         ...
 
@@ -92,7 +92,7 @@ class _Worker:
         self._busy: set[asyncio.Task[object]] = set()
 
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
-        """Where it is, and what keeps it from the work there; "" for nothing."""
+        """The machine that it is on, and why it cannot work there; "" if it can."""
         node = this_node()
         keep_to(1)
         if version != __version__:
@@ -121,7 +121,7 @@ class _Worker:
         """Say that the loop goes on."""
 
     async def end(self) -> None:
-        """Let go of what is under way, so that it leaves nothing behind."""
+        """Cancel what is under way, so that it leaves nothing behind."""
         busy = list(self._busy)
         for task in busy:
             task.cancel()
@@ -222,6 +222,7 @@ class Actors:
         patience: Seconds without any request ending after which an actor that has some is taken
             to hang, and is ended. None for requests that wait, for whatever time, on a loop that
             must not stand still for longer than `SLOW_SECONDS`.
+        blocks: Seconds more for which what waits may keep the loop to itself.
 
     Raises:
         AssayError: When it is called: no actor can start, or none finds room on the cluster.
@@ -234,9 +235,11 @@ class Actors:
         *,
         depth: int = DEPTH,
         patience: float | None = None,
+        blocks: float = 0.0,
     ) -> None:
         self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
-        self._fixed, self._depth, self._patience = count, depth, patience
+        self._fixed, self._depth = count, depth
+        self._patience, self._blocks = patience, blocks
         self._actors: list[_Actor] = []
         self._made: set[_Handle] = set()
         self._turns: deque[tuple[bool, asyncio.Future[_Actor]]] = deque()
@@ -269,6 +272,11 @@ class Actors:
         for handle in self._made:
             _kill(handle)
 
+    @property
+    def ready(self) -> int:
+        """How many of them can be given requests now."""
+        return len(self._actors)
+
     async def __call__(self, request: object) -> object:
         """What came of a request; it waits until an actor has room for it.
 
@@ -292,8 +300,8 @@ class Actors:
                 self._drop(actor)
                 if deaths >= _DEATHS or losses >= _LOSSES:
                     raise EndsWorkersError(
-                        f"{deaths + losses} workers ended over it: {_first_line(error)}",
-                        hint="see the workers' memory, and what the graders do",
+                        f"{deaths + losses} workers died over it: {_first_line(error)}",
+                        hint="look at the workers' memory, and at what the graders do",
                     ) from error
             finally:
                 self._done(actor)
@@ -365,7 +373,7 @@ class Actors:
         self._seats = max(self._seats, count)
 
     async def _occupied(self) -> None:
-        """Have an actor, and another after it, until the pool ends or none can start."""
+        """Keep an actor running, replace it when it ends, until the pool ends or none starts."""
         from ray.exceptions import RayError
 
         failed = 0
@@ -394,7 +402,7 @@ class Actors:
             self._end(handle)
 
     async def _watch(self) -> None:
-        """End actors that hang, seat more on machines that join, and notice when none is there."""
+        """End actors that hang, start more when machines join, and notice when none is left."""
         loop = asyncio.get_running_loop()
         parts, seen = Parts(*_parts()), loop.time()
         while self._fault is None:
@@ -424,14 +432,14 @@ class Actors:
                 actor.answer, actor.asked = asyncio.ensure_future(actor.handle.answer.remote()), now
                 actor.answer.add_done_callback(lambda told: told.cancelled() or told.exception())
             return False
-        return now - actor.asked > SLOW_SECONDS
+        return now - actor.asked > SLOW_SECONDS + self._blocks
 
     def _end(self, handle: _Handle) -> None:
         self._made.discard(handle)
         _kill(handle)
 
     def _lose(self, fault: AssayError) -> None:
-        """Wait no longer for what is under way: this process must leave the cluster."""
+        """Stop waiting for what is under way: this process must leave the cluster."""
         self._fail(fault)
         for reply in self._replies:
             reply.cancel()
@@ -460,7 +468,7 @@ def _kill(handle: _Handle) -> None:
 
 
 def this_node() -> str:
-    """What a machine of the cluster is called where it is told of."""
+    """The name of this machine of the cluster in messages."""
     return f"node {socket.gethostname()} ({ray().util.get_node_ip_address()})"
 
 
@@ -499,5 +507,5 @@ def _no_room(seconds: float) -> GraderError:
     return GraderError(
         f"no worker has found room for {seconds:.0f} s; the cluster has {there:g} cores, "
         f"{ray().available_resources().get('CPU', 0):g} of them free",
-        hint="a worker takes one core: add machines, or end what holds them",
+        hint="a worker takes one core: add machines, or stop what uses the cores",
     )

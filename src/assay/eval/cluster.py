@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Generator
@@ -41,7 +42,14 @@ _ADDRESS = re.compile(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):([0-9]{1,5})")
 
 
 class Cluster:
-    """A Ray cluster that this process is connected to."""
+    """A Ray cluster that this process is connected to.
+
+    Args:
+        engine: What names it now and later; ``ray`` for one of this machine alone.
+    """
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
 
     @property
     def cores(self) -> int:
@@ -60,9 +68,10 @@ class Cluster:
         *,
         depth: int = DEPTH,
         patience: float | None = None,
+        blocks: float = 0.0,
     ) -> Actors:
         """A pool of actors on it; see `Actors`."""
-        return Actors(work, count, depth=depth, patience=patience)
+        return Actors(work, count, depth=depth, patience=patience, blocks=blocks)
 
 
 def engine_address(engine: str) -> str | None:
@@ -98,7 +107,7 @@ def connected(engine: str) -> Generator[Cluster]:
     address = engine_address(engine)
     library = ray()
     if library.is_initialized():
-        yield Cluster()
+        yield Cluster(engine)
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = address or _address_here()
@@ -122,7 +131,7 @@ def connected(engine: str) -> Generator[Cluster]:
                 begin(address=address)
         except Exception as error:  # the boundary: Ray raises whatever it comes upon
             raise _not_joined(address, error) from error
-        yield Cluster()
+        yield Cluster("ray" if address is None else f"ray://{address}")
 
 
 @contextmanager
@@ -205,15 +214,37 @@ def _address_here() -> str | None:
         with open(noted, "rb", opener=_at_once) as file:
             said, owner = file.read(1_024) or b"", os.fstat(file.fileno()).st_uid
         found = said.decode("utf-8").strip()
-        require_head(found)
-    except (OSError, ValueError, InputError):  # none, or one that has ended without saying so
+    except (OSError, ValueError):  # none
         return None
-    if owner not in (0, os.getuid()):  # anybody may write there, and workers can do as they like
+    is_ours = owner in (0, os.getuid())
+    try:
+        require_head(found)
+    except InputError as error:
+        if not is_ours or _is_here(found):  # it has ended without saying so
+            return None
         raise InputError(
-            f"another user of this machine has noted in {noted} that its cluster is {found}",
-            hint=f"if it is yours to use: --engine ray://{found}",
+            f"this machine has joined the cluster at {found}, which does not answer: "
+            f"{error.message}",
+            hint="`ray stop` here forgets it; `--engine local` needs none",
+        ) from error
+    if not is_ours:  # anybody may write there, and workers can do as they like
+        raise InputError(
+            f"the Ray cluster {found}, noted in {noted}, belongs to another user of this machine",
+            hint=f"to use it all the same: --engine ray://{found}",
         )
     return found
+
+
+def _is_here(address: str) -> bool:
+    """Whether an address, or what was taken for one, is of this machine."""
+    found = _ADDRESS.fullmatch(address)
+    host = found[1].strip("[]") if found else ""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, 0), family=family).close()
+    except OSError:
+        return False
+    return True
 
 
 def _at_once(path: str, flags: int) -> int:
@@ -240,9 +271,13 @@ def _place() -> Generator[str]:
         with suppress(OSError), _held(left):  # else it is in use, or another's
             shutil.rmtree(left, ignore_errors=True)
     with ExitStack() as stack:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        place = None
+        while place is None:
+            made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+            with suppress(BlockingIOError, FileNotFoundError):  # another one has taken it for left
+                stack.enter_context(_held(made))
+                place = made
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        stack.enter_context(_held(place))
         yield str(place)
 
 
@@ -251,11 +286,12 @@ def _held(place: Path) -> Generator[None]:
     """Have a directory to oneself for as long as this process lives.
 
     Raises:
-        OSError: Somebody else has it.
+        OSError: Somebody else has it, or it has been removed.
     """
     opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        place.lstat()  # whoever has removed it had it until then
         yield
     finally:
         os.close(opened)

@@ -1,9 +1,9 @@
 """Stored versions graded on a Ray cluster, by a process of its own.
 
-Ray ends the process that is connected to a cluster when that is gone; `assay serve` goes on. The
-engine and what graders may do come on standard input, then requests, each a frame with a number;
-replies go to standard output. It ends when its standard input does. It is not started by ``-m``:
-what is pickled for actors must have a module that they can import.
+Ray ends a process whose cluster is gone, and `assay serve` must go on: so this is a process of its
+own. Standard input brings the engine and what graders may do, then requests, each a frame with a
+number; replies go to standard output. It ends when its standard input does. It is not started with
+``-m``, because what is pickled for actors must be in a module that they can import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import AssayError, GraderError, reason_of
-from assay.eval.actors import SLOW_SECONDS, WAITING, EndsWorkersError, this_node
+from assay.eval.actors import SLOW_SECONDS, WAITING, Actors, EndsWorkersError, this_node
 from assay.eval.cluster import Cluster, connected
 from assay.eval.cluster_limits import Limits, cluster_limits
 from assay.eval.pieces import by_pieces
@@ -36,9 +36,12 @@ HEAD_BYTES = NUMBER_BYTES + 8
 
 Reply: TypeAlias = "tuple[Literal['done', 'refused', 'away'], object]"
 """What came of a request: ``done`` and what was made; ``refused`` and the error of what was asked;
-``away`` and the error that keeps the cluster from all of it."""
+``away`` and the error that keeps the cluster from all of it. Unasked, with the number 0: ``done``
+and the cores and the name of the cluster, at the beginning; then how many workers it has, when that
+changes."""
 
-_NO_LIMITS = GraderError("what kept the limits of models on it has ended")
+_TELL_SECONDS = 1.0
+_NO_LIMITS = GraderError("the actor that keeps its limits of models has died")
 _Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 
 
@@ -161,7 +164,8 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
         within = limits.within(_GradesVersions(permissions))
         with cluster.actors(within, depth=WAITING, patience=patience) as pool:
             limits.when_gone(lambda: _send(replies, 0, ("away", _NO_LIMITS)))
-            _send(replies, 0, ("done", cluster.cores))
+            _send(replies, 0, ("done", (cluster.cores, cluster.engine)))
+            tasks[0] = asyncio.create_task(_tell_workers(pool, replies))
             while (message := await _next(requests)) is not None:
                 number, body = message
                 if body:
@@ -172,6 +176,15 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
             for task in rest:
                 task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
+
+
+async def _tell_workers(pool: Actors, replies: int) -> None:
+    told = 0
+    while True:
+        if pool.ready != told:
+            told = pool.ready
+            _send(replies, 0, ("done", told))
+        await asyncio.sleep(_TELL_SECONDS)
 
 
 async def _next(requests: asyncio.StreamReader) -> tuple[int, bytes] | None:
@@ -191,11 +204,17 @@ def _send(replies: int, number: int, reply: Reply) -> None:
 
 def _first() -> tuple[str, Permissions]:
     """The engine, and what graders may do; nothing behind them is read yet."""
-    body = b""
-    head = os.read(0, HEAD_BYTES)
-    while len(body) < (size := int.from_bytes(head[NUMBER_BYTES:], "big")):
-        body += os.read(0, size - len(body)) or sys.exit(1)
+    head = _exactly(HEAD_BYTES)
+    body = _exactly(int.from_bytes(head[NUMBER_BYTES:], "big"))
     return cast("tuple[str, Permissions]", pickle.loads(body))  # noqa: S301 - the server's
+
+
+def _exactly(count: int) -> bytes:
+    """So many bytes of standard input; ends the process where whoever sends them has ended."""
+    found = b""
+    while len(found) < count:
+        found += os.read(0, count - len(found)) or sys.exit(1)
+    return found
 
 
 def serve() -> None:

@@ -1,4 +1,4 @@
-"""What came of a row, flat, as files beside the rows have it; and what many of them come to."""
+"""`Grade`, what came of a row, as a flat record for files; and `Tally`, the sum of many."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Grade:
         )
 
     def called(self, item: str) -> Grade:
-        """The same, of another row."""
+        """The same grade for another row."""
         return Grade(  # written out: `replace` takes three times as long
             id=item,
             status=self.status,
@@ -216,7 +216,7 @@ class Tally:
         self.first_left_out = self.first_left_out or why
 
     def include(self, other: Tally) -> None:
-        """Count the rows of another one, which come after those of this one."""
+        """Add the rows of another tally, which come after those of this one."""
         for name in ("passed", "failed", "errors", "skipped", "flagged", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_left_out = self.first_left_out or other.first_left_out

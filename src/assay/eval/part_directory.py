@@ -33,7 +33,7 @@ MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 def opened_for_parts(place: Path) -> Generator[None]:
     """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
 
-    One that is new goes again where the block raises an `AssayError` before its first part.
+    A new one is removed again if the block raises an `AssayError` before its first part.
 
     Raises:
         InputError: If it holds something else, cannot be written, or is somebody's now.
@@ -44,7 +44,8 @@ def opened_for_parts(place: Path) -> Generator[None]:
         with held(place / _LOCK) as lock:
             if lock is None:
                 raise InputError(
-                    f"somebody is grading into {place} now", hint="wait, or name another directory"
+                    f"{place} is in use: another command is grading into it",
+                    hint="wait, or name another directory",
                 )
             try:
                 _clear(place)
@@ -61,7 +62,7 @@ def opened_for_parts(place: Path) -> Generator[None]:
 
 
 def _clear(place: Path) -> None:
-    """Remove what attempts have left that were killed, or interrupted."""
+    """Remove what killed or interrupted attempts have left."""
     for one in (place, place / PARTS, place / TALLIES):
         for left in one.glob(".*.tmp"):
             left.unlink(missing_ok=True)
@@ -74,8 +75,8 @@ def _make(place: Path) -> None:
             others = [one.name for one in place.iterdir() if one.name not in ours]
             if [one for one in others if not one.startswith(f".{MANIFEST}")]:
                 raise InputError(
-                    f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
-                    hint="name a directory that is empty or not there yet",
+                    f"{place} holds {others[0]!r:.80} and no parts of a graded dataset",
+                    hint="name an empty directory, or a new one",
                 )
         for one in (place / PARTS, place / TALLIES):
             if one.is_symlink():  # what it leads to is not ours to write, or to clear
@@ -95,10 +96,10 @@ def _unmake(place: Path) -> None:
 
 
 def agree(place: Path, manifest: Mapping[str, Json]) -> None:
-    """Keep the plan in the directory; or see that the one that is there is the same.
+    """Keep the plan in the directory, or check that the plan that is there is the same.
 
     Raises:
-        InputError: If it is another one, saying what differs.
+        InputError: If it is a different one, saying what differs.
     """
     file = place / MANIFEST
     try:
@@ -113,12 +114,12 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     same = cast("Json", json.loads(json.dumps(manifest)))
     if earlier == same:
         return
-    if not any((place / PARTS).iterdir()):  # a plan that nothing came of
+    if not any((place / PARTS).iterdir()):  # a plan without any part yet
         replace_json(file, manifest)
         return
     differs = "; ".join(_differences(earlier, same)) or "its shards"
     raise InputError(
-        f"{place} holds parts that were graded otherwise: {differs}",
+        f"{place} holds parts of a different grading: {differs}",
         hint="name a fresh directory, or remove this one",
     )
 
@@ -128,20 +129,20 @@ def _differences(earlier: Json, now: Json) -> Iterator[str]:
     if not isinstance(earlier, dict) or not isinstance(now, dict):
         return
     if earlier.get("assay") != now.get("assay"):
-        yield f"assay is {now.get('assay')}, and was {earlier.get('assay')}"
+        yield f"assay is {now.get('assay')} and was {earlier.get('assay')}"
     elif earlier.get("graders") != now.get("graders"):
-        yield "the graders are others, or their files have changed"
+        yield "the graders are different, or their files have changed"
     old, new = earlier.get("options"), now.get("options")
     if isinstance(old, dict) and isinstance(new, dict):
         for name in new:
             if old.get(name) != new[name]:
-                yield f"{name} is {new[name]}, and was {old.get(name)}"
+                yield f"{name} is {new[name]} and was {old.get(name)}"
     files = [_by_name(one.get("files")) for one in (earlier, now)]
     for name in sorted(files[0].keys() | files[1].keys()):
         if name not in files[1]:
-            yield f"{name} is not among the data any more"
+            yield f"{name} is no longer among the data"
         elif name not in files[0]:
-            yield f"{name} was not among the data"
+            yield f"{name} is new among the data"
         elif files[0][name] != files[1][name]:
             yield f"{name} has changed"
 

@@ -59,27 +59,28 @@ _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
 
 
 def column_kinds(row: Mapping[str, Json], known: dict[str, str]) -> None:
-    """Note which columns a row has, and what they hold: of what is always null, nothing."""
+    """Note which columns a row has and what they hold; null says nothing about that."""
     for name, value in row.items():
         known[name] = _both(known.get(name, ""), _kind(value))
 
 
 def add_kinds(known: dict[str, str], others: Mapping[str, str]) -> None:
-    """Note what was noted of other rows."""
+    """Add what was noted about other rows."""
     for name, kind in others.items():
         known[name] = _both(known.get(name, ""), kind)
 
 
 def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
-    """The columns of rows, in the order of their names; but for what stands first in a row.
+    """The columns of rows: those that rows usually begin with, then the others by name.
 
     Raises:
-        InputError: If they are too many: names that are data would fill the memory.
+        InputError: If there are too many: data used as field names would fill the memory.
     """
     if len(known) > _MOST_COLUMNS:
         raise InputError(
-            f"the rows have {len(known):,} different fields, and a table {_MOST_COLUMNS:,} columns",
-            hint="write JSON lines, or keep what is data out of names",
+            f"the rows have {len(known):,} different fields, and a table has at most "
+            f"{_MOST_COLUMNS:,} columns",
+            hint="write JSON lines, or keep data out of the names of fields",
         )
     first = ("id", "question", "messages", "answer", "expected")
     names = [*(one for one in first if one in known), *sorted(known.keys() - set(first))]
@@ -87,9 +88,9 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go.
+    """Whether grading writes such a column; those of an earlier grading are replaced.
 
-    Many readers tell no capitals apart, and take the first of two.
+    Capitals do not count, as many readers ignore them and take the first of two columns.
     """
     name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
@@ -109,7 +110,7 @@ def _kind(value: Json) -> str:
 
 
 def _both(one: str, other: str) -> str:
-    """What a column holds that holds both; nothing is lost."""
+    """The kind of a column that holds values of both kinds; no value is lost."""
     if one == other or not other:
         return one
     if not one:
@@ -396,7 +397,7 @@ def _group_in(line: bytes | InputError, names: Mapping[str, str], *, is_json: bo
 
 @contextmanager
 def temporary(target: Path) -> Generator[IO[bytes]]:
-    """A file beside its later place, under a name of this attempt alone; gone after the block.
+    """A temporary file beside its target, under a unique name; removed after the block.
 
     Raises:
         StoreError: If it cannot be written.
@@ -414,15 +415,15 @@ def temporary(target: Path) -> Generator[IO[bytes]]:
 
 
 def commit(file: IO[bytes], target: Path, *, replace: bool = False) -> bool:
-    """Give what `temporary` gave its name, once the disk has it.
+    """Give a file of `temporary` its name, once it is on the disk.
 
     Args:
-        file: It.
-        target: The name.
-        replace: Whether what has that name already gives way.
+        file: The temporary file.
+        target: Its name.
+        replace: Whether a file that already has that name is replaced.
 
     Returns:
-        Whether it has the name now; False where another attempt was first, whose file stays.
+        Whether it has the name now; False if another attempt was first, whose file stays.
     """
     file.flush()
     os.fsync(file.fileno())

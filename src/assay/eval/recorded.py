@@ -42,7 +42,7 @@ from assay.eval.cluster_limits import limited_actors
 from assay.eval.first_look import each_of
 from assay.eval.records import graders_digest, start_run
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.row_work import Graded, RowWork, graded_by
+from assay.eval.row_work import RowWork, StoredRows, graded_by
 from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
 from assay.eval.twins import hashes_of, kept_hashes
@@ -190,7 +190,7 @@ def _check(data: JsonLines, label: str | None) -> None:
     if label is not None and not labelled:
         if label in OWN_FIELDS:
             raise InputError(
-                f"graders read {label!r}, so that it can be no label",
+                f"{label!r} cannot be the label: graders read it",
                 hint="label the rows in a field of its own",
             )
         if label in fields:
@@ -252,13 +252,19 @@ def plan_rows(
             **(notes or {}),
         }
         digests = {Path(rows.name).name: version.digest}
+
+        def hold(run: str) -> int | None:
+            return stack.enter_context(held(rows_lock(store, run)))
+
         earlier = store.interrupted(config, digests, planned)
-        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        lock = None if earlier is None else hold(earlier.id)
         if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
-            run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(held(rows_lock(store, run.id)))
+            run, kept = (
+                start_run(store, config=config, digests=digests, planned=planned, holding=hold),
+                0,
+            )
         try:
             yield RowRun(
                 data=rows,
@@ -330,7 +336,7 @@ async def grade_rows(
         StoreError: If results cannot be stored.
     """
 
-    def keep(_: object, graded: Graded | None) -> None:
+    def keep(_: object, graded: StoredRows | None) -> None:
         # What is stored is of the version that the run names, also if it is gone on with later.
         if graded is None or not planned.version.holds():
             raise _changed(planned)
@@ -348,7 +354,7 @@ async def grade_rows(
 @asynccontextmanager
 async def _hands(
     planned: RowRun, workers: int, cluster: Cluster | None
-) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[StoredRows | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
         data=planned.data,
@@ -376,7 +382,7 @@ async def _hands(
         yield work, batches * count
     elif count > 1 and planned.run.planned > _AT_HOME:
         with Processes(work, count) as pool:
-            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * count
+            yield cast("Callable[[object], Awaitable[StoredRows | None]]", pool), 2 * count
     else:
         yield work, 1
 
@@ -384,8 +390,8 @@ async def _hands(
 async def _compute(
     planned: RowRun,
     store: Store,
-    work: Callable[[Stretch | Lines], Awaitable[Graded | None]],
-    keep: Callable[[object, Graded | None], None],
+    work: Callable[[Stretch | Lines], Awaitable[StoredRows | None]],
+    keep: Callable[[object, StoredRows | None], None],
     *,
     at_once: int,
 ) -> None:
@@ -397,7 +403,7 @@ async def _compute(
         passed = time.monotonic() - begun
         return min(STRETCH_ROWS, int(_STRETCH_SECONDS * done / passed / at_once))
 
-    def keep_well_formed(batch: object, graded: Graded | None) -> None:
+    def keep_well_formed(batch: object, graded: StoredRows | None) -> None:
         nonlocal labelled, has_fault, done
         if graded is None or not planned.version.holds():
             has_fault = True  # the first malformed row is looked for below
@@ -425,7 +431,9 @@ async def _compute(
 
 
 def _changed(planned: RowRun) -> InputError:
-    return InputError(f"{planned.data.name} has changed while it was graded", hint="grade it again")
+    return InputError(
+        f"{planned.data.name} changed while it was being graded", hint="grade it again"
+    )
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:

@@ -60,7 +60,7 @@ async def grade_shards(
         if not version.holds():
             plan.changed.add(shard.source.path)
             raise InputError(
-                f"{shard.source.name} has changed while it was graded", hint="grade it again"
+                f"{shard.source.name} changed while it was being graded", hint="grade it again"
             )
         plan.done[shard.number] = tally = cast("ShardDone", done).tally
         on_shard(shard, tally)

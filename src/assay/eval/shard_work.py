@@ -149,9 +149,9 @@ class ShardWork:
                             tally.add(grade)
             if tally.rows + tally.left_out != shard.stretch.rows:
                 raise InputError(
-                    f"{shard.source.name} has {tally.rows + tally.left_out} rows where there were "
+                    f"{shard.source.name} now has {tally.rows + tally.left_out} rows instead of "
                     f"{shard.stretch.rows}",
-                    hint="has it changed, or is it broken?",
+                    hint="was it changed, or is it damaged?",
                 )
             if not commit(file, target, replace=shard.again):
                 return self.tally(shard, target)  # another attempt was first
@@ -271,7 +271,7 @@ class ShardWork:
                     tally.leave_out(str(error))
                     continue
                 if number in twins:
-                    tally.leave_out(f"{row.file}: id {row.id!r} is also that of one above")
+                    tally.leave_out(f"{row.file}: id {row.id!r} is that of an earlier row")
                     continue
                 kept.append((row, text))
                 places.append(place)

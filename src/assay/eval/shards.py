@@ -1,10 +1,10 @@
 """Plan how a dataset of any size becomes a directory of parts, each row exactly once.
 
 A dataset is cut into shards by a plan, ``manifest.json``. Each becomes one file in ``parts/``,
-named by its number and by a digest of everything that decides what stands in it. What is
-interrupted is gone on with by the same plan, and comes to the same bytes; another plan is refused.
-Only paths and places of rows go to whoever grades (`assay.eval.shard_work`), and only tallies come
-back, so that neither end holds more than a few rows.
+named by its number and by a digest of everything that decides what stands in it. After an
+interruption the same plan goes on and gives the same bytes; another plan is refused. Workers
+(`assay.eval.shard_work`) are sent only paths and places of rows, and send back only tallies, so
+that neither side holds more than a few rows.
 """
 
 from __future__ import annotations

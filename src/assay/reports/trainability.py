@@ -20,6 +20,7 @@ from assay.reports.outcome import reward_of
 from assay.reports.plain import one_line
 from assay.reports.run_records import RunLine
 from assay.scoring.advantage import keep_group
+from assay.scoring.quantiles import nearest_rank
 from assay.scoring.results import SubScore
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
@@ -322,11 +323,10 @@ def _times(parts: Sequence[SubScore]) -> Iterator[tuple[str, float]]:
 
 def _percentiles(name: str, values: Iterable[float]) -> Times:
     ranked = sorted(values)
-    last = len(ranked) - 1
     return Times(
         name=name,
-        p50=ranked[min(last, len(ranked) // 2)],
-        p95=ranked[min(last, int(0.95 * len(ranked)))],
+        p50=nearest_rank(ranked, 0.5),
+        p95=nearest_rank(ranked, 0.95),
     )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "fork_sibling",
     "is_admin",
     "mount",
+    "mount_own_proc",
     "move_tree",
     "open_tree",
     "raise_loopback",
@@ -39,7 +40,7 @@ SIGKILL = 9  # importing `signal` costs 5 ms
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_SEND_SIGNAL = 428, 429, 442, 424
 _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
 _AT_CWD, _EMPTY_PATH, _MOVE_FROM_FD, _IDMAP = -100, 0x1000, 4, 0x00100000
-_NOSUID, _NODEV, _NO_LINKS = 2, 4, 0x00200000
+_NOSUID, _NODEV, _NOEXEC, _NO_LINKS = 2, 4, 8, 0x00200000
 _SET_DEATH_SIGNAL = 1
 _CAP_SYS_ADMIN = 21
 _SET_INTERFACE_FLAGS, _UP, _INTERFACE_BYTES = 0x8914, 1, 40
@@ -135,14 +136,27 @@ def fork_sibling() -> int:
     return _clone(_SAME_PARENT)
 
 
-def die_with_parent(parent: int) -> bool:
+def mount_own_proc() -> None:
+    """Show this process and its children alone the processes of their own pid namespace in /proc.
+
+    Where that is not allowed, as where a container hides parts of it, all is left as it was.
+    """
+    try:
+        unshare(NEW_MOUNTS)
+        mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    except OSError:
+        return
+
+
+def die_with_parent(parent: int, own: int) -> bool:
     """Have the kernel kill this process when its parent ends; False if it has ended already.
 
     Args:
         parent: The parent's process id; in a new pid namespace `os.getppid` tells nothing.
+        own: This process's ``stat``, of a /proc that shows the parent.
     """
     _libc.prctl(_SET_DEATH_SIGNAL, SIGKILL, 0, 0, 0)
-    return int(read_bytes("/proc/self/stat").rpartition(b")")[2].split()[1]) == parent
+    return int(os.read(own, 4096).rpartition(b")")[2].split()[1]) == parent
 
 
 def default_signals() -> None:

@@ -59,7 +59,7 @@ class Bubblewrap:
         status: bubblewrap's status stream, which no process inside holds.
     """
 
-    def __init__(self, plan: Plan, program: int, stdin: int) -> None:
+    def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
         # By descriptor: a process's command line, and so the variables in it, is public.
@@ -68,7 +68,7 @@ class Bubblewrap:
         os.set_inheritable(reply, True)
         if stdin < 0:
             stdin = os.open("/dev/null", os.O_RDONLY)
-        self.pid = _started(program, words, stdin)
+        self.pid = _started(program, words, identity, stdin)
         os.close(reply)
         os.close(stdin)  # that whoever writes to the command learns that nobody reads any more
         self.ended = os.pidfd_open(self.pid)
@@ -107,14 +107,19 @@ def _memory(content: bytes) -> str:
     return str(fd)
 
 
-def _started(program: int, words: list[str], stdin: int) -> int:
+def _started(program: int, words: list[str], identity: Identity, stdin: int) -> int:
     """Start bubblewrap; its process id."""
     supervisor = os.getpid()
     pid = kernel.fork()
     if pid:
         return pid
     try:
-        if kernel.die_with_parent(supervisor):
+        own = os.open("/proc/self/stat", os.O_RDONLY)
+        # bubblewrap looks for its child by the number that this has in the new pid namespace. In
+        # the /proc of the old one that is somebody else, or nobody: then it would give up.
+        kernel.mount_own_proc()
+        identity.become()
+        if kernel.die_with_parent(supervisor, own):
             os.dup2(stdin, 0)
             # By descriptor: the stage covers some directories.
             os.execve(f"/proc/self/fd/{program}", words, {})  # noqa: S606
@@ -124,8 +129,8 @@ def _started(program: int, words: list[str], stdin: int) -> int:
         os._exit(1)
 
 
-def _confine(plan: Plan, identity: Identity) -> None:
-    """Take on what the command shall have: its user, its limits, a pid namespace for its own.
+def _confine(plan: Plan) -> None:
+    """Take on what the command shall have: its limits, a pid namespace for its own.
 
     Raises:
         StepError: The kernel refused the namespace.
@@ -138,7 +143,6 @@ def _confine(plan: Plan, identity: Identity) -> None:
         kernel.unshare(kernel.NEW_PIDS)  # of what is started from now on
     except OSError as error:
         raise StepError("namespace", error) from error
-    identity.become()
 
 
 def _tree(root: int) -> list[int]:
@@ -305,7 +309,7 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
         Stage(plan, identity).build()
         if plan["door"]:
             _open_door(plan["door"], status)
-        _confine(plan, identity)
+        _confine(plan)
     except StepError as error:
         verdict.update(step=error.step, errno=error.errno, text=error.text)
         _report(status, verdict)
@@ -313,7 +317,8 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()
-    sandbox = Bubblewrap(plan, program, stdin)
+    sandbox = Bubblewrap(plan, identity, program, stdin)
+    identity.become()
     word, code = _watch(sandbox, plan)
     seconds = time.monotonic() - started
     sandbox.kill()

@@ -24,14 +24,14 @@ from assay.store.catalog import GraderVersion
 __all__ = ["REST_SECONDS", "ClusterAwayError", "JobCluster"]
 
 REST_SECONDS = 5.0
-"""How long a cluster that is away is left alone at first before it is looked for again."""
+"""How long to wait, at first, before a cluster that is away is looked for again."""
 _LONGEST_REST_SECONDS = 60.0
 _END_SECONDS = 15.0
 _NUMBERS = 1 << 8 * NUMBER_BYTES
 
 
 class ClusterAwayError(AssayError):
-    """The cluster cannot be asked now; nothing is known of what was asked."""
+    """The cluster cannot be asked now, and no outcome of earlier requests is known."""
 
 
 class JobCluster:
@@ -44,6 +44,7 @@ class JobCluster:
 
     def __init__(self, engine: str, permissions: Permissions) -> None:
         self._given = pickle.dumps((engine, permissions))
+        self._permissions = permissions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._joining = asyncio.Lock()
         self._process: Process | None = None
@@ -54,6 +55,15 @@ class JobCluster:
         self._why: AssayError = GraderError("it was never joined")
         self.cores = 1
         """How many the cluster had when it was joined."""
+        self.workers = 0
+        """How many it has now; none while it is away."""
+        self.rows = 0
+        """How many are with it."""
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it can be asked; where it is away, it is looked for again when it is needed."""
+        return self._process is not None
 
     async def join(self) -> None:
         """Be connected. The loop that this is called on first is the one that it belongs to.
@@ -87,7 +97,9 @@ class JobCluster:
                 await _end(process)
                 self._away(cast("AssayError", told))
                 raise self._why
-            self.cores, self._process = max(1, cast("int", told)), process
+            cores, engine = cast("tuple[int, str]", told)
+            self._given = pickle.dumps((engine, self._permissions))  # the same one again, or none
+            self.cores, self._process = max(1, cores), process
             self._reading = asyncio.create_task(self._read(process))
 
     async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
@@ -99,7 +111,7 @@ class JobCluster:
         """
         assert self._loop is not None, "it is joined first"
         body = pickle.dumps((version, list(items)), pickle.HIGHEST_PROTOCOL)
-        asked = asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(self._ask(body, len(items)), self._loop)
         kind, told = await asyncio.wrap_future(asked)
         if kind == "done":
             return cast("list[Graded]", told)
@@ -115,7 +127,7 @@ class JobCluster:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _ask(self, body: bytes) -> Reply:
+    async def _ask(self, body: bytes, rows: int) -> Reply:
         try:
             await self.join()
         except AssayError as error:
@@ -125,6 +137,7 @@ class JobCluster:
             return "away", self._why
         self._number = number = self._number % (_NUMBERS - 1) + 1
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self.rows += rows
         try:
             with suppress(ConnectionError):  # whoever reads from it finds out
                 await _write(process, number, body)
@@ -135,6 +148,7 @@ class JobCluster:
             raise
         finally:
             del self._waiting[number]
+            self.rows -= rows
 
     async def _read(self, process: Process) -> None:
         why: AssayError = GraderError("the connection to it was lost")
@@ -144,6 +158,9 @@ class JobCluster:
                 if reply[0] == "away":  # what keeps one from the work keeps the others from it
                     why = cast("AssayError", reply[1])
                     return
+                if not number:
+                    self.workers = cast("int", reply[1])
+                    continue
                 self._rest = REST_SECONDS
                 waiting = self._waiting.get(number)
                 if waiting is not None and not waiting.done():
@@ -151,7 +168,7 @@ class JobCluster:
         except asyncio.IncompleteReadError:
             pass
         finally:
-            self._process = None
+            self._process, self.workers = None, 0
             self._away(why)
             for waiting in self._waiting.values():
                 if not waiting.done():

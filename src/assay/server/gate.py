@@ -30,6 +30,7 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from assay.server.cluster import JobCluster
     from assay.server.context import ServerSettings
     from assay.store.catalog import GraderVersion
     from assay.store.traces import Received
@@ -40,6 +41,11 @@ _LOG = logging.getLogger("assay.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _UPLOAD = re.compile(r"/api/v1/projects/[^/]+/datasets/[^/]+\Z")
+_OF_CLUSTER = (
+    ("assay_cluster_joined", "Whether the cluster that grades jobs can be asked."),
+    ("assay_cluster_workers", "Workers that it has."),
+    ("assay_cluster_rows", "Rows that are with it."),
+)
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -275,6 +281,7 @@ class Metrics:
         )
         self._jobs = Counter("assay_jobs", "Jobs by how they ended.", ("status",), registry=own)
         self._queue = Gauge("assay_jobs_waiting", "Jobs that wait or run.", registry=own)
+        self._cluster: list[Gauge] = []
         self._named: set[str] = set()
         self._of_projects = CollectorRegistry()
         self._project_requests = self._counted("requests", "Requests by status.", "status")
@@ -343,6 +350,14 @@ class Metrics:
         self._project_queue.clear()
         for project, number in jobs.items():
             self._project_queue.labels(self._project(project)).inc(number)
+
+    def cluster(self, cluster: JobCluster) -> None:
+        """Note how the cluster that grades jobs is; without one there are no such numbers."""
+        if not self._cluster:
+            self._cluster = [Gauge(*named, registry=self._registry) for named in _OF_CLUSTER]
+        numbers = cluster.is_joined, cluster.workers, cluster.rows
+        for gauge, number in zip(self._cluster, numbers, strict=True):
+            gauge.set(number)
 
     def text(self, project: str) -> bytes:
         """Everything in Prometheus' text format; of single projects only one, or ``*`` for each."""

@@ -34,7 +34,13 @@ class StateShown(BaseModel):
         json_schema_serialization_defaults_required=True,
         json_schema_extra={
             "examples": [
-                {"status": "ready", "database": "ok", "sandbox": "bwrap", "version": "0.1.0"}
+                {
+                    "status": "ready",
+                    "database": "ok",
+                    "sandbox": "bwrap",
+                    "cluster": "",
+                    "version": "0.1.0",
+                }
             ]
         },
     )
@@ -42,13 +48,16 @@ class StateShown(BaseModel):
     status: Literal["alive", "ready", "not ready"]
     database: str = ""
     sandbox: str = ""
+    cluster: Literal["", "joined", "away"] = ""
     version: str = ""
 
 
 @router.get("/healthz", response_model=StateShown, openapi_extra=needs("anyone"))
 async def show_life() -> Response:
     """Whether the server runs. It is alive also while its database is away."""
-    return reply({"status": "alive", "database": "", "sandbox": "", "version": __version__})
+    return reply(
+        {"status": "alive", "database": "", "sandbox": "", "cluster": "", "version": __version__}
+    )
 
 
 @router.get(
@@ -58,13 +67,19 @@ async def show_life() -> Response:
     responses={503: {"description": "It cannot grade now.", "model": StateShown}},
 )
 async def show_readiness(request: Request) -> Response:
-    """Whether the database can be written and untrusted functions can be isolated."""
+    """Whether the database can be written and untrusted functions can be isolated.
+
+    Whether the cluster that grades jobs is joined is told, too. A server whose cluster is away is
+    ready: it grades all the same, and jobs wait.
+    """
     database, sandbox = await asyncio.gather(_database(request), _sandbox())
+    cluster = context(request).cluster
     ready = database == "ok" and bool(sandbox)
     body = {
         "status": "ready" if ready else "not ready",
         "database": database,
         "sandbox": sandbox,
+        "cluster": "" if cluster is None else "joined" if cluster.is_joined else "away",
         "version": __version__,
     }
     return reply(body, 200 if ready else 503)
@@ -113,6 +128,8 @@ async def show_metrics(request: Request) -> Response:
             lambda database: Jobs(database).waiting(), seconds=_DEADLINE_SECONDS
         )
         server.metrics.waiting(jobs)
+    if server.cluster is not None:
+        server.metrics.cluster(server.cluster)
     return Response(server.metrics.text(project), media_type=CONTENT_TYPE_LATEST)
 
 

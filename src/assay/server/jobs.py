@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeAlias
+from zlib import crc32
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from starlette.responses import StreamingResponse
 
-from assay.errors import AssayError, ConflictError, StoreError
+from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
 from assay.eval.actors import DEPTH
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
@@ -296,10 +297,15 @@ class _Worker:
     async def _finish(
         self, job: JobRecord, status: Literal["finished", "failed"], message: str = ""
     ) -> None:
-        await self._server.storage.run(
-            lambda database: Jobs(database).finish(job.id, status, message)
-        )
-        self._server.metrics.job(status, job.project)
+        try:
+            record = await self._server.storage.run(
+                lambda database: Jobs(database).finish(job.id, status, message)
+            )
+        except NotFoundError:
+            _LOG.info("job %s was deleted while it was graded", job.id)
+            return
+        if record.status == status:  # else it was cancelled meanwhile
+            self._server.metrics.job(status, job.project)
 
 
 # Progress, as server-sent events.
@@ -349,5 +355,5 @@ async def follow_job(
 def _told(job: JobRecord) -> Told:
     has_ended = job.status in ENDED
     name = "done" if has_ended else "progress"
-    waits = "-waits" if job.message and not has_ended else ""
+    waits = f"-waits-{crc32(job.message.encode()):x}" if job.message and not has_ended else ""
     return Told(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)

@@ -125,7 +125,7 @@ def _refuse_twin(
     Without the file nothing is looked up.
     """
     if file is None:
-        raise InputError(f"id {row.id!r} is also that of one above", location=where)
+        raise InputError(f"id {row.id!r} is that of an earlier row", location=where)
     with opened(file, reading) as found:
         for earlier, line in found.lines:
             if earlier == number:
