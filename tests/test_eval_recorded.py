@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from assay.errors import InputError
+from assay.errors import InputError, StoreError
 from assay.eval import recorded
 from assay.eval.recorded import check_rows, grade_rows, plan_rows
+from assay.eval.shards import plan_shards
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import CellRecord, RunRecord, Store
@@ -238,6 +241,29 @@ def test_rows_of_what_costs_are_looked_at_by_several_processes_and_told_by_one(
             plan_rows(str(file), graders, store, label=label),
         ):
             pass
+
+
+def test_without_room_for_hashes_on_the_disk_rows_are_looked_at_in_memory(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def full() -> Generator[tuple[IO[bytes], str]]:
+        with Path("/dev/full").open("r+b") as file:
+            yield file, ""
+
+    monkeypatch.setattr("assay.eval.twins.unnamed", full)
+    file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
+    file.write_text('{"id": "a", "answer": "1"}\n' * 2)
+    with (
+        pytest.raises(InputError, match="id 'a' is also that of line 1"),
+        plan_rows(str(file), graders, store),
+    ):
+        pass
+    with (
+        pytest.raises(StoreError, match=r"ids cannot be compared: .*No space left"),
+        plan_shards(str(file), graders, str(tmp_path / "out")),
+    ):
+        pass
 
 
 _FUNCTION = (

@@ -117,18 +117,20 @@ class _Look:
     has_to_be_sound: bool
 
     def __call__(self, shard: Shard) -> _Seen:
-        seen, identities = _Seen(), list[bytes]()
-        columns = () if self.has_to_be_sound else {"id", *shard.source.mapping.values()}
+        seen = _Seen()
         try:
-            for lines, _ in read_shard(shard, columns):
-                if self.for_table or self.has_to_be_sound:
-                    identities += self._read(lines, shard.source, seen)
-                else:
-                    identities += [one for _, one, _ in identified(lines, shard.source)]
+            seen.hashes = hashes_of(self._identities(shard, seen))
         except InputError as error:
             seen.fault = seen.fault or error
-        seen.hashes = hashes_of(identities)
         return seen
+
+    def _identities(self, shard: Shard, seen: _Seen) -> Iterator[bytes]:
+        columns = () if self.has_to_be_sound else {"id", *shard.source.mapping.values()}
+        for lines, _ in read_shard(shard, columns):
+            if self.for_table or self.has_to_be_sound:
+                yield from self._read(lines, shard.source, seen)
+            else:
+                yield from (one for _, one, _ in identified(lines, shard.source))
 
     def _read(
         self, lines: Sequence[tuple[int, bytes | InputError]], source: Source, seen: _Seen

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from assay.cores import cores
-from assay.errors import AssayError, InputError, nearest
+from assay.errors import AssayError, InputError, StoreError, nearest
 from assay.eval.actors import DEPTH, SLOW_SECONDS, WAITING
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
@@ -139,19 +139,21 @@ def check_rows(data: str | JsonLines, *, label: str | None = None) -> None:
 def _are_sound(data: JsonLines, label: str | None, stretches: Sequence[Stretch]) -> bool:
     """Whether all rows can be graded; `_check` tells what is wrong with the first that cannot."""
     pieces = list(in_batches(stretches, _LOOKED_AT))
-    known: list[int] = []
-    with kept_hashes() as hashes:
+    labelled: list[int] = []
+    # Without room on the disk for hashes, `_check` has them in memory.
+    with suppress(StoreError), kept_hashes() as hashes:
 
         def keep(_: object, seen: object) -> None:
             if seen is not None:
-                identities, labelled = cast("tuple[array[int], int]", seen)
+                identities, count = cast("tuple[array[int], int]", seen)
                 hashes.add(identities)
-                known.append(labelled)
+                labelled.append(count)
 
         rows = sum(one.rows for one in stretches)
         each_of(pieces, _Look(data, label), keep, rows=rows)
-        is_labelled = label is None or any(known)
-        return len(known) == len(pieces) and is_labelled and not hashes.twice()
+        is_labelled = label is None or any(labelled)
+        return len(labelled) == len(pieces) and is_labelled and not hashes.twice()
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class _Look:
                     row = self.data.parse(line, number, label=self.label)
                     identities.append(row.id.encode("utf-8", "surrogatepass"))
                     labelled += row.label is not None
-        except InputError:
+        except (InputError, OSError):
             return None
         return hashes_of(identities), labelled
 

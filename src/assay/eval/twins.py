@@ -155,11 +155,11 @@ def kept_hashes() -> Generator[Hashes]:
     Raises:
         StoreError: If they find none on the disk.
     """
-    with unnamed() as (file, _):
-        try:
+    try:
+        with unnamed() as (file, _):  # whose end writes what is left
             yield Hashes(file)
-        except OSError as error:
-            raise StoreError(f"ids cannot be compared: {error}", hint=ROOM) from error
+    except OSError as error:
+        raise StoreError(f"ids cannot be compared: {error}", hint=ROOM) from error
 
 
 # ---- rows --------------------------------------------------------------------------------------
