@@ -133,10 +133,15 @@ def hand(site: Site) -> int:
 
 def child_of(parent: int, mark: bytes) -> int:
     """The child of a process that has something in its command line."""
+    (found,) = [pid for pid, line in children_of(parent).items() if mark in line]
+    return found
+
+
+def children_of(parent: int) -> dict[int, bytes]:
+    """The command lines of the children of a process."""
     children = Path(f"/proc/{parent}/task").glob("*/children")
     pids = [int(pid) for listed in children for pid in listed.read_text().split()]
-    (found,) = [pid for pid in pids if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found
+    return {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
 
 
 def test_a_job_comes_to_what_it_comes_to_on_the_server_itself(site: Site, tmp_path: Path) -> None:
@@ -181,6 +186,25 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
         "finished", len(ROWS), 0, "",
     )  # fmt: skip
     assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
+
+
+def test_a_server_whose_cluster_is_gone_from_the_note_goes_back_to_it_and_begins_none(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray").mkdir()
+    noted = tmp_path / "ray" / "ray_current_cluster"
+    noted.write_text(address)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with ServerProcess(tmp_path, None, "--engine", "ray") as server:
+        site = Site(server)
+        site.fill()
+        noted.unlink()
+        os.kill(hand(site), signal.SIGKILL)
+        until(lambda: site.state() == ("ready", "away"))
+        assert site.ended(site.begin("exact"))["status"] == "finished"
+        assert site.state() == ("ready", "joined")
+        assert not any(b"gcs_server" in one for one in children_of(hand(site)).values())
 
 
 def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any) -> None:
