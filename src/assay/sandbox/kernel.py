@@ -140,7 +140,7 @@ def fork_sibling() -> int:
 
 def sees_kernel_threads() -> bool:
     """Whether this is the pid namespace that a machine begins with: 2 is one of its threads."""
-    return os.readlink("/proc/self/ns/pid") == _FIRST_PIDS
+    return os.readlink("/proc/self/ns/pid") == _FIRST_PIDS  # noqa: PTH115 - cheaper
 
 
 def mount_own_proc() -> None:
