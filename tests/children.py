@@ -16,7 +16,7 @@ from typing import IO, Self
 
 __all__ = ["Children", "alone", "until"]
 
-_SECONDS = 60.0
+_SECONDS = 120.0
 
 
 class Children:

@@ -46,6 +46,7 @@ def running(location: str) -> Generator[Server]:
     """Run a server in a thread, on a port that the system chooses."""
     app = create_app(ServerSettings(location=location, poll_seconds=0.02))
     listening = listen("127.0.0.1", 0)
+    listening.listen()  # who connects before the server takes over waits, and is not refused
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

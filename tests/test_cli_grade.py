@@ -152,7 +152,7 @@ def test_what_graders_read_is_no_label(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
     done = assay("grade", "rows.jsonl", "--graders", "g.yaml", "--label", "expected", cwd=tmp_path)
     assert done.returncode == 2
-    assert "graders read 'expected', so that it can be no label" in done.stderr
+    assert "'expected' cannot be the label: graders read it" in done.stderr
 
 
 def test_extract_and_pick_work_in_yaml(tmp_path: Path) -> None:

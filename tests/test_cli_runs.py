@@ -19,7 +19,7 @@ from assay.errors import ConflictError, InputError
 from assay.eval.matrix import launch
 from assay.eval.planning import MatrixRequest
 from assay.eval.regrade import plan_regrade
-from assay.store.kept import at_work, delete_run
+from assay.store.kept import at_work, delete_run, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.types.codec import from_json
@@ -344,10 +344,27 @@ def test_a_run_under_way_keeps_the_files_of_all(
         delete_run(store, store.run("first").id)
 
 
+def test_a_run_ends_while_somebody_is_at_work_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_suite(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    finish, states = Store.finish_run, list[str]()
+
+    def look(store: Store, run: str) -> None:
+        states.append(run_state(store, store.run(run)))
+        finish(store, run)
+
+    monkeypatch.setattr(Store, "finish_run", look)
+    with Store.open(str(tmp_path / ".assay")) as store:
+        asyncio.run(launch(MatrixRequest(paths=("evals",)), store).go(store, workers=1))
+    assert states == ["running"], "interrupted, it would be gone on with"
+
+
 def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:
-    with (listed / ".assay" / "20261121-b.lock").open("wb") as file:
+    with (listed / ".assay" / "20261123-d.lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = assay("runs", "delete", "20261121-b", "--yes", cwd=listed)
+        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
     assert (done.returncode, "is at work" in done.stderr) == (2, True)
 
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from assay.cli.view import _place
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import COMMAND, assay, environment
@@ -56,12 +57,16 @@ def viewing(
 
 
 @pytest.mark.parametrize("named", ["latest", "nightly", RUN, RUN[:12]])
-def test_a_run_is_opened_in_the_browser_and_ctrl_c_leaves_nothing(home: Path, named: str) -> None:
+def test_a_run_is_found_by_what_people_call_it(home: Path, named: str) -> None:
+    assert _place(str(home / ".assay"), named) == f"/runs/{RUN}"
+
+
+def test_a_run_is_opened_in_the_browser_and_ctrl_c_leaves_nothing(home: Path) -> None:
     seen, browser = home / "seen", home / "browser.sh"
     os.mkfifo(seen)
     browser.write_text('#!/bin/sh\necho "$1" >"$(dirname "$0")/seen"\n')
     browser.chmod(0o755)
-    with viewing(home, named, BROWSER=f"{browser} %s") as (process, said):
+    with viewing(home, "latest", BROWSER=f"{browser} %s") as (process, said):
         link = seen.read_text("utf-8").strip()
         assert link in said[1]
         parts = urlsplit(link)

@@ -444,7 +444,7 @@ bag = env.state(list)
 
 @env.tool
 async def put(what: str) -> int:
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.8)
     bag().append(what)
     return len(bag())
 
@@ -452,7 +452,7 @@ async def put(what: str) -> int:
 @env.template(max_steps=3)
 async def walk():
     said = yield "Walk."
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.8)
     said = yield Observation("walked")
     yield 1.0 if said == "twice" else 0.25
 
@@ -486,7 +486,7 @@ async def test_attack_who_is_cut_off_while_the_task_is_at_work_is_graded(
 
     file = write_env(tmp_path, _BUSY)
     async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
-        (run,) = (await client.task(task).run(late, agent_timeout=0.1)).runs
+        (run,) = (await client.task(task).run(late, agent_timeout=0.4)).runs
     assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
 
 

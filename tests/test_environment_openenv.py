@@ -443,6 +443,7 @@ async def test_who_hangs_up_while_it_is_graded_has_no_grade(
     gate.touch()
 
 
+@pytest.mark.slow
 async def test_each_episode_is_graded_once_while_workers_die(
     served_alone: ServedProcess, tmp_path: Path
 ) -> None:

@@ -30,6 +30,8 @@ from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store
+from assay.store.kept import delete_run, run_state
+from assay.store.records import RunRecord
 from tests.children import Children
 from tests.command_line import COMMAND, assay, environment
 
@@ -130,11 +132,11 @@ async def test_the_item_over_which_workers_end_is_found_and_the_others_are_done(
         nonlocal asked
         asked += 1
         if 33 in some:
-            raise EndsWorkersError("3 workers ended over it")
+            raise EndsWorkersError("3 workers died over it")
         return [number * number for number in some]
 
     def lost(item: int, error: EndsWorkersError) -> list[int]:
-        assert "ended over it" in error.message
+        assert "died over it" in error.message
         return [-item]
 
     found = await by_pieces(range(100), ask, lost)
@@ -338,6 +340,25 @@ async def test_rows_that_something_else_graded_are_not_gone_on_with(
             assert other.run.id not in (first.run.id, beside.run.id)
         with plan_rows(str(file), graders, store, threshold=threshold) as same:
             assert same.run.id == other.run.id
+
+
+async def test_a_run_of_rows_is_held_before_anybody_can_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"answer": "a", "expected": "a"}\n')
+    graders, create, states = [GraderSpec(type="exact_match")], Store.create_run, list[str]()
+
+    def look(store: Store, run: RunRecord) -> None:
+        create(store, run)
+        states.append(run_state(store, store.run(run.id)))
+
+    monkeypatch.setattr(Store, "create_run", look)
+    with Store.open(str(tmp_path / "home")) as store, plan_rows(str(file), graders, store) as rows:
+        await grade_rows(rows, store, on_rows=lambda _: None)
+        states.append(run_state(store, store.run(rows.run.id)))
+        delete_run(store, rows.run.id)  # its process ends: nobody goes on with it
+    assert states == ["running", "finished"]
 
 
 def test_a_large_run_is_gone_on_with_by_several_processes(tmp_path: Path) -> None:

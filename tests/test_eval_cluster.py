@@ -187,7 +187,7 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
     failed = [row for row in map(json.loads, lines) if row["grade"]["status"] == "error"]
     assert [row["id"] for row in failed] == ["33"]
     assert failed[0]["grade"]["reward"] is None
-    assert "workers ended over it" in failed[0]["grade"]["error"]
+    assert "workers died over it" in failed[0]["grade"]["error"]
 
 
 def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:

@@ -37,7 +37,7 @@ def listener() -> Generator[str]:
         thread.join()
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_by
         _, said = lost.communicate()
         assert lost.returncode == 3, said
         assert "the cluster was lost: its head, at" in said
-        assert "what is graded is kept: the same command" in said
+        assert "when the cluster is back, the same command resumes" in said
     left = parts("there")
     assert 4 <= len(left) < 100
     assert not list((tmp_path / "there" / "parts").glob(".*"))

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -133,7 +134,7 @@ def machines(alone_with_ray: None) -> Generator[Machines]:
             found = Machines(place, children)
             found.add(1, cores=0)
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda number: found.add(number, cores=1), (2, 3)))
+                list(pool.map(partial(found.add, cores=1), (2, 3)))
             yield found
     finally:
         for one in place.parent.glob(f"{place.name}*"):

@@ -132,7 +132,7 @@ async def test_a_cell_whose_actor_is_killed_is_begun_again_and_says_what_it_had_
             trace = json.dumps(store.detail(ready.run.id, cell.key)["trace"])
         assert len(server.seen) == 2
     assert (cell.status, cell.reward) == ("graded", 0.5)
-    assert "had asked its model 1 times, for an unknown price: it was begun again" in trace
+    assert "had asked its model once, for an unknown price; the cell was run again" in trace
     assert not list(place.glob(".assay/wire/**/*.jsonl"))
 
 
@@ -146,7 +146,7 @@ async def test_a_cell_over_which_actors_always_die_is_an_error_and_the_others_ar
         assert store.run(ready.run.id).finished
     assert (cells["echo"].status, cells["echo"].reward) == ("graded", 0.5)
     assert (cells["agent.py:dies"].status, cells["agent.py:dies"].reward) == ("error", None)
-    assert "workers ended over it" in cells["agent.py:dies"].error
+    assert "workers died over it" in cells["agent.py:dies"].error
 
 
 async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(

@@ -167,7 +167,7 @@ async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
     file.write_text(bad)
     with plan_rows(str(file), graders, store) as planned:
         file.write_text(good)
-        with pytest.raises(InputError, match="has changed while it was graded"):
+        with pytest.raises(InputError, match="changed while it was being graded"):
             await grade_rows(planned, store, on_rows=lambda _: None)
     file.write_text(bad)
     with plan_rows(str(file), graders, store) as again:
@@ -208,6 +208,36 @@ def test_attack_a_pipe_as_a_dataset_is_refused_at_once(store: Store, tmp_path: P
         pass
     with pytest.raises(InputError, match="pipe is not a regular file"):
         check_rows(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_rows_of_what_costs_are_looked_at_by_several_processes_and_told_by_one(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr("assay.eval.first_look._FEW", few)
+    monkeypatch.setattr(recorded, "_SLOW_ROWS", 3)
+    monkeypatch.setattr(recorded, "_LOOKED_AT", 2)
+    file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
+    rows: list[Json] = [
+        {"id": f"r{n}", "answer": "1", "label": None if n else 1} for n in range(40)
+    ]
+    for wrong, label, said in (
+        ((), "label", ""),
+        (({"id": "r2", "answer": "1"}, [1]), None, "rows.jsonl:41: id 'r2' is also that of line 3"),
+        (([1], {"id": "r2", "answer": "1"}), None, "rows.jsonl:41: a row must be a JSON object"),
+        (({"answer": "1", "label": "x"},), "label", "rows.jsonl:41: label 'label' must be"),
+        ((), "lable", "has a field 'lable'"),
+    ):
+        file.write_text("".join(json.dumps(one) + "\n" for one in (*rows, *wrong)))
+        if not said:
+            with plan_rows(str(file), graders, store, label=label) as planned:
+                assert planned.run.planned == len(rows)
+            continue
+        with (
+            pytest.raises(InputError, match=re.escape(said)),
+            plan_rows(str(file), graders, store, label=label),
+        ):
+            pass
 
 
 _FUNCTION = (

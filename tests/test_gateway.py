@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -587,11 +588,22 @@ async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade(how: str) -> Non
 
 
 async def test_what_an_agent_did_not_wait_for_is_kept() -> None:
-    with FakeModel(["yes"], seconds=0.2) as fake:
+    loop, came, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def answer(_: object) -> str:
+        loop.call_soon_threadsafe(came.set)
+        assert go_on.wait(60)
+        return "yes"
+
+    with FakeModel(answer) as fake:
         async with _gateway(fake) as gateway:
             async with _client(gateway) as client:
-                with pytest.raises(asyncio.TimeoutError):
-                    await asyncio.wait_for(_say(client), 0.05)
+                asking = asyncio.create_task(_say(client))
+                await came.wait()
+                asking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
+            go_on.set()
             while len(gateway.recorded().trace.steps) < 2:  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
             last = gateway.recorded().trace.steps[-1]

@@ -352,9 +352,7 @@ def test_threads_that_are_left_behind_are_few(monkeypatch: pytest.MonkeyPatch) -
     try:
         batch = Blocks.grade_batch_now([{"answer": "stuck"}] * 8, deadline=0.1, at_once=1)
         assert [one.outcome for one in batch.graded] == ["late"] * 3 + ["error"] * 5
-        assert (
-            "3 earlier calls of Python functions were late and still run" in batch.graded[-1].error
-        )
+        assert "3 late calls of Python functions are still running" in batch.graded[-1].error
         assert threading.active_count() <= before + 4  # the loop's own is one
     finally:
         Blocks.door.set()
@@ -465,9 +463,9 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
         (ROWS, {"deadline": float("nan")}, "deadline is nan"),
         (ROWS, {"at_once": 0}, "at_once is 0"),
         (ROWS, {"attempts": 0}, "attempts is 0"),
-        (ROWS[0], {}, "several rows, and this is one"),
-        ("It is 4.", {}, "several rows, and this is one"),
-        (None, {}, "several rows, and this is NoneType"),
+        (ROWS[0], {}, "a list of rows, and this is a single one"),
+        ("It is 4.", {}, "a list of rows, and this is a single one"),
+        (None, {}, "a list of rows, and this is NoneType"),
     ],
 )
 def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said: str) -> None:
@@ -525,6 +523,8 @@ async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:
 
 def test_rows_of_pandas_and_numpy_grade_as_those_of_python() -> None:
     numpy: Any = import_module("numpy")
+    for seconds in (numpy.float32(9), numpy.float64(9), numpy.int64(9)):
+        assert EXACT.grade_batch_now(ROWS, deadline=seconds).rewards[0] is not None
     references = (numpy.int64(4), numpy.array(["4", "vier"]), numpy.array(4), numpy.str_("4"))
     rows: list[Mapping[str, Json]] = [{"answer": "4", "expected": one} for one in references]
     rows += [{"answer": "4", "metadata": {"expected": one}} for one in references]

@@ -440,6 +440,7 @@ class TestPytest:
         assert node.value == 0.5, evidence(node)
         assert outcomes(node)["test_double"] == "failed"
 
+    @pytest.mark.slow
     async def test_time_over_is_a_zero(self, case: Case) -> None:
         case.submit("kit.py", f"import time\n{HONEST.replace('2 * n', 'time.sleep(60)')}")
         node = await case.grade(timeout_s=2.0)

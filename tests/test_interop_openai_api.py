@@ -84,6 +84,7 @@ def _app() -> FastAPI:
 def client(importing: None) -> Iterator[openai.OpenAI]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()
         server = uvicorn.Server(uvicorn.Config(_app(), log_level="error", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

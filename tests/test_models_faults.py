@@ -118,7 +118,7 @@ async def test_one_refusal_pauses_all_clients_of_the_endpoint() -> None:
 
 async def test_a_server_that_hangs_costs_one_deadline() -> None:
     with FakeJudge([MET], faults=[Fault("hang", times=9)]) as judge:
-        failure = await failing(client(), question(judge.model, timeout_seconds=0.2))
+        failure = await failing(client(), question(judge.model, timeout_seconds=0.5))
         assert failure.kind == "timeout"
         assert judge.count == 1
 

@@ -48,9 +48,9 @@ async def test_requests_in_flight_are_limited_and_all_answered() -> None:
 
 
 async def test_waiting_for_a_turn_is_not_in_the_deadline() -> None:
-    with FakeJudge(met, seconds=0.05) as judge:
+    with FakeJudge(met, seconds=0.08) as judge:
         asked = client(first_concurrency=1, max_concurrency=1)
-        request = question(judge.model, timeout_seconds=0.5)
+        request = question(judge.model, timeout_seconds=1.0)
         replies = await asyncio.gather(*(asked.ask(request) for _ in range(15)))
         assert all(reply.data == MET for reply in replies)
 

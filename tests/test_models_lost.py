@@ -203,21 +203,21 @@ def cached(tmp_path: Path) -> ModelClient:
 async def test_attack_equal_requests_at_a_dead_endpoint_fail_together(tmp_path: Path) -> None:
     with FakeJudge(met, faults=[Fault("hang", times=99)]) as judge:
         asked = cached(tmp_path)
-        request = asked_for(judge.model, timeout=0.3)
+        request = asked_for(judge.model, timeout=0.5)
         begun = clock.monotonic()
         ended = await asyncio.gather(
             *(asked.complete(request) for _ in range(12)), return_exceptions=True
         )
         assert [end.kind for end in ended if isinstance(end, ModelError)] == ["timeout"] * 12
         assert judge.count == 1
-        assert clock.monotonic() - begun < 3.5  # one after the other they would take 3.6
+        assert clock.monotonic() - begun < 5.5  # one after the other they would take 6
 
 
 async def test_who_has_more_patience_asks_for_itself(tmp_path: Path) -> None:
     with FakeJudge(["late"], faults=[Fault("hang")]) as judge:
         asked = cached(tmp_path)
         first, other = await asyncio.gather(
-            asked.complete(asked_for(judge.model, timeout=0.2)),
+            asked.complete(asked_for(judge.model, timeout=0.5)),
             asked.complete(asked_for(judge.model, timeout=20.0)),
             return_exceptions=True,
         )

@@ -63,6 +63,7 @@ def fake() -> Generator[FakeJudge]:
 def serving(location: str, *, internal: bool) -> Generator[Client]:
     settings = ServerSettings(location=location, allow_internal_endpoints=internal)
     listening = listen("127.0.0.1", 0)
+    listening.listen()
     server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from assay.client import AsyncClient, Client
+from assay.errors import AssayError
+from assay.eval.shard_grading import grade_shards, write_summary
+from assay.eval.shards import plan_shards
 from assay.reports.histogram import Bar
 from assay.reports.html import file_report
 from assay.reports.review import review
 from assay.reports.summary import verdict
-from assay.reports.trainability import ENDS, Times, Trainability, trainability, trainability_of
+from assay.reports.trainability import (
+    ENDS,
+    Times,
+    Trainability,
+    trainability,
+    trainability_of,
+    trainability_of_parts,
+)
 from assay.scoring.json_safe import Json
 from assay.store import CellRecord, RunRecord, Store
+from assay.tasks.formats import Form
+from assay.tasks.grader_files import load_graders
+from assay.tasks.row_files import Reading
 from assay.tasks.rows import read_row
 from tests.command_line import assay
 
@@ -237,3 +253,82 @@ def test_anything_may_name_a_group(given: Json) -> None:
     assert rows[0].submission.metadata == {"group": given}
     assert rows[0].group != read_row({"answer": "a", "group": [given]}).group
     assert not read_row({"answer": "a", "group": ""}).group
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.zst", "parquet", "arrow"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.parquet"])
+def test_rows_in_parts_have_the_groups_that_those_of_a_run_have(
+    samples: Path, name: str, form: str
+) -> None:
+    arrow: Any = import_module("pyarrow")
+    import_module("pyarrow.parquet").write_table(
+        arrow.Table.from_pylist(_SAMPLES), samples / "rows.parquet"
+    )
+    _into_parts(samples / name, "group=prompt_id", cast("Form", form))
+    seen = trainability_of_parts(samples / "graded", floor=samples / "graded")
+    ends = {end: groups for end, groups in _ends(seen).items() if groups}
+    assert ends == {"learnable": 1, "all_right": 1, "too_few": 2}
+    ungraded = 0 if name == "rows.csv" else 1  # an empty cell is an empty answer, and null is none
+    assert (seen.cells, seen.ungraded, seen.seconds, seen.graders) == (7, ungraded, None, ())
+    assert (seen.unbeaten, seen.floored) == (4, 4)  # each group's best is its own floor
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_what_names_a_group_in_parts_may_be_any_json_also_inside_of_a_field(
+    samples: Path, form: Form
+) -> None:
+    names: list[Json] = [[{"role": "user"}], "a", "", None, [{"role": "user"}], "a", True]
+    rows = [{**row, "meta": {"p": one}} for row, one in zip(_SAMPLES, names, strict=True)]
+    (samples / "deep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _into_parts(samples / "deep.jsonl", "group=meta.p", form)
+    seen = trainability_of_parts(samples / "graded")
+    assert seen.sizes == "5 groups of trials: 3 of 1 trial, 2 of 2 trials"
+
+
+def _ended(*_: object) -> None:
+    pass
+
+
+def _into_parts(data: Path, group: str, form: Form) -> None:
+    graders = load_graders(str(data.parent / "graders.yaml"), alone=True)
+    reading = Reading(mapping=dict(one.split("=") for one in f"{_MAP},{group}".split(",")))
+    out = str(data.parent / "graded")
+    with plan_shards(str(data), graders, out, form=form, reading=reading, rows=2) as plan:
+        asyncio.run(grade_shards(plan, on_shard=_ended))
+        write_summary(plan, 1.0)
+
+
+def test_the_command_shows_what_parts_could_teach(samples: Path) -> None:
+    _into_parts(samples / "rows.jsonl", "group=prompt_id", "jsonl")
+    shown = assay("trainability", "graded/", "--floor", "graded", cwd=samples)
+    assert shown.returncode == 0, shown.stderr
+    assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
+    assert "floor      4 of 4 groups never beat it" in shown.stdout
+    assert "a cell" not in shown.stdout  # of times, which parts have not
+    told = assay("trainability", "graded", "--json", "--at-least", "0.5", cwd=samples)
+    assert (told.returncode, json.loads(told.stdout)["run"]) == (1, "graded")
+    wrong = assay("trainability", "graded", "--floor", "latest", cwd=samples)
+    assert (wrong.returncode, "latest is no directory of parts" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("manifest.json", "{}", "graded cannot be read"),
+        ("manifest.json", '{"shards": [], "options": {"parts": "exe", "map": {}}}', "cannot be"),
+        ("part", '{"answer": "4"}', "is damaged"),
+        ("part", '{"grade": {"reward": NaN}}', "is damaged"),
+        ("part", "", "graded has not the rows that summary.json tells of"),
+        ("summary.json", None, "graded has 4 of 4 parts"),
+        ("part", None, "graded has 3 of 4 parts"),
+    ],
+)
+def test_attack_parts_that_others_wrote_teach_nothing(
+    samples: Path, file: str, text: str | None, said: str
+) -> None:
+    _into_parts(samples / "rows.jsonl", "group=prompt_id", "jsonl")
+    place = samples / "graded"
+    target = min((place / "parts").iterdir()) if file == "part" else place / file
+    target.unlink() if text is None else target.write_text(text)
+    with pytest.raises(AssayError, match=said):
+        trainability_of_parts(place)

@@ -77,6 +77,7 @@ def test_a_supervisor_killed_while_bubblewrap_sets_up_leaves_no_command(
     assert left == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_between_an_order_and_its_answer() -> None:
     """The next command took the answer for its own, and so did each one after it."""
     alone(

@@ -128,6 +128,7 @@ async def outcomes_of(
         return await pool.call_many(payloads)
 
 
+@pytest.mark.slow
 async def test_a_call_has_one_deadline_whatever_it_does() -> None:
     found = await asyncio.gather(*(outcomes_of(one, [b"1"]) for one in _DAWDLERS.values()))
     for name, (outcome,) in zip(_DAWDLERS, found, strict=True):

@@ -43,6 +43,7 @@ def test_environment_is_inherited_unless_given(monkeypatch: pytest.MonkeyPatch) 
     assert bash("echo $INHERITED", env={}).stdout == "\n"
 
 
+@pytest.mark.slow
 def test_time_out_keeps_what_was_written(mark: str) -> None:
     result = bash(f"echo before; trap '' TERM; sleep {mark}", wall_seconds=3)
     assert (result.status, result.exit_code, result.stdout) == ("timed_out", None, "before\n")

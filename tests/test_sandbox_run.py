@@ -444,6 +444,7 @@ def test_background_child_holding_stdout_does_not_delay(bash: Shell) -> None:
     assert living(mark) == []
 
 
+@pytest.mark.slow
 def test_time_out_keeps_what_was_written(bash: Shell) -> None:
     mark = marker()
     result = bash(f"echo before; sleep {mark}", limits=Limits(wall_seconds=3))

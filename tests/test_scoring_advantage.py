@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -296,6 +297,22 @@ def test_too_few_tries_say_nothing_of_more() -> None:
     assert pass_at_k_rewards([1, 0, None], 3) == [None, None, None]
     assert pass_at_k_relative([1, 0, None], 3) == [0.0, 0.0, 0.0]
     assert pass_at_k_rewards([1, 0, None], 2) == [1.0, 1.0, None]
+
+
+def test_a_wrong_k_is_said_and_an_iterator_has_a_value_for_each() -> None:
+    """A k of 2.5 gave zeros, and an iterator nothing."""
+    for k in (2.5, 2.0, float("nan"), "2", None, True, 0):
+        for estimator in (pass_at_k_relative, pass_at_k_rewards):
+            with pytest.raises(ScoreError, match=r"k is .*whole number"):
+                estimator([1, 0], cast("int", k))
+    assert pass_at_k_rewards(cast("Rewards", iter([1, 0, None])), 2) == [1.0, 1.0, None]
+    assert pass_at_k_relative(cast("Rewards", iter([1, None, 0])), 1) == [1.0, 0.0, -1.0]
+    with pytest.raises(
+        ScoreError, match=r"rewards\[1\] is 0.5"
+    ):  # its place, not that among graded
+        pass_at_k_rewards([None, 0.5], 1)
+    with pytest.raises(ScoreError, match="tolerance is -1"):  # by which equal rewards differ
+        keep_group([1, 1], tolerance=-1)
 
 
 @pytest.mark.parametrize("estimator", [pass_at_k_relative, pass_at_k_rewards])

@@ -22,7 +22,7 @@ from assay.scoring.intervals import (
     pass_hat_k,
     wilson,
 )
-from assay.scoring.quantiles import normal_quantile, t_cdf, t_quantile
+from assay.scoring.quantiles import nearest_rank, normal_quantile, t_cdf, t_quantile
 
 score = st.floats(0.0, 1.0)
 scores = st.lists(score, min_size=1, max_size=12)
@@ -37,6 +37,26 @@ def bounds_of(interval: Interval) -> tuple[float, float]:
 
 
 # --- quantiles -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "rank"),
+    [
+        (100, 0.99, 99),
+        (2, 0.5, 1),
+        (3, 0.5, 2),
+        (20, 0.95, 19),
+        (100, 0.07, 7),
+        (7, 0, 1),
+        (7, 1, 7),
+    ],
+)
+def test_the_nearest_rank_is_the_smallest_that_enough_do_not_exceed(
+    size: int, share: float, rank: int
+) -> None:
+    """The p99 of 100 was the largest, and the p50 of two the larger."""
+    assert nearest_rank(range(1, size + 1), share) == rank
+
 
 T_PROBABILITIES = (0.6, 0.9, 0.975, 0.995)
 # scipy 1.17.1, scipy.stats.t.ppf

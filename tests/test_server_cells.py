@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.store import kept
-from assay.store.database import Database
+from assay.store.database import Database, Row, Scalar
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 from tests.command_line import assay
@@ -139,6 +139,35 @@ def test_a_regrade_is_running_until_another_one_can_be_begun(ran: Path, tmp_path
             regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
             assert regrades.of(run).status == "running"  # its process still ends
         assert regrades.of(run).status == "finished"
+
+
+@pytest.mark.parametrize("half", ["begins", "ends"])
+def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: str
+) -> None:
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    with Store.open(str(tmp_path / ".assay")) as store, ExitStack() as others:
+        regrades, run, rows = Regrades(store.database), store.run("kit").id, Database.rows
+
+        def begin() -> None:
+            others.enter_context(regrades.held(run))
+            regrades.note(RegradeState(run=run, status="running", total=6))
+
+        def look(database: Database, sql: str, *values: Scalar) -> list[Row]:
+            monkeypatch.undo()
+            if half == "begins":
+                begin()
+                return rows(database, sql, *values)
+            found = rows(database, sql, *values)
+            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
+            others.close()
+            return found
+
+        if half == "ends":
+            begin()
+        monkeypatch.setattr(Database, "rows", look)
+        assert regrades.of(run).status == "running"
+        assert regrades.of(run).status == ("running" if half == "begins" else "finished")
 
 
 def test_a_run_that_is_only_looked_at_can_be_held(

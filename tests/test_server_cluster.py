@@ -96,6 +96,17 @@ class Site:
     def job(self, job: str) -> dict[str, Any]:
         return self.ask(f"jobs/{job}")
 
+    def waiting(self, job: str) -> dict[str, Any]:
+        """The job as it is told first that it waits: it may go on at once."""
+        seen: list[dict[str, Any]] = []
+
+        def waits() -> object:
+            seen.append(self.job(job))
+            return seen[-1]["message"]
+
+        until(waits)
+        return seen[-1]
+
     def ended(self, job: str) -> dict[str, Any]:
         until(lambda: self.job(job)["status"] not in ("queued", "running"), 120.0)
         return self.job(job)
@@ -175,10 +186,9 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
     assert 0 < counts["rows"] <= 64 * 2 * 2
     assert site.state() == ("ready", "joined")
     os.kill(hand(site), signal.SIGKILL)
-    until(lambda: site.job(job)["message"])
+    waiting = site.waiting(job)
     assert site.counts() == {"joined": 0, "workers": 0, "rows": 0}
     assert site.state() == ("ready", "away")
-    waiting = site.job(job)
     assert (waiting["status"], waiting["errors"]) == ("running", 0)
     assert waiting["message"] == "waits for the cluster: the connection to it was lost"
     ended = site.ended(job)
@@ -225,8 +235,9 @@ def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any)
         (raylet,) = cluster.head_node.all_processes["raylet"]
         os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
         is_dead.set()
-        until(lambda: site.job(job)["message"])
-        assert site.job(job)["message"].startswith("waits for the cluster: what kept the limits")
+        assert site.waiting(job)["message"].startswith(
+            "waits for the cluster: what kept the limits"
+        )
         ended = site.ended(job)
     assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
 

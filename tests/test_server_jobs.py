@@ -152,6 +152,31 @@ async def test_a_cancelled_job_stops_and_keeps_what_it_has(
     assert (await site.post(f"{made.headers['location']}/cancel", None)).status_code == 200
 
 
+async def test_a_job_that_is_deleted_while_it_is_graded_ends_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    async def hold(_: Sequence[Item]) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        await asyncio.to_thread(go_on.wait, 60)
+
+    async with serving(str(tmp_path / "home"), replace(SMALL, job_slots=1)) as site:
+        await site.made()
+        await site.uploaded("d", rows(2))
+        with monkeypatch.context() as patch:
+            before_grading(patch, hold)
+            first = (await site.post("jobs", {"grader": "exact", "dataset": "d"})).headers
+            await asyncio.wait_for(reached.wait(), 60)
+            await site.post(f"{first['location']}/cancel", None)
+            assert (await site.admin.delete(first["location"])).status_code == 204
+            go_on.set()
+        second = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        assert (await ended(site, second.headers["location"]))["status"] == "finished"
+        told = (await site.get("/metrics")).text
+        assert 'status="failed"' not in told
+
+
 async def test_a_job_that_cannot_go_on_says_why(site: Site) -> None:
     await site.post("graders", {"key": "human", "kind": "custom", "definition": {}})
     await site.uploaded("d", rows(2))

@@ -51,7 +51,7 @@ async def test_sleeping_functions_and_hanging_endpoints_hold_up_no_other_project
         for lane in SLOTS:
             await stack.enter_async_context(hanging(site, lane, "noisy"))
         body: Json = {"items": [{"answer": "4", "expected": "4"}]}
-        quick = await asyncio.wait_for(site.post("graders/exact/grade", body), 10)
+        quick = await asyncio.wait_for(site.post("graders/exact/grade", body), 60)
         assert quick.status_code == 200
 
         async def score() -> float:
@@ -59,7 +59,7 @@ async def test_sleeping_functions_and_hanging_endpoints_hold_up_no_other_project
 
         for lane in SLOTS:
             one = context_of(site.app).lanes.run(lane, "quiet", score)
-            assert await asyncio.wait_for(one, 10) == 1.0
+            assert await asyncio.wait_for(one, 60) == 1.0
 
 
 async def test_a_project_that_has_too_much_waiting_is_sent_away(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_slow_jobs_of_one_project_hold_up_no_other(
             for _ in range(jobs):
                 job = await own.post("jobs", {"grader": "exact", "dataset": "d"})
                 made.append(job.headers["location"])
-        events = await asyncio.wait_for(site.admin.get(f"{made[-1]}/events"), 10)
+        events = await asyncio.wait_for(site.admin.get(f"{made[-1]}/events"), 60)
         assert '"status":"finished"' in events.text
         never.set_result(None)
 
@@ -164,7 +164,7 @@ async def test_a_limit_holds_though_slots_are_free_and_others_come_first() -> No
     await asyncio.sleep(0)
     assert (order, turns.sated()) == (["a", "b", "b"], ["a"])
     go_on.set()
-    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks), 60)
     assert (order[3:], turns.sated()) == (["a", "a"], [])
 
 
@@ -199,7 +199,7 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
         jobs = [site.post("jobs", {"grader": "exact", "dataset": "d"}) for _ in range(3)]
         done = await asyncio.gather(*asked, *jobs)
         for job in done[6:]:
-            events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 10)
+            events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 60)
             assert '"status":"finished"' in events.text
     assert ({one.status_code for one in done[:6]}, most) == ({200}, 1)
 
@@ -238,10 +238,10 @@ async def test_who_goes_away_while_a_slot_is_given_back_takes_none_with_him() ->
     tasks[0].cancel()  # gives its slot back first, before the next one knows that it is cancelled
     tasks[1].cancel()
     go_on.set()
-    await asyncio.wait(tasks, timeout=5)
+    await asyncio.wait(tasks, timeout=60)
     assert [task.done() and task.cancelled() for task in tasks] == [True, True, False]
     assert turns.sated() == []
-    async with asyncio.timeout(5), slot(turns, "a"):
+    async with asyncio.timeout(60), slot(turns, "a"):
         pass
 
 
@@ -270,9 +270,9 @@ async def test_whoever_comes_and_goes_in_whatever_order_all_slots_are_free_at_th
         await asyncio.sleep(0)
         for _ in range(draw.randint(0, 2)):
             draw.choice(tasks).cancel()
-    await asyncio.wait(tasks, timeout=5)
+    await asyncio.wait(tasks, timeout=60)
     assert [task for task in tasks if not task.cancelled() and task.exception()] == []
-    async with asyncio.timeout(5), slot(turns, "a"):
+    async with asyncio.timeout(60), slot(turns, "a"):
         assert turns.sated() == (["a"] if slots < 3 else [])
 
 
@@ -297,12 +297,12 @@ async def test_who_goes_away_gives_no_slot_back_before_his_thread_is_free(tmp_pa
                 ]
                 await asyncio.sleep(0)
                 for _ in range(SLOTS["comparisons"] // 2 * may_begin):
-                    await asyncio.to_thread(begun.acquire, timeout=5)
+                    await asyncio.to_thread(begun.acquire, timeout=60)
                 for task in new:
                     task.cancel()
-                await asyncio.wait(new, timeout=5)
+                await asyncio.wait(new, timeout=60)
                 tasks += new
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert await lanes.run("comparisons", "quiet", score) == 1.0
         finally:
             go_on.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from assay import Client
@@ -26,6 +27,7 @@ from assay.server.figures import GraderFigures
 from assay.server.gate import Metrics
 from assay.server.lanes import QUICK_BYTES, Turns
 from assay.store.catalog import GraderVersion
+from tests.children import until
 from tests.client_modes import running
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
@@ -174,12 +176,14 @@ def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
             for one in opened:
                 one.sendall(head.encode() + body)
             for _ in range(4 if waits else 1):
-                assert hanging.begun.acquire(timeout=20)
+                assert hanging.begun.acquire(timeout=60)
+            stands = f'assay_grader_waiting{{grader="slow",project="default"}} {int(waits)}.0'
+            until(lambda: stands in httpx.get(f"{server.url}/metrics").text)
         finally:
             for one in opened:
                 one.close()
         for _ in range(4 if waits else 1):
-            assert hanging.stopped.acquire(timeout=20)
+            assert hanging.stopped.acquire(timeout=60)
         hanging.go_on.set()
         assert client.graders.grade("slow", [{"answer": LONG, "expected": LONG}])[0].score == 1.0
         asked = 1 + len(opened)

@@ -17,7 +17,7 @@ from assay.reports.summary import verdict
 from assay.service import runs
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database, Row, Scalar
-from assay.store.kept import at_work
+from assay.store.kept import at_work, run_state
 from assay.store.labels import Decision, Decisions, decided
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
@@ -243,6 +243,13 @@ def test_a_run_says_whether_somebody_is_at_work_on_it(desk: Desk) -> None:
     store.finish_run(RUN)
     (row, _) = runs.list_run_rows.function(desk).items
     assert (row.state, row.resume) == ("finished", "")
+
+
+def test_a_run_that_ends_while_it_is_looked_at_was_never_interrupted(desk: Desk) -> None:
+    store = Store(desk.database)
+    seen = store.run(RUN)
+    store.finish_run(RUN)
+    assert run_state(store, seen) == "finished"
 
 
 def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(

@@ -114,6 +114,7 @@ async def test_reading_alone_runs_nothing_and_is_quick(site: Site) -> None:
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.slow
 async def test_a_loop_is_cut_off_and_those_after_it_are_not_tried(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ def test_cells_are_text_but_labels_and_json_columns(tmp_path: Path) -> None:
     assert first.submission.metadata == {"a": 1, "good": True, "note": "1"}
     assert second.submission.expected is None  # an empty cell is nothing given
     assert second.submission.metadata == {"good": 0.5}
-    assert "'messages' holds JSON" in wrong(tmp_path / "rows.csv", "messages\nhello\n")
+    assert "'messages' must hold JSON" in wrong(tmp_path / "rows.csv", "messages\nhello\n")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,10 @@ def test_fields_are_renamed_also_from_inside_objects(name: str, text: str, tmp_p
 def test_a_field_that_is_mapped_to_one_that_is_there_is_refused(tmp_path: Path) -> None:
     reading = Reading(mapping={"answer": "response"})
     both = wrong(tmp_path / "rows.jsonl", '{"answer": "a", "response": "b"}', reading)
-    assert "there is 'answer' and 'response', which --map would make it" in both
-    assert "two columns are 'answer'" in wrong(tmp_path / "r.csv", "answer,response\na,b", reading)
+    assert "the row has 'answer', and --map would rename 'response' to that" in both
+    assert "two columns are called 'answer'" in wrong(
+        tmp_path / "r.csv", "answer,response\na,b", reading
+    )
 
 
 def test_names_of_other_systems_get_a_hint(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ _WRONG: list[tuple[str, bytes | str, str]] = [
     ("r.csv", 'answer\n"a\nb\n', ":2: not a row of a table: unexpected end of data"),
     ("r.csv", b"answer\na\0b\n", ":2:2: a NUL is no text"),
     ("r.csv", b"answer\n\xc3\xa9\xff\n", ":2:2: not UTF-8"),
-    ("r.csv", "answer,answer\na,b\n", ":1: two columns are 'answer'"),
+    ("r.csv", "answer,answer\na,b\n", ":1: two columns are called 'answer'"),
     ("r.csv", "4,5\n6,7\n", ":1: the first row names the columns, and 'answer' is not among them"),
     ("r.csv", "answer;expected\na;b\n", "are separated by ';': save it with commas, or with tabs"),
     ("r.csv", "a,b\n1,2\n", "its fields are 'a', 'b'; on the command line: --map answer=FIELD"),
@@ -244,7 +246,7 @@ def test_a_file_that_holds_everything_twice_is_not_read_again_for_each_row(
     once = "".join(f'{{"answer": "a", "id": "r{n}"}}\n' for n in range(100))
     assert len(read(tmp_path / "r.jsonl", once + once, reading)) == len(told) == 100
     assert ":101: id 'r0' is also that of line 1" in told[0]
-    assert ":200: id 'r99' is also that of one above" in told[-1]
+    assert ":200: id 'r99' is that of an earlier row" in told[-1]
     assert len(readings) == 21
 
 

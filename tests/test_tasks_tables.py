@@ -134,7 +134,7 @@ def test_a_table_that_was_cut_off_is_told(tmp_path: Path, cut: int) -> None:
     for name in ("t.parquet", "t.arrow"):
         file = Path(write(tmp_path / name, table()))
         file.write_bytes(file.read_bytes()[:cut])
-        with pytest.raises(InputError, match=rf"{name} is (broken or no table|neither)"):
+        with pytest.raises(InputError, match=rf"{name} is (damaged or not a table|neither)"):
             lines(str(file))
 
 
@@ -264,7 +264,7 @@ def test_one_batch_of_a_table_is_in_memory_at_a_time(tmp_path: Path) -> None:
 
 
 def test_nothing_found_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no file is called like"):
+    with pytest.raises(InputError, match="no file matches"):
         lines(f"{tmp_path}/*.parquet")
     with pytest.raises(InputError, match=r"has no files of rows \(those are called"):
         lines(str(tmp_path))
@@ -288,7 +288,7 @@ def test_a_table_that_points_outside_itself_reads_no_memory_of_ours(
     ends = [b"\0\0\0\0", b"\1\0\0\0", b"\2\0\0\0", b"\3\0\0\0"]
     beyond = [ends[0], b"\0" + far, b"\1" + far, b"\2" + far]
     file = patched(tmp_path / "t.arrow", data, b"".join(ends), b"".join(beyond))
-    with pytest.raises(InputError, match=r"is broken or no table: .*out of bounds"):
+    with pytest.raises(InputError, match=r"is damaged or not a table: .*out of bounds"):
         lines(file)
 
 
@@ -307,10 +307,10 @@ def test_a_cell_that_python_cannot_hold_is_the_fault_of_its_row_alone(tmp_path: 
 
 def test_two_columns_of_one_name_are_refused_and_neither_is_graded(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["answer"] * 2)
-    with pytest.raises(InputError, match="two columns are 'answer'"):
+    with pytest.raises(InputError, match="two columns are called 'answer'"):
         lines(write(tmp_path / "t.parquet", twice))
     inner = pa.StructArray.from_arrays([pa.array(["no"]), pa.array(["yes"])], names=["x"] * 2)
-    with pytest.raises(InputError, match=r"two columns are 'metadata\.x'"):
+    with pytest.raises(InputError, match=r"two columns are called 'metadata\.x'"):
         lines(write(tmp_path / "t.arrow", pa.table({"answer": ["a"], "metadata": inner})))
 
 

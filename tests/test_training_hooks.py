@@ -91,6 +91,70 @@ def test_what_cannot_be_read_costs_no_sibling_its_reward(monkeypatch: pytest.Mon
     assert both["extra_logs"] == {"graded": [1.0, 0.0]}
 
 
+def test_attack_a_malformed_row_ends_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a trainer hands over for one sample, it alone has no reward."""
+    deep: dict[str, Any] = {}
+    inner = deep
+    for _ in range(100_000):
+        inner["a"] = inner = {}
+    reward = trl.reward_function(EXACT, expected="right")
+    for odd in (4, b"4", ["4"], [None], [{"from": "gpt", "value": "4"}], float("nan")):
+        assert reward(completions=[cast("Any", odd), "4"], right=["4"] * 2) == [None, 1.0]
+        assert reward(["4", "4"], prompts=[cast("Any", odd), ""], right=["4"] * 2) == [None, 1.0]
+    assert reward(["4", "4"], right=["4", "4"], info=[deep, 1]) == [None, 1.0]
+    assert reward(["4", "4"], right=[deep, "4"]) == [None, 1.0]
+    samples = [Sample("4", "4"), Sample("4", "4")]
+    samples[0].prompt = cast("Any", [None])
+    asyncio.run(_any(slime.reward_function(EXACT)(None, samples)))
+    assert [sample.remove_sample for sample in samples] == [True, False]
+    score = verl.reward_function(EXACT, on_error="zero")
+    for extra in (["a"], "text", deep):
+        assert asyncio.run(_any(score("sums", "4", "4", extra)))["graded"] == 0.0
+    torch = ModuleType("torch")
+    vars(torch)["tensor"] = list
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    found = openrlhf.reward_function(EXACT, on_error="zero")(["4", 4], ["", ""], ["4", "4"])
+    assert found["extra_logs"] == {"graded": [1.0, 0.0]}
+
+
+def test_attack_an_unknown_speakers_right_answer_is_no_zero() -> None:
+    """Templates call the model ``model`` or ``Assistant``: its answers were 0 without a word."""
+    reward = trl.reward_function(EXACT, expected="right")
+    logged = Logged()
+    for role in ("model", "Assistant"):
+        said = [[{"role": role, "content": "4"}]]
+        assert reward(said, right=["4"], log_extra=logged.extra) == [None]
+        assert repr(role) in str(logged.columns["exact_match/error"])
+    alone = cast("Any", {"role": "assistant", "content": "4"})  # not in a list
+    assert reward([alone], right=["4"]) == [1.0]
+    part = {"type": "text", "text": "4"}
+    assert reward([[{"role": "assistant", "content": part}]], right=["4"]) == [1.0]
+    assert reward([[{"role": "assistant", "content": 0}]], right=["0"]) == [1.0]
+
+
+def test_columns_of_other_lengths_are_none_and_arrays_are_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were an IndexError, or the reference of another sample."""
+    pd = pytest.importorskip("pandas")
+    reward = trl.reward_function(EXACT, expected="right")
+    said = ["4", "5"]
+    for right in (("4", "4"), np.array(["4", "4"]), pd.Series(["4", "4"], index=[7, 9])):
+        asked = cast("Any", np.array(["", ""]))
+        assert reward(said, prompts=asked, right=right) == [1.0, 0.0]
+    assert reward(said, right=["4", "4"], tools=["one"], self=["a", "b"]) == [1.0, 0.0]
+    for right in (["4"], ["4", "4", "4"], "44"):
+        with pytest.raises(InputError, match=r"no column 'right' with a value for each of the 2"):
+            reward(said, right=right)
+    with pytest.raises(InputError, match="1 prompts for 2 completions"):
+        reward(said, prompts=["a"], right=["4", "4"])
+    torch = ModuleType("torch")
+    vars(torch)["tensor"] = list
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(InputError, match="1 labels for 2 queries"):  # there was one reward then
+        openrlhf.reward_function(EXACT)(said, ["", ""], ["4"])
+
+
 def test_attack_a_tools_words_are_not_graded_as_the_models() -> None:
     """A completion that ends with what a tool said has no answer."""
     tool = [*_said(""), {"role": "tool", "content": "4"}]
@@ -126,7 +190,7 @@ def test_verl_is_given_the_same_keys_for_every_sample() -> None:
     assert [(one["score"], one["graded"]) for one in found] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
     with pytest.raises(GraderError, match="1 of 1 answers have no reward"):
         _asked("raise")
-    with pytest.raises(InputError, match="no groups"):
+    with pytest.raises(InputError, match="not groups"):
         verl.reward_function(EXACT, on_error="group_mean")
 
 

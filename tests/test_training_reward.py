@@ -236,7 +236,7 @@ def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     ("grader", "options", "said"),
     [
-        ("four@x", {}, "names no version"),
+        ("four@x", {}, "has no valid version"),
         ([], {}, "no grader"),
         (EXACT, {"deadline": 0.0}, "deadline is 0.0"),
         (EXACT, {"at_once": 0}, "at_once is 0"),
@@ -245,9 +245,9 @@ def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
         (EXACT, {"deadline": "3"}, "deadline is '3'"),
         (EXACT, {"deadline": True}, "deadline is True"),
         (EXACT, {"patience": "3"}, "patience is '3'"),
-        (EXACT, {"url": "http://127.0.0.1:9"}, "this one grades here"),
-        (None, {}, "None is no grader"),
-        (["graders.yaml"], {}, "is no grader"),
+        (EXACT, {"url": "http://127.0.0.1:9"}, "and this is none"),
+        (None, {}, "None is not a grader"),
+        (["graders.yaml"], {}, "is not a grader"),
         (GraderSpec(type="numeric_match", options={"pik": "last"}), {}, "'pik'.*'pick'"),
         (GraderSpec(type="numeric_match", options={"pick": "lst"}), {}, "pick: 'lst'.*'last'"),
         ("no-such-file.py", {}, "cannot read .*no-such-file.py"),

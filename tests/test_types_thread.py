@@ -196,12 +196,15 @@ def test_a_thread_survives_its_json(
 
 
 def test_chat_messages_are_read() -> None:
-    parts: list[Json] = [{"type": "text", "text": "look"}, {"type": "image_url"}, "stray"]
+    parts: list[Json] = [{"type": "text", "text": "look"}, {"type": "image_url"}, "there"]
     messages: list[Json] = [
         {"role": "user", "content": parts},
         {"role": "assistant", "content": None, "tool_calls": []},
     ]
-    assert StringThread.from_messages(messages).turns == (("user", "look"), ("assistant", ""))
+    assert StringThread.from_messages(messages).turns == (
+        ("user", "look\nthere"),
+        ("assistant", ""),
+    )
 
 
 def test_a_row_brings_its_completion_beside_its_messages() -> None:

@@ -60,14 +60,14 @@ _MORE = f"""\
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
 DATA may also be recordings of agents: a file, or a directory of them. Each run in them is a row,
-with its trace; their formats are told by what is in them, and listed in docs/traces.md.
+with its trace; the content tells the format, and docs/traces.md lists the formats.
 With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
-row may have `completion` and `metadata` beside its `messages`. Its scores are in [0, 1], or in the
---range that is brought there; unless --threshold is given, any score passes.
-The results are stored as a run. After an interruption, the same command goes on with it.
+row may have `completion` and `metadata` beside its `messages`. Its scores are in [0, 1], or in
+--range, which is mapped to that; without --threshold, any score passes.
+The results are stored as a run. After an interruption, the same command resumes it.
 
 {EXITS}; rows that --on-bad-row skip leaves out
-are told, counted in the verdict, and change no status: without any row left it is 2
+are reported, and counted in the verdict; they do not change the status, unless no row is left: 2
 """
 
 

@@ -55,11 +55,15 @@ def add_parts(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("with --out DIR/").add_argument
     group("--shard-rows", type=positive, metavar="N", help="rows of a part")
-    group("--parts", choices=FORMS, help="how parts are written: as the data are, by default")
+    group(
+        "--parts",
+        choices=FORMS,
+        help="the format of parts; by default Parquet for tables of columns, else JSONL",
+    )
     group(
         "--retry-errors",
         action="store_true",
-        help="grade what could not be graded before again, too",
+        help="also grade again the rows that could not be graded before",
     )
 
 
@@ -80,7 +84,7 @@ def in_parts(given: Namespace) -> bool:
         return True
     if given.out and form_of(given.out) is None:
         raise InputError(
-            f"{given.out} names no form that rows are written in",
+            f"rows cannot be written as {given.out}",
             hint=f"call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow; or {given.out}/, "
             "a directory of parts",
         )
@@ -292,7 +296,7 @@ def _verdict(summary: dict[str, Json], outputs: Outputs) -> tuple[int, str]:
         shown, bar = apart(mean, outputs.fail_under)
         grounds = f"mean reward {shown} over {graded} {'reaches' if met else 'is below'} {bar}"
     elif met:
-        grounds = f"all of {graded} passed"
+        grounds = f"{'all of' if tally['graded'] > 1 else 'the'} {graded} passed"
     if bad:
         return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}{left}"
     return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}{left}"

@@ -23,7 +23,7 @@ __all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
 ROWS = """\
 Rows are JSONL, a JSON array, or a CSV or TSV table whose first row names the columns, also packed
 by gzip or zstd; Parquet or Arrow; a directory or a quoted pattern of such files; hf:OWNER/NAME of
-the Hugging Face Hub. The cells of CSV and TSV are text, but for those of --label.
+the Hugging Face Hub. The cells of CSV and TSV are text, except those of --label.
 """
 _SHOWN = 5
 _STDIN = "-"

@@ -53,7 +53,12 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay serve`` takes."""
     explain(parser, _SERVE_MORE, _SERVE)
     add = parser.add_argument
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; this machine only")
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen; by default for this machine only",
+    )
     add("--port", type=port, default=8400, metavar="N", help="8400 by default; 0 takes a free one")
     add_store(parser)
     add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import cast
 
 from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, state_home
@@ -13,7 +14,7 @@ from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
 from assay.reports.plain import one_line
-from assay.reports.trainability import Times, Trainability, trainability_of
+from assay.reports.trainability import Times, Trainability, trainability_of, trainability_of_parts
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 
@@ -37,7 +38,13 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay trainability`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
-    option("run", nargs="?", default="latest", metavar="RUN", help=f"{RUN} (the default)")
+    option(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help=f"{RUN} (the default); or a directory that `assay grade --out` wrote",
+    )
     option(
         "--at-least",
         type=share,
@@ -64,29 +71,42 @@ def run(given: Namespace) -> int:
         InputError: For an unknown run, or a directory of parts.
     """
     if is_parts(given.run):
-        raise InputError(
-            f"{given.run} is a directory of parts, whose rows are no trials of a case",
-            hint="`assay report` shows what they come to; groups are those of a run, so grade "
-            "without --out DIR/",
-        )
+        return _run_of_parts(given)
     with Store.open(state_home()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""
         seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)
+    label = one_line(found.label, 60)
+    return _conclude(given, seen, found.id, label, are_rows="file" in found.config)
+
+
+def _run_of_parts(given: Namespace) -> int:
+    if given.floor is not None and not is_parts(given.floor):
+        raise InputError(
+            f"{given.floor} is no directory of parts, and {given.run} is one",
+            hint="grade the rows of the floor with --out DIR/, too",
+        )
+    floor = None if given.floor is None else Path(given.floor)
+    seen = trainability_of_parts(Path(given.run), floor=floor, tolerance=given.tolerance)
+    return _conclude(given, seen, one_line(given.run, 200), "", are_rows=True)
+
+
+def _conclude(
+    given: Namespace, seen: Trainability, name: str, label: str, *, are_rows: bool
+) -> int:
     is_graded = seen.ungraded < seen.cells
     is_enough = is_graded and (seen.learnable_share or 0.0) >= (given.at_least or 0.0)
     if given.json:
         print(json.dumps({"passed": is_enough, **cast("dict[str, Json]", as_json(seen))}))
     else:
         page = page_on(sys.stdout)
-        label = (f"{one_line(found.label, 60)}  ", "bold") if found.label else ""
-        page.line(label, (found.id, "dim" if found.label else "bold"))
+        page.line((f"{label}  ", "bold") if label else "", (name, "dim" if label else "bold"))
         page.line(seen.sizes)
         if is_graded:
-            _show(page, seen, are_rows="file" in found.config)
+            _show(page, seen, are_rows=are_rows)
         else:
             page.line(("no cell has a reward: nothing can be learned from this run", "bold red"))
-            page.line(("Next  ", "dim"), f"assay report {found.id}", ("  says why", "dim"))
+            page.line(("Next  ", "dim"), f"assay report {name}", ("  says why", "dim"))
         if is_graded and not is_enough:
             page.line((f"fewer than {percent(given.at_least)} of the groups teach", "bold red"))
     if not is_graded:

@@ -1,9 +1,9 @@
 """Work on a Ray cluster: actors that stand in for the forks of one machine.
 
 An actor is warm: what its work has made (sandboxes, clients, caches) lives as long as it does. A
-request goes to an actor that has answered before, and waits here while all are busy. An actor that
-dies, with its machine or alone, is replaced, and what it was at is done again elsewhere. A request
-over which actors die again and again is given up, as `EndsWorkersError`.
+request goes to an actor that is ready, and waits here while all are busy. An actor that dies, with
+its machine or alone, is replaced, and its requests are done again elsewhere. A request over which
+actors die again and again is given up, as `EndsWorkersError`.
 
 Actors belong to the process that made them and end with it, however it ends.
 """
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 DEPTH = 2
-"""Requests under way with an actor that computes: one that it is at, and the next."""
+"""Requests under way with an actor that computes: the one that it works on, and the next."""
 WAITING = 64
 """Rows under way with an actor whose graders wait for others."""
 SLOW_SECONDS = 600.0
@@ -60,13 +60,13 @@ _DEATHS = 3
 _LOSSES = 20
 """So often a request may be lost with machines that go away."""
 _STARTS = 5
-"""So often an actor may fail to start before the cluster is to blame."""
+"""So often an actor may fail to start before the cluster is blamed."""
 
 _LOG = logging.getLogger("assay.cluster")
 
 
 class EndsWorkersError(GraderError):
-    """Workers die over a request again and again; nothing is known about what it asks for."""
+    """Workers die over a request again and again, so its outcome is unknown."""
 
 
 @runtime_checkable
@@ -74,10 +74,10 @@ class Prepares(Protocol):
     """Work that looks around on its machine before it is given any."""
 
     def prepare(self) -> Awaitable[None] | None:
-        """Make ready what the work needs.
+        """Prepare what the work needs.
 
         Raises:
-            AssayError: This machine cannot do the work; then nothing is done anywhere.
+            AssayError: If this machine cannot do the work; then no machine does any.
         """
         ...
 
@@ -97,7 +97,7 @@ class _Worker:
         self._busy: set[asyncio.Task[object]] = set()
 
     async def begin(self, version: str, work: bytes) -> tuple[str, str]:
-        """Where it is, and what keeps it from the work there; "" for nothing."""
+        """The machine that it is on, and why it cannot work there; "" if it can."""
         node = this_node()
         keep_to(1)
         if version != __version__:
@@ -126,7 +126,7 @@ class _Worker:
         """Say that the loop goes on."""
 
     async def end(self) -> None:
-        """Let go of what is under way, so that it leaves nothing behind."""
+        """Cancel what is under way, so that it leaves nothing behind."""
         busy = list(self._busy)
         for task in busy:
             task.cancel()
@@ -305,8 +305,8 @@ class Actors:
                 self._drop(actor)
                 if deaths >= _DEATHS or losses >= _LOSSES:
                     raise EndsWorkersError(
-                        f"{deaths + losses} workers ended over it: {_first_line(error)}",
-                        hint="see the workers' memory, and what the graders do",
+                        f"{deaths + losses} workers died over it: {_first_line(error)}",
+                        hint="look at the workers' memory, and at what the graders do",
                     ) from error
             finally:
                 self._done(actor)
@@ -378,7 +378,7 @@ class Actors:
         self._seats = max(self._seats, count)
 
     async def _occupied(self) -> None:
-        """Have an actor, and another after it, until the pool ends or none can start."""
+        """Keep an actor running, replace it when it ends, until the pool ends or none starts."""
         from ray.exceptions import RayError
 
         failed = 0
@@ -407,7 +407,7 @@ class Actors:
             self._end(handle)
 
     async def _watch(self) -> None:
-        """End actors that hang, seat more on machines that join, and notice when none is there."""
+        """End actors that hang, start more when machines join, and notice when none is left."""
         loop = asyncio.get_running_loop()
         parts, seen, is_said = Parts(*_parts()), loop.time(), False
         while self._fault is None:
@@ -447,7 +447,7 @@ class Actors:
         _kill(handle)
 
     def _lose(self, fault: AssayError) -> None:
-        """Wait no longer for what is under way: this process must leave the cluster."""
+        """Stop waiting for what is under way: this process must leave the cluster."""
         self._fail(fault)
         for reply in self._replies:
             reply.cancel()
@@ -476,7 +476,7 @@ def _kill(handle: _Handle) -> None:
 
 
 def this_node() -> str:
-    """What a machine of the cluster is called where it is told of."""
+    """The name of this machine of the cluster in messages."""
     return f"node {socket.gethostname()} ({ray().util.get_node_ip_address()})"
 
 
@@ -515,6 +515,6 @@ def _no_room(seconds: float) -> GraderError:
     return GraderError(
         f"no worker has found room for {seconds:.0f} s; the cluster has {there:g} cores, "
         f"{ray().available_resources().get('CPU', 0):g} of them free",
-        hint="a worker takes one core: add machines, or end what holds them; where nothing holds "
-        "them, a firewall may keep this machine from the workers' ports",
+        hint="a worker takes one core: add machines, or stop what uses the cores; if nothing does, "
+        "a firewall may keep this machine from the workers' ports",
     )

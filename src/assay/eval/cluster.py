@@ -229,8 +229,8 @@ def _address_here() -> str | None:
         ) from error
     if not is_ours:  # anybody may write there, and workers can do as they like
         raise InputError(
-            f"another user of this machine has noted in {noted} that its cluster is {found}",
-            hint=f"if it is yours to use: --engine ray://{found}",
+            f"the Ray cluster {found}, noted in {noted}, belongs to another user of this machine",
+            hint=f"to use it all the same: --engine ray://{found}",
         )
     return found
 

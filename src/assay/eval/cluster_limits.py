@@ -1,8 +1,8 @@
 """Models asked from a cluster: within one set of limits and one budget, and on one account.
 
-The limits are kept by an actor of their own, on the driver's machine (see `assay.models.office`).
-It ends with the driver, and is not begun again if it dies: what was spent would be forgotten. Then
-no model is asked any more, and what needs one is an error.
+An actor on the driver's machine keeps the limits (see `assay.models.office`). It ends with the
+driver, and is not restarted if it dies, because what was spent would be forgotten. From then on no
+model is asked, and what needs one is an error.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Limits:
         self._telling = telling
 
     def when_gone(self, call: Callable[[], object]) -> None:
-        """Call something once the actor that keeps them has died: no model is asked any more."""
+        """Call something once the actor that keeps them has died and no model can be asked."""
 
         def ended(telling: asyncio.Task[None]) -> None:
             if not telling.cancelled():
@@ -97,7 +97,7 @@ class Limits:
         self._telling.add_done_callback(ended)
 
     async def are_kept(self) -> bool:
-        """Whether the actor that keeps them lives: without it whoever asks a model has an error."""
+        """Whether the actor that keeps them is alive; without it, asking a model is an error."""
         from ray.exceptions import RayError
 
         try:
@@ -251,7 +251,7 @@ async def _tell(office: _Office, ledger: Ledger) -> None:
 
 
 async def _take_over(office: _Office, ledger: Ledger) -> None:
-    """Put what was asked on the cluster since the last time on the account here."""
+    """Add what was asked on the cluster since the last time to the account here."""
     entries, spent = cast("tuple[list[Entry], float]", await office.report.remote())
     for entry in entries:
         ledger.record(entry)

@@ -1,8 +1,8 @@
 """Cells of a matrix on a cluster: an actor lets the agent work and grades, the driver stores.
 
 Both see the same files: the cases, and the store's directory, where an actor keeps snapshots and
-the journal of its cell as a run on one machine does. What cannot be done elsewhere is refused
-before anything runs. A cell whose actor dies is begun again.
+its cell's journal, as a run on one machine does. What other machines cannot do is refused before
+anything runs. If an actor dies, its cell is run again.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class _Cells:
         self._agents: dict[str, Agent] = {}
 
     def prepare(self) -> None:
-        """Look whether this machine has what the cells need.
+        """Check that this machine has what the cells need.
 
         Raises:
-            AssayError: It has not.
+            AssayError: If it does not.
         """
         if not Path(self._home, self._mark).is_file():
             raise InputError(
@@ -152,7 +152,7 @@ def _unseen(root: str) -> InputError:
 
 
 def _earlier(journal: str) -> str:
-    """What is to be told of an attempt at a cell that ended with its actor; "" for none."""
+    """What to say about an earlier attempt at a cell, whose actor died; "" if there was none."""
     if not Path(journal).is_file():
         return ""
     from assay.gateway.journal import Asked, readable_entries
@@ -161,10 +161,11 @@ def _earlier(journal: str) -> str:
     entries, _ = readable_entries(Path(journal))
     asked = sum(isinstance(entry, Asked) for entry in entries)
     cost = recorded(entries).usage.cost_usd
+    times = "once" if asked == 1 else f"{asked} times"
     price = "an unknown price" if cost is None else f"${cost:.4f}"
     return (
-        f"a worker ended over this cell when its agent had asked its model {asked} times, for "
-        f"{price}: it was begun again, and that is in no figure of this cell"
+        f"a worker died over this cell after its agent had asked its model {times}, for "
+        f"{price}; the cell was run again, and its figures leave that out"
     )
 
 
@@ -229,7 +230,7 @@ def _longest(case: Case) -> float:
 
 
 def _require_portable(launch: Launch) -> None:
-    """Refuse what only the machine that begins the run can do."""
+    """Refuse what only the machine that starts the run can do."""
     for one in launch.todo:
         work, name = one.task.work, one.task.slug
         if not isinstance(work, Case):

@@ -1,9 +1,9 @@
 """Stored versions graded on a Ray cluster, by a process of its own.
 
-Ray ends the process that is connected to a cluster when that is gone; `assay serve` goes on. The
-engine and what graders may do come on standard input, then requests, each a frame with a number;
-replies go to standard output. It ends when its standard input does. It is not started by ``-m``:
-what is pickled for actors must have a module that they can import.
+Ray ends a process whose cluster is gone, and `assay serve` must go on: so this is a process of its
+own. Standard input brings the engine and what graders may do, then requests, each a frame with a
+number; replies go to standard output. It ends when its standard input does. It is not started with
+``-m``, because what is pickled for actors must be in a module that they can import.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ and the cores and the name of the cluster, at the beginning; then how many worke
 changes."""
 
 _TELL_SECONDS = 1.0
-_NO_LIMITS = GraderError("what kept the limits of models on it has ended")
+_NO_LIMITS = GraderError("the actor that keeps its limits of models has died")
 _Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 
 

@@ -1,11 +1,11 @@
-"""What came of a row, flat, as files beside the rows have it; and what many of them come to."""
+"""`Grade`, what came of a row, as a flat record for files; and `Tally`, the sum of many."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import cast
 
 from assay.eval.records import reaches_threshold, shortened
@@ -75,7 +75,7 @@ class Grade:
         )
 
     def called(self, item: str) -> Grade:
-        """The same, of another row."""
+        """The same grade for another row."""
         return Grade(  # written out: `replace` takes three times as long
             id=item,
             status=self.status,
@@ -123,8 +123,14 @@ class Grade:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Grade:
-        """Read back what `to_dict` made."""
+        """Read back what `to_dict` made.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it did not.
+        """
         reward, passed = data["reward"], data["passed"]
+        if reward is not None and not isfinite(cast("float", reward)):
+            raise ValueError(f"a reward is {reward}")
         error, reason, assurance = data["error"], data["reason"], data["assurance"]
         return cls(
             id=str(data["id"]),
@@ -210,7 +216,7 @@ class Tally:
         self.first_left_out = self.first_left_out or why
 
     def include(self, other: Tally) -> None:
-        """Count the rows of another one, which come after those of this one."""
+        """Add the rows of another tally, which come after those of this one."""
         for name in ("passed", "failed", "errors", "skipped", "flagged", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_left_out = self.first_left_out or other.first_left_out

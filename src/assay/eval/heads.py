@@ -35,7 +35,7 @@ def require_head(address: str, seconds: float = 10.0) -> None:
     host, _, port = address.rpartition(":")
     if port == _CLIENT_PORT:
         raise InputError(
-            f"{address} is an address of Ray's client, which no engine goes through",
+            f"{address} is an address of Ray's client, which assay does not use",
             hint="give the address that `ray start` takes; its port is 6379 by default",
         )
     reason, cause = "what listens there is not Ray", None
@@ -99,6 +99,6 @@ async def _is_there(address: str, *, may_be_slow: bool = False) -> bool:
 def _lost(part: str, seconds: float) -> GraderError:
     return GraderError(
         f"the cluster was lost: {part} has not answered for {seconds:.0f} s",
-        hint="what is graded is kept: the same command, and a server by itself, goes on when the "
-        "cluster is back",
+        hint="what was graded is kept; when the cluster is back, the same command resumes, and a "
+        "server resumes by itself",
     )

@@ -142,9 +142,10 @@ class Launch:
 
         here = () if cluster is not None else self.todo
         faked = {one.task.slug: one.task for one in here if one.asks and one.model == FAKE}
-        with at_work(store.home), fake_models(faked.values()) as fakes:
-            cells = self._cells(store, here, on_begin, fakes)
-            await run_cells(cells, done, max_concurrent=workers or cores())
+        with at_work(store.home):
+            with fake_models(faked.values()) as fakes:
+                cells = self._cells(store, here, on_begin, fakes)
+                await run_cells(cells, done, max_concurrent=workers or cores())
             if cluster is not None:
                 from assay.eval.cluster_run import run_on
 
@@ -157,8 +158,8 @@ class Launch:
                     begun=lambda number: on_begin(planned[first + number].key),
                     done=lambda number, run: done(first + number, run),
                 )
-        forget_journals(store.home, self.run.id)
-        store.finish_run(self.run.id)
+            forget_journals(store.home, self.run.id)
+            store.finish_run(self.run.id)  # a run that nobody is at work on would be interrupted
 
     async def close(self) -> None:
         """Stop what the environments of its tasks started."""

@@ -8,16 +8,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from assay.errors import AssayError, InputError, reason_of
-from assay.eval.parts import commit, temporary
+from assay.errors import AssayError, InputError, StoreError, reason_of
+from assay.eval.parts import commit, read_groups, temporary
 from assay.eval.shard_work import PARTS, TALLIES
 from assay.scoring.json_safe import Json
 from assay.store.kept import held
+from assay.store.records import GROUP, CellRecord
+from assay.tasks.formats import FORMS
 
 __all__ = [
     "MANIFEST",
     "SUMMARY",
     "agree",
+    "cells_of",
     "opened_for_parts",
     "replace_json",
     "summary_of",
@@ -30,7 +33,7 @@ MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
 def opened_for_parts(place: Path) -> Generator[None]:
     """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
 
-    One that is new goes again where the block raises an `AssayError` before its first part.
+    A new one is removed again if the block raises an `AssayError` before its first part.
 
     Raises:
         InputError: If it holds something else, cannot be written, or is somebody's now.
@@ -41,7 +44,8 @@ def opened_for_parts(place: Path) -> Generator[None]:
         with held(place / _LOCK) as lock:
             if lock is None:
                 raise InputError(
-                    f"somebody is grading into {place} now", hint="wait, or name another directory"
+                    f"{place} is in use: another command is grading into it",
+                    hint="wait, or name another directory",
                 )
             try:
                 _clear(place)
@@ -58,7 +62,7 @@ def opened_for_parts(place: Path) -> Generator[None]:
 
 
 def _clear(place: Path) -> None:
-    """Remove what attempts have left that were killed, or interrupted."""
+    """Remove what killed or interrupted attempts have left."""
     for one in (place, place / PARTS, place / TALLIES):
         for left in one.glob(".*.tmp"):
             left.unlink(missing_ok=True)
@@ -71,8 +75,8 @@ def _make(place: Path) -> None:
             others = [one.name for one in place.iterdir() if one.name not in ours]
             if [one for one in others if not one.startswith(f".{MANIFEST}")]:
                 raise InputError(
-                    f"{place} holds {others[0]!r:.80}, and no parts of a graded dataset",
-                    hint="name a directory that is empty or not there yet",
+                    f"{place} holds {others[0]!r:.80} and no parts of a graded dataset",
+                    hint="name an empty directory, or a new one",
                 )
         for one in (place / PARTS, place / TALLIES):
             if one.is_symlink():  # what it leads to is not ours to write, or to clear
@@ -92,10 +96,10 @@ def _unmake(place: Path) -> None:
 
 
 def agree(place: Path, manifest: Mapping[str, Json]) -> None:
-    """Keep the plan in the directory; or see that the one that is there is the same.
+    """Keep the plan in the directory, or check that the plan that is there is the same.
 
     Raises:
-        InputError: If it is another one, saying what differs.
+        InputError: If it is a different one, saying what differs.
     """
     file = place / MANIFEST
     try:
@@ -110,12 +114,12 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     same = cast("Json", json.loads(json.dumps(manifest)))
     if earlier == same:
         return
-    if not any((place / PARTS).iterdir()):  # a plan that nothing came of
+    if not any((place / PARTS).iterdir()):  # a plan without any part yet
         replace_json(file, manifest)
         return
     differs = "; ".join(_differences(earlier, same)) or "its shards"
     raise InputError(
-        f"{place} holds parts that were graded otherwise: {differs}",
+        f"{place} holds parts of a different grading: {differs}",
         hint="name a fresh directory, or remove this one",
     )
 
@@ -125,20 +129,20 @@ def _differences(earlier: Json, now: Json) -> Iterator[str]:
     if not isinstance(earlier, dict) or not isinstance(now, dict):
         return
     if earlier.get("assay") != now.get("assay"):
-        yield f"assay is {now.get('assay')}, and was {earlier.get('assay')}"
+        yield f"assay is {now.get('assay')} and was {earlier.get('assay')}"
     elif earlier.get("graders") != now.get("graders"):
-        yield "the graders are others, or their files have changed"
+        yield "the graders are different, or their files have changed"
     old, new = earlier.get("options"), now.get("options")
     if isinstance(old, dict) and isinstance(new, dict):
         for name in new:
             if old.get(name) != new[name]:
-                yield f"{name} is {new[name]}, and was {old.get(name)}"
+                yield f"{name} is {new[name]} and was {old.get(name)}"
     files = [_by_name(one.get("files")) for one in (earlier, now)]
     for name in sorted(files[0].keys() | files[1].keys()):
         if name not in files[1]:
-            yield f"{name} is not among the data any more"
+            yield f"{name} is no longer among the data"
         elif name not in files[0]:
-            yield f"{name} was not among the data"
+            yield f"{name} is new among the data"
         elif files[0][name] != files[1][name]:
             yield f"{name} has changed"
 
@@ -154,18 +158,71 @@ def summary_of(place: Path) -> dict[str, Json]:
     Raises:
         InputError: If some are not, or what is there cannot be read.
     """
-    try:
-        manifest = cast("dict[str, list[dict[str, str]]]", _read(place / MANIFEST))
-        listed = {one["part"] for one in manifest["shards"]}
-        there = listed & {one.name for one in (place / PARTS).iterdir()}
-        if len(there) == len(listed) and (place / SUMMARY).is_file():
-            return _summary(_read(place / SUMMARY))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
+    with _told(place):
+        _finished(place)
+        return _summary(_read(place / SUMMARY))
+
+
+def cells_of(place: Path) -> Iterator[CellRecord]:
+    """The rows of all parts of a directory as the cells of a run, as far as parts have them.
+
+    Raises:
+        InputError: If some parts are not there, or what is there cannot be read.
+        StoreError: If a part is damaged, or has not all of its rows.
+    """
+    with _told(place):
+        manifest, parts = _finished(place)
+        options = cast("dict[str, Json]", manifest["options"])
+        mapping = {str(k): str(v) for k, v in cast("dict[str, str]", options["map"]).items()}
+        columns = cast("dict[str, str] | None", manifest["columns"])
+        made = None if columns is None else tuple(columns.items())
+        if (form := options["parts"]) not in FORMS:
+            raise ValueError(f"{MANIFEST} names no form of parts")
+        summary = _summary(_read(place / SUMMARY))
+        expected = sum(cast("int", summary[name]) for name in ("graded", "errors", "skipped"))
+    for part in parts:
+        for grade, group in read_groups(place / PARTS / part, form, mapping, made):
+            yield CellRecord(
+                run_id="",
+                case=grade.id,
+                status=grade.status,
+                reward=grade.reward,
+                passed=grade.passed,
+                error=grade.error or "",
+                flags=grade.flags,
+                notes={GROUP: group} if group else {},
+            )
+            expected -= 1
+    if expected:
+        raise StoreError(
+            f"{place} has not the rows that {SUMMARY} tells of",
+            hint="a part was changed: remove it, and the same `assay grade` writes it again",
+        )
+
+
+def _finished(place: Path) -> tuple[dict[str, Json], list[str]]:
+    """The plan of a directory, and its parts, all of which are there."""
+    manifest = cast("dict[str, Json]", _read(place / MANIFEST))
+    listed = [one["part"] for one in cast("list[dict[str, str]]", manifest["shards"])]
+    found = {one.name for one in (place / PARTS).iterdir()}
+    there = [one for one in listed if one in found]
+    if len(there) == len(listed) and (place / SUMMARY).is_file():
+        return manifest, there
     raise InputError(
         f"{place} has {len(there):,} of {len(listed):,} parts",
         hint="the same `assay grade` goes on with the rest",
     )
+
+
+@contextmanager
+def _told(place: Path) -> Generator[None]:
+    """Say of what others may have written that it cannot be read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
 
 
 _COUNTS = (

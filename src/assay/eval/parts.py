@@ -11,7 +11,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import fields as fields_of
 from operator import attrgetter
 from pathlib import Path
@@ -21,10 +21,14 @@ from typing import IO, Any, Self, TypeAlias, cast
 from assay.errors import InputError, StoreError
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import decode_json
 from assay.store.checks import plain
 from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.json_rows import parse_line
 from assay.tasks.packed import unpacked
-from assay.tasks.tables import Batch, Table, arrow
+from assay.tasks.row_files import renamed
+from assay.tasks.rows import group_of
+from assay.tasks.tables import Batch, Table, arrow, lines_of
 
 __all__ = [
     "Column",
@@ -34,6 +38,7 @@ __all__ = [
     "columns_of",
     "commit",
     "read_grades",
+    "read_groups",
     "require_columns",
     "temporary",
     "ungraded",
@@ -54,27 +59,28 @@ _SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
 
 
 def column_kinds(row: Mapping[str, Json], known: dict[str, str]) -> None:
-    """Note which columns a row has, and what they hold: of what is always null, nothing."""
+    """Note which columns a row has and what they hold; null says nothing about that."""
     for name, value in row.items():
         known[name] = _both(known.get(name, ""), _kind(value))
 
 
 def add_kinds(known: dict[str, str], others: Mapping[str, str]) -> None:
-    """Note what was noted of other rows."""
+    """Add what was noted about other rows."""
     for name, kind in others.items():
         known[name] = _both(known.get(name, ""), kind)
 
 
 def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
-    """The columns of rows, in the order of their names; but for what stands first in a row.
+    """The columns of rows: those that rows usually begin with, then the others by name.
 
     Raises:
-        InputError: If they are too many: names that are data would fill the memory.
+        InputError: If there are too many: data used as field names would fill the memory.
     """
     if len(known) > _MOST_COLUMNS:
         raise InputError(
-            f"the rows have {len(known):,} different fields, and a table {_MOST_COLUMNS:,} columns",
-            hint="write JSON lines, or keep what is data out of names",
+            f"the rows have {len(known):,} different fields, and a table has at most "
+            f"{_MOST_COLUMNS:,} columns",
+            hint="write JSON lines, or keep data out of the names of fields",
         )
     first = ("id", "question", "messages", "answer", "expected")
     names = [*(one for one in first if one in known), *sorted(known.keys() - set(first))]
@@ -82,9 +88,9 @@ def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
 
 
 def _is_grades(name: str) -> bool:
-    """Whether a column is one that grading writes; of rows that were graded before, they go.
+    """Whether grading writes such a column; those of an earlier grading are replaced.
 
-    Many readers tell no capitals apart, and take the first of two.
+    Capitals do not count, as many readers ignore them and take the first of two columns.
     """
     name = name.casefold()
     return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
@@ -104,7 +110,7 @@ def _kind(value: Json) -> str:
 
 
 def _both(one: str, other: str) -> str:
-    """What a column holds that holds both; nothing is lost."""
+    """The kind of a column that holds values of both kinds; no value is lost."""
     if one == other or not other:
         return one
     if not one:
@@ -324,29 +330,66 @@ def read_grades(path: Path, form: Form) -> Iterator[Grade]:
     Raises:
         StoreError: If it is damaged.
     """
+    return (grade for grade, _ in read_groups(path, form))
+
+
+def read_groups(
+    path: Path,
+    form: Form,
+    mapping: Mapping[str, str] | None = None,
+    columns: Sequence[Column] | None = None,
+) -> Iterator[tuple[Grade, str]]:
+    """The grades of a file that `PartWriter` wrote, each with the group of its row.
+
+    Args:
+        path: The file.
+        form: As what it was written.
+        mapping: How rows were read, see `assay.tasks.row_files.Reading`.
+        columns: Those that it was written with; None for a table that kept its own.
+
+    Raises:
+        StoreError: If it is damaged.
+    """
     try:
         if form in TABLE_FORMS:
-            yield from _of_table(path)
+            yield from _of_table(path, mapping or {}, columns)
         else:
             with path.open("rb") as handle:
                 source, _ = unpacked(handle, handle.peek(4)[:4], str(path))
                 for line in source:
-                    row = cast("dict[str, dict[str, Json]]", json.loads(line))
-                    yield Grade.from_dict(row["grade"])
+                    row = cast("dict[str, Json]", json.loads(line))
+                    grade = Grade.from_dict(cast("dict[str, Json]", row["grade"]))
+                    yield grade, group_of(row.get("group"))
     except (InputError, OSError, ValueError, KeyError, TypeError) as error:
         hint = "remove it, and the same command writes it again"
         raise StoreError(f"{path} is damaged: {error}", hint=hint) from error
 
 
-def _of_table(path: Path) -> Iterator[Grade]:
-    table = Table(str(path), str(path))
-    for _, batch in table.batches():
-        given: Any = batch
-        names = [one for one in given.schema.names if _is_grades(one)]
-        for row in cast("list[dict[str, Json]]", given.select(names).to_pylist()):
-            scores = {one[len(_SCORE) :]: row[one] for one in names if one.startswith(_SCORE)}
-            own = {one: row[_GRADE + one] for one in _TYPES}
-            yield Grade.from_dict({**own, "scores": scores})
+def _of_table(
+    path: Path, mapping: Mapping[str, str], columns: Sequence[Column] | None
+) -> Iterator[tuple[Grade, str]]:
+    # Of rows that were JSON, the names are those of rows already.
+    names = {"group": mapping.get("group", "group") if columns is None else "group"}
+    is_json = columns is not None and ("group", "json") in map(tuple, columns)
+    with closing(Table(str(path), str(path))) as table:
+        own = [one for one in cast("list[str]", table.schema.names) if _is_grades(one)]
+        for _, batch in table.batches(columns=(*own, names["group"])):
+            given: Any = batch
+            others = [one for one in given.schema.names if one not in own]
+            lines = lines_of(given.select(others), mapping) if others else ()
+            groups = [_group_in(line, names, is_json=is_json) for line in lines]
+            rows = cast("list[dict[str, Json]]", given.select(own).to_pylist())
+            for row, group in zip(rows, groups or [""] * len(rows), strict=True):
+                scores = {one[len(_SCORE) :]: row[one] for one in own if one.startswith(_SCORE)}
+                fields = {one: row[_GRADE + one] for one in _TYPES}
+                yield Grade.from_dict({**fields, "scores": scores}), group
+
+
+def _group_in(line: bytes | InputError, names: Mapping[str, str], *, is_json: bool) -> str:
+    if isinstance(line, InputError):
+        raise line
+    group = renamed(parse_line(line), names, set()).get("group")
+    return group_of(decode_json(group) if is_json and isinstance(group, str) else group)
 
 
 # ---- there or not there ------------------------------------------------------------------------
@@ -354,7 +397,7 @@ def _of_table(path: Path) -> Iterator[Grade]:
 
 @contextmanager
 def temporary(target: Path) -> Generator[IO[bytes]]:
-    """A file beside its later place, under a name of this attempt alone; gone after the block.
+    """A temporary file beside its target, under a unique name; removed after the block.
 
     Raises:
         StoreError: If it cannot be written.
@@ -372,15 +415,15 @@ def temporary(target: Path) -> Generator[IO[bytes]]:
 
 
 def commit(file: IO[bytes], target: Path, *, replace: bool = False) -> bool:
-    """Give what `temporary` gave its name, once the disk has it.
+    """Give a file of `temporary` its name, once it is on the disk.
 
     Args:
-        file: It.
-        target: The name.
-        replace: Whether what has that name already gives way.
+        file: The temporary file.
+        target: Its name.
+        replace: Whether a file that already has that name is replaced.
 
     Returns:
-        Whether it has the name now; False where another attempt was first, whose file stays.
+        Whether it has the name now; False if another attempt was first, whose file stays.
     """
     file.flush()
     os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Find the item over which workers end among those that they were given together."""
+"""Find the item over which workers die, among those that they were given together."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ async def by_pieces(
     ask: Callable[[Sequence[T]], Awaitable[R]],
     lost: Callable[[T, EndsWorkersError], R],
 ) -> list[R]:
-    """What came of items that are asked for together and, where workers end over them, in pieces.
+    """Ask for items together and, if workers die over them, in smaller and smaller pieces.
 
     Args:
         items: At least one.
         ask: Has workers do some of them.
-        lost: What is to be said of one over which they end.
+        lost: The outcome of one over which they die.
 
     Returns:
         What came of the pieces, in their order.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from array import array
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -38,11 +39,13 @@ from assay.eval.actors import DEPTH, SLOW_SECONDS, WAITING
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
+from assay.eval.first_look import each_of
 from assay.eval.records import graders_digest, start_run
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.row_work import Graded, RowWork, graded_by
+from assay.eval.row_work import RowWork, StoredRows, graded_by
 from assay.eval.sent_graders import SentGraders
 from assay.eval.stretches import STRETCH_ROWS, Lines, Stretch, Version, joined, survey
+from assay.eval.twins import hashes_of, kept_hashes
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
@@ -73,6 +76,8 @@ _SLOW_ROWS = 64
 _STRETCH_SECONDS = 0.25
 """As many stretches are graded and stored together as take so long, with all that are under way: 30
 to 60 ms each, beside which it is little that a fork (0.2 ms) or an actor (1 ms) is asked."""
+_LOOKED_AT = 16
+"""So many stretches are looked at together by one process."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 _BATCHES = 8
@@ -126,7 +131,47 @@ def check_rows(data: str | JsonLines, *, label: str | None = None) -> None:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
     with _json_lines(data, label) as found:
-        _check(found, label)
+        stretches, _ = survey(found.path, found.name)
+        if not stretches or not _are_sound(found, label, stretches):
+            _check(found, label)
+
+
+def _are_sound(data: JsonLines, label: str | None, stretches: Sequence[Stretch]) -> bool:
+    """Whether all rows can be graded; `_check` tells what is wrong with the first that cannot."""
+    pieces = list(in_batches(stretches, _LOOKED_AT))
+    known: list[int] = []
+    with kept_hashes() as hashes:
+
+        def keep(_: object, seen: object) -> None:
+            if seen is not None:
+                identities, labelled = cast("tuple[array[int], int]", seen)
+                hashes.add(identities)
+                known.append(labelled)
+
+        rows = sum(one.rows for one in stretches)
+        each_of(pieces, _Look(data, label), keep, rows=rows)
+        is_labelled = label is None or any(known)
+        return len(known) == len(pieces) and is_labelled and not hashes.twice()
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Looks at rows: hashes of their ids, and how many are labelled; None if one is malformed."""
+
+    data: JsonLines
+    label: str | None
+
+    def __call__(self, stretches: Sequence[Stretch]) -> tuple[array[int], int] | None:
+        identities, labelled = list[bytes](), 0
+        try:
+            for one in stretches:
+                for number, line in one.lines(self.data.path):
+                    row = self.data.parse(line, number, label=self.label)
+                    identities.append(row.id.encode("utf-8", "surrogatepass"))
+                    labelled += row.label is not None
+        except InputError:
+            return None
+        return hashes_of(identities), labelled
 
 
 def _check(data: JsonLines, label: str | None) -> None:
@@ -143,7 +188,7 @@ def _check(data: JsonLines, label: str | None) -> None:
     if label is not None and not labelled:
         if label in OWN_FIELDS:
             raise InputError(
-                f"graders read {label!r}, so that it can be no label",
+                f"{label!r} cannot be the label: graders read it",
                 hint="label the rows in a field of its own",
             )
         if label in fields:
@@ -192,7 +237,7 @@ def plan_rows(
         planned = sum(one.rows for one in stretches)
         if not planned:
             raise _no_rows(rows)
-        if not (is_checked or pure):
+        if not (is_checked or pure) and not _are_sound(rows, label, stretches):
             _check(rows, label)
         made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
         config: dict[str, Json] = {
@@ -205,13 +250,19 @@ def plan_rows(
             **(notes or {}),
         }
         digests = {Path(rows.name).name: version.digest}
+
+        def hold(run: str) -> int | None:
+            return stack.enter_context(held(rows_lock(store, run)))
+
         earlier = store.interrupted(config, digests, planned)
-        lock = None if earlier is None else stack.enter_context(held(rows_lock(store, earlier.id)))
+        lock = None if earlier is None else hold(earlier.id)
         if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
-            run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
-            stack.enter_context(held(rows_lock(store, run.id)))
+            run, kept = (
+                start_run(store, config=config, digests=digests, planned=planned, holding=hold),
+                0,
+            )
         try:
             yield RowRun(
                 data=rows,
@@ -283,7 +334,7 @@ async def grade_rows(
         StoreError: If results cannot be stored.
     """
 
-    def keep(_: object, graded: Graded | None) -> None:
+    def keep(_: object, graded: StoredRows | None) -> None:
         # What is stored is of the version that the run names, also if it is gone on with later.
         if graded is None or not planned.version.holds():
             raise _changed(planned)
@@ -301,7 +352,7 @@ async def grade_rows(
 @asynccontextmanager
 async def _hands(
     planned: RowRun, workers: int, cluster: Cluster | None
-) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[Graded | None]], int]]:
+) -> AsyncGenerator[tuple[Callable[[Stretch | Lines], Awaitable[StoredRows | None]], int]]:
     """What grades a batch, and how many batches it may have under way."""
     work = RowWork(
         data=planned.data,
@@ -329,7 +380,7 @@ async def _hands(
         yield work, batches * count
     elif count > 1 and planned.run.planned > _AT_HOME:
         with Processes(work, count) as pool:
-            yield cast("Callable[[object], Awaitable[Graded | None]]", pool), 2 * count
+            yield cast("Callable[[object], Awaitable[StoredRows | None]]", pool), 2 * count
     else:
         yield work, 1
 
@@ -337,8 +388,8 @@ async def _hands(
 async def _compute(
     planned: RowRun,
     store: Store,
-    work: Callable[[Stretch | Lines], Awaitable[Graded | None]],
-    keep: Callable[[object, Graded | None], None],
+    work: Callable[[Stretch | Lines], Awaitable[StoredRows | None]],
+    keep: Callable[[object, StoredRows | None], None],
     *,
     at_once: int,
 ) -> None:
@@ -350,7 +401,7 @@ async def _compute(
         passed = time.monotonic() - begun
         return min(STRETCH_ROWS, int(_STRETCH_SECONDS * done / passed / at_once))
 
-    def keep_well_formed(batch: object, graded: Graded | None) -> None:
+    def keep_well_formed(batch: object, graded: StoredRows | None) -> None:
         nonlocal labelled, has_fault, done
         if graded is None or not planned.version.holds():
             has_fault = True  # the first malformed row is looked for below
@@ -378,7 +429,9 @@ async def _compute(
 
 
 def _changed(planned: RowRun) -> InputError:
-    return InputError(f"{planned.data.name} has changed while it was graded", hint="grade it again")
+    return InputError(
+        f"{planned.data.name} changed while it was being graded", hint="grade it again"
+    )
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:

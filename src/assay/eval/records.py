@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -54,8 +54,9 @@ def start_run(
     digests: Mapping[str, str],
     planned: int,
     label: str = "",
+    holding: Callable[[str], object] = lambda _: None,
 ) -> RunRecord:
-    """Record that a run begins now."""
+    """Record that a run begins now; before anybody sees it, its id is given to `holding`."""
     now = datetime.now(UTC)
     run = RunRecord(
         id=new_run_id(now),
@@ -66,6 +67,7 @@ def start_run(
         planned=planned,
         assay=__version__,
     )
+    holding(run.id)
     store.create_run(run)
     return run
 

@@ -35,9 +35,9 @@ def computes(graders: Sequence[GraderSpec]) -> bool:
 
 
 async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> list[EvaluationResult]:
-    """Grade rows together, each as `grade_submission` would; what breaks on them is their error.
+    """Grade rows together, each as `grade_submission` would; a failure is an error of all of them.
 
-    Where graders do not only compute, all of them together have the time that one grading may take.
+    Unless graders only compute, all rows together have the time that one grading may take.
     """
     there = [row.submission for row in rows if row.submission.answer is not None]
     work = grade_batch(graders, there)
@@ -60,7 +60,7 @@ def _failed(reason: str, count: int) -> list[EvaluationResult]:
 
 
 def unanswered(submission: Submission) -> EvaluationResult:
-    """What comes of a row without an answer: an error, as nobody knows what would be said."""
+    """The result of a row without an answer: an error, since nothing is known of the answer."""
     if (trace := submission.trace) is None:
         return EvaluationResult.from_error(_NO_ANSWER)
     ended = "it ended in an error" if trace.status == "error" else ""

@@ -1,4 +1,4 @@
-"""From lines of a dataset to what is stored of them, in this process or in another one."""
+"""Turn lines of a dataset into what is stored of them, in this process or in another."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from assay.store.checks import plain
 from assay.store.records import CellRow, Packer, StoredCell, cell_row
 from assay.tasks.rows import JsonLines, Row
 
-__all__ = ["Graded", "RowWork", "graded_by"]
+__all__ = ["RowWork", "StoredRows", "graded_by"]
 
-Graded: TypeAlias = "tuple[list[StoredCell], int]"
+StoredRows: TypeAlias = "tuple[list[StoredCell], int]"
 """What is stored of rows, and how many of them are labelled."""
 
 
@@ -60,7 +60,7 @@ class RowWork:
             self._place = worker_directory()
             self.graders = self.sent.unpacked(self._place)
 
-    async def __call__(self, batch: Stretch | Lines) -> Graded | None:
+    async def __call__(self, batch: Stretch | Lines) -> StoredRows | None:
         """Grade a batch, as a worker does; None for a malformed row that nobody has read before.
 
         Raises:
@@ -78,7 +78,7 @@ class RowWork:
         """The lines of a batch, which may have to be read."""
         return batch.lines(self.data.path) if isinstance(batch, Stretch) else batch
 
-    async def grade(self, batch: Stretch | Lines) -> Graded:
+    async def grade(self, batch: Stretch | Lines) -> StoredRows:
         """Grade a batch.
 
         Raises:
@@ -89,7 +89,7 @@ class RowWork:
         ended = await row_results(self.graders, rows)
         return self._graded(rows, ended, lines, (time.monotonic() - begun) / max(1, len(rows)))
 
-    def failed(self, lines: Lines, reason: str) -> Graded:
+    def failed(self, lines: Lines, reason: str) -> StoredRows:
         """What is stored of rows that could not be graded."""
         rows = self._rows(lines)
         result = EvaluationResult.from_error(f"[grading] {reason}")
@@ -103,7 +103,7 @@ class RowWork:
 
     def _graded(
         self, rows: list[Row], ended: list[EvaluationResult], lines: Lines, seconds: float
-    ) -> Graded:
+    ) -> StoredRows:
         written: dict[tuple[int, str, str], CellRow] = {}
         stored: list[StoredCell] = []
         for row, result, (_, line) in zip(rows, ended, lines, strict=True):
@@ -125,17 +125,12 @@ class RowWork:
             seconds=seconds,
         )
         columns = cell_row(record)
-        if not self._place:
-            return columns
-        return (  # files that travelled are told of by the paths that their author knows
-            *columns[:13],
-            columns[13].replace(self._place, ""),
-            *columns[14:16],
-            columns[16].replace(self._place, ""),
-            columns[17],
-            columns[18].replace(self._place, ""),
-            columns[19],
-        )
+        if self._place:  # files that travelled are told of by the paths that their author knows
+            told = (
+                one.replace(self._place, "") if isinstance(one, str) else one for one in columns
+            )
+            columns = cast("CellRow", tuple(told))
+        return columns
 
 
 @cache
@@ -145,8 +140,8 @@ def _packer() -> Packer:
 
 async def graded_by(
     pool: Callable[[object], Awaitable[object]], work: RowWork, batch: Stretch | Lines
-) -> Graded | None:
-    """Have workers grade a batch; a row over which they end is found, and could not be graded.
+) -> StoredRows | None:
+    """Have workers grade a batch; a row over which they die is found, and becomes an error.
 
     Returns:
         As `RowWork`.
@@ -159,8 +154,8 @@ async def graded_by(
     except OSError:
         return None
 
-    async def ask(some: Lines) -> Graded | None:
-        return cast("Graded | None", await pool(some))
+    async def ask(some: Lines) -> StoredRows | None:
+        return cast("StoredRows | None", await pool(some))
 
     found = await by_pieces(lines, ask, lambda line, error: work.failed([line], error.message))
     graded = [each for each in found if each is not None]

@@ -1,7 +1,7 @@
 """Declared graders sent to another machine, with the files that they name.
 
-A file that is there with the same content is used where it is; any other is written below a
-directory of the worker's, at its own path: what is recorded of it is made to name that path again.
+A file that the other machine has with the same content is used where it is. Any other is written
+below a directory of the worker, under its own path; records name that path without the directory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _IN_SANDBOX = frozenset({"function", "openai_python"})
 
 @dataclass(frozen=True, slots=True)
 class SentGraders:
-    """Graders on their way.
+    """Declared graders, with what another machine needs to run them.
 
     Attributes:
         specs: As they were declared.
-        digests: What each is made of, there.
-        files: What is in the files that they name, by path.
+        digests: The digest of each on the machine that sends it.
+        files: The content of the files that they name, by path.
     """
 
     specs: tuple[GraderSpec, ...]
@@ -60,7 +60,7 @@ class SentGraders:
         return cls(tuple(specs), tuple(map(grader_digest, specs)), tuple(found.items()))
 
     def unpacked(self, place: str) -> tuple[GraderSpec, ...]:
-        """The graders as they are declared on this machine, which has been seen to run them.
+        """The graders, declared for this machine once it is known to be able to run them.
 
         Args:
             place: Directory for files that are not here.
@@ -107,7 +107,7 @@ def _moved(spec: GraderSpec, change: Callable[[str], str]) -> GraderSpec:
 
 
 def require_sandbox(specs: Sequence[GraderSpec]) -> None:
-    """See that functions can be isolated on this machine, where graders are some.
+    """Check that this machine can isolate functions, if any grader is one.
 
     Raises:
         SandboxUnavailableError: They cannot.

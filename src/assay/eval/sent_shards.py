@@ -65,10 +65,10 @@ class SentShards:
     _turn: asyncio.Semaphore | None = field(default=None, init=False)
 
     def prepare(self) -> None:
-        """See that what is shared is here, too, and unpack the graders.
+        """Check that this machine sees the shared files, and unpack the graders.
 
         Raises:
-            AssayError: If it is not, or a grader cannot run here.
+            AssayError: If it does not see them, or a grader cannot run here.
         """
         directory = Path(self.work.directory)
         try:
@@ -79,7 +79,7 @@ class SentShards:
                 f"{directory} cannot be written there: {error.strerror}", hint=_NOT_SHARED
             ) from error
         if found != self.manifest:
-            raise InputError(f"{directory} is another directory there", hint=_NOT_SHARED)
+            raise InputError(f"{directory} is a different directory there", hint=_NOT_SHARED)
         for path, size in self.sizes:
             try:
                 there = Path(path).stat().st_size
@@ -88,7 +88,7 @@ class SentShards:
                     f"{path} cannot be read there: {error.strerror}", hint=_NOT_SHARED
                 ) from error
             if there < size:
-                raise InputError(f"{path} is another file there", hint=_NOT_SHARED)
+                raise InputError(f"{path} is a different file there", hint=_NOT_SHARED)
         self.work.prepare()
         place = worker_directory()
         self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
@@ -146,7 +146,7 @@ async def grade_shards_on(
 
 
 async def _graded(pool: Callable[[object], Awaitable[object]], request: object) -> object:
-    """Have workers grade a shard; rows over which they end are found, and are errors."""
+    """Have workers grade a shard; rows over which workers die are found, and become errors."""
     assert isinstance(request, Shard), "shards are what is graded"
     shard, every = request, range(request.stretch.rows)
 

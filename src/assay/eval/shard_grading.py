@@ -60,7 +60,7 @@ async def grade_shards(
         if not version.holds():
             plan.changed.add(shard.source.path)
             raise InputError(
-                f"{shard.source.name} has changed while it was graded", hint="grade it again"
+                f"{shard.source.name} changed while it was being graded", hint="grade it again"
             )
         plan.done[shard.number] = tally = cast("ShardDone", done).tally
         on_shard(shard, tally)
@@ -99,7 +99,7 @@ def _with_data(shard: Shard) -> Shard:
 def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
     """Write ``summary.json``: what all parts come to, and what it took now; and give it back."""
     tally = plan.tally()
-    mean, now = tally.mean(), sum(shard.stretch.rows for shard in plan.missing)
+    mean, now = tally.mean(), plan.todo
     summary: dict[str, Json] = {
         "directory": str(plan.directory),
         "rows": plan.rows,

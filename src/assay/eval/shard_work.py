@@ -115,15 +115,6 @@ class ShardWork:
             return error
         return ShardDone(tally)
 
-    def fault(self, shard: Shard) -> InputError | None:
-        """What is wrong with the first malformed row of a shard; None if there is none."""
-        try:
-            for _ in self._blocks(shard, Tally()):
-                pass
-        except InputError as error:
-            return error
-        return None
-
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.
 
@@ -158,9 +149,9 @@ class ShardWork:
                             tally.add(grade)
             if tally.rows + tally.left_out != shard.stretch.rows:
                 raise InputError(
-                    f"{shard.source.name} has {tally.rows + tally.left_out} rows where there were "
+                    f"{shard.source.name} now has {tally.rows + tally.left_out} rows instead of "
                     f"{shard.stretch.rows}",
-                    hint="has it changed, or is it broken?",
+                    hint="was it changed, or is it damaged?",
                 )
             if not commit(file, target, replace=shard.again):
                 return self.tally(shard, target)  # another attempt was first
@@ -280,7 +271,7 @@ class ShardWork:
                     tally.leave_out(str(error))
                     continue
                 if number in twins:
-                    tally.leave_out(f"{row.file}: id {row.id!r} is also that of one above")
+                    tally.leave_out(f"{row.file}: id {row.id!r} is that of an earlier row")
                     continue
                 kept.append((row, text))
                 places.append(place)

@@ -1,10 +1,10 @@
 """Plan how a dataset of any size becomes a directory of parts, each row exactly once.
 
 A dataset is cut into shards by a plan, ``manifest.json``. Each becomes one file in ``parts/``,
-named by its number and by a digest of everything that decides what stands in it. What is
-interrupted is gone on with by the same plan, and comes to the same bytes; another plan is refused.
-Only paths and places of rows go to whoever grades (`assay.eval.shard_work`), and only tallies come
-back, so that neither end holds more than a few rows.
+named by its number and by a digest of everything that decides what stands in it. After an
+interruption the same plan goes on and gives the same bytes; another plan is refused. Workers
+(`assay.eval.shard_work`) are sent only paths and places of rows, and send back only tallies, so
+that neither side holds more than a few rows.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
 
 from assay.errors import InputError
+from assay.eval.first_look import look_through
 from assay.eval.grades import Tally
 from assay.eval.part_directory import SUMMARY, agree, opened_for_parts
-from assay.eval.parts import Column, add_kinds, column_kinds, columns_of, require_columns
+from assay.eval.parts import require_columns
 from assay.eval.records import graders_digest
 from assay.eval.row_grading import ROW_PARTS, computes, is_pure
 from assay.eval.shard_rows import Shard, Source, read_shard
 from assay.eval.shard_work import PARTS, ShardWork
 from assay.eval.stretches import Stretch, Version, survey, version_of
-from assay.eval.twins import Twins, each_shard, twins_of
+from assay.eval.twins import Twins
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
@@ -62,6 +62,7 @@ class ShardPlan:
         work: Grades a shard.
         shards: All of them, in the order of the rows.
         missing: Those that have no part yet, or have errors that are to be graded again.
+        todo: Rows of those that are to be graded: of a part with errors, these alone.
         done: What the parts come to that are there, by the numbers of their shards.
         versions: The files as they were when the plan was made, by their paths.
         left_out: Malformed rows that were left out already when the plan was made.
@@ -72,6 +73,7 @@ class ShardPlan:
     work: ShardWork
     shards: tuple[Shard, ...]
     missing: tuple[Shard, ...]
+    todo: int
     done: dict[int, Tally]
     versions: Mapping[str, Version]
     left_out: int = 0
@@ -132,11 +134,11 @@ def plan_shards(
     with ExitStack() as stack:
         place = Path(directory)
         stack.enter_context(opened_for_parts(place))
-        sources, left_out = _sources(data, reading, stack)
+        found, left_out = _surveyed(data, reading, size, stack)
+        sources = tuple(source for source, _, _ in found)
+        versions = {source.path: version for source, _, version in found}
         _require_mapped(data, sources, reading)
-        versions: dict[str, Version] = {}
-        stretches = {one.path: _stretches(one, versions, *size) for one in sources}
-        if not any(stretches.values()):
+        if not any(stretches for _, stretches, _ in found):
             raise InputError(f"{reading.name or data} has no rows")
         if form is None:
             form = "parquet" if all(one.is_table for one in sources) else "jsonl"
@@ -145,15 +147,21 @@ def plan_shards(
                 if one.is_table:
                     with closing(Table(one.path, one.name)) as table:
                         require_columns(table, form)
-        listed = tuple(_shards(sources, stretches))
-        columns = _columns(form, sources, listed)
+        listed = tuple(_shards(found))
+        may_skip = reading.on_bad_row is not None
+        columns, twins = look_through(
+            listed,
+            for_table=_becomes_table(form, sources),
+            has_to_be_sound=not (is_pure(graders) or may_skip),
+            may_have_twins=may_skip,
+        )
         work = ShardWork(
             graders=graders,
             threshold=threshold,
             directory=str(place.absolute()),
             form=form,
             columns=columns,
-            may_skip=reading.on_bad_row is not None,
+            may_skip=may_skip,
             has_tables=form in TABLE_FORMS or any(one.is_table for one in sources),
         )
         decided: dict[str, Json] = {
@@ -162,19 +170,16 @@ def plan_shards(
             "options": {
                 "threshold": threshold,
                 "map": dict[str, Json](reading.mapping),
-                "on_bad_row": "skip" if work.may_skip else "stop",
+                "on_bad_row": "skip" if may_skip else "stop",
                 "shard_rows": size[1],
                 "parts": form,
             },
-            "files": [{"name": one.name, "digest": versions[one.path].digest} for one in sources],
+            "files": [{"name": one.name, "digest": version.digest} for one, _, version in found],
             "columns": None if columns is None else dict[str, Json](columns),
         }
-        if not (is_pure(graders) or work.may_skip):
-            _require_well_formed(listed, work)
-        twins = twins_of(listed, may_have=work.may_skip)
         shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
         agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
-        done, missing = _there(place, shards, work, retry_errors=retry_errors)
+        done, missing, todo = _there(place, shards, work, retry_errors=retry_errors)
         if missing:  # what stands there is of other parts than there will be
             (place / SUMMARY).unlink(missing_ok=True)
         plan = ShardPlan(
@@ -182,6 +187,7 @@ def plan_shards(
             work=work,
             shards=shards,
             missing=missing,
+            todo=todo,
             done=done,
             versions=versions,
             left_out=left_out,
@@ -200,12 +206,13 @@ def _disown(plan: ShardPlan) -> None:
 # ---- the plan ----------------------------------------------------------------------------------
 
 
-def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source], int]:
+def _surveyed(
+    data: str, reading: Reading, size: tuple[int, int], stack: ExitStack
+) -> tuple[list[tuple[Source, tuple[Stretch, ...], Version]], int]:
     """The files of a dataset as whoever grades reads them, and how many rows were left out yet."""
-    found: list[Source] = []
+    found: list[tuple[Source, tuple[Stretch, ...], Version]] = []
     before = left_out = 0
-    files = files_of(data) or [data]
-    for file in files:
+    for file in files_of(data) or [data]:
         one = replace(reading, mapping={}, on_bad_row=None)
         with opened(file, one) as rows:
             name, unit, is_plain = rows.name, rows.unit, rows.is_plain
@@ -218,18 +225,27 @@ def _sources(data: str, reading: Reading, stack: ExitStack) -> tuple[list[Source
             lines = stack.enter_context(as_json_lines(file, reading=reading))
             path, unit, mapping = lines.path, lines.unit, dict[str, str]()
             left_out += lines.left_out
-        found.append(
-            Source(
-                path=path,
-                name=name,
-                before=before,
-                unit=unit,
-                is_table=is_table,
-                mapping=mapping,
-            )
+        source = Source(
+            path=path,
+            name=name,
+            before=before,
+            unit=unit,
+            is_table=is_table,
+            mapping=mapping,
         )
-        before += _count(found[-1]) if len(files) > 1 else 0
+        stretches, version = _stretches(source, *size)
+        found.append((source, stretches, version))
+        if stretches:
+            before += _last(source, stretches[-1])
     return found, left_out
+
+
+def _last(source: Source, stretch: Stretch) -> int:
+    """The number of the last row, by which those of the next file are counted on."""
+    if source.is_table:
+        return stretch.start + stretch.rows
+    shard = Shard(number=0, source=source, stretch=stretch, part="")
+    return max(number for lines, _ in read_shard(shard) for number, _ in lines)
 
 
 def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> None:
@@ -255,76 +271,28 @@ def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> N
     raise no_field(min(wanted - found), reading.name or data, others)
 
 
-def _count(source: Source) -> int:
-    """Lines or rows of a file, by which those of the next are counted on."""
-    if source.is_table:
-        table = Table(source.path, source.name)
-        try:
-            return table.count()
-        finally:
-            table.close()
-    with Path(source.path).open("rb") as handle:
-        return max((n for n, line in enumerate(handle, 1) if not line.isspace()), default=0)
-
-
-def _stretches(
-    source: Source, versions: dict[str, Version], size: int, rows: int
-) -> tuple[Stretch, ...]:
+def _stretches(source: Source, size: int, rows: int) -> tuple[tuple[Stretch, ...], Version]:
     if not source.is_table:
-        found, versions[source.path] = survey(source.path, source.name, rows=rows, size=size)
-        return found
-    versions[source.path] = version_of(source.path, source.name)
-    total = _count(source)
-    return tuple(
+        return survey(source.path, source.name, rows=rows, size=size)
+    with closing(Table(source.path, source.name)) as table:
+        total = table.count()
+    found = tuple(
         Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
         for start in range(0, total, rows)
     )
+    return found, version_of(source.path, source.name)
 
 
-def _require_well_formed(shards: Sequence[Shard], work: ShardWork) -> None:
-    """Refuse a dataset with a malformed row, before anything is paid for."""
-    faults: dict[int, InputError] = {}
-
-    def keep(shard: Shard, fault: object) -> None:
-        if isinstance(fault, InputError):
-            faults[shard.number] = fault
-
-    work.prepare()
-    each_shard(shards, work.fault, keep)
-    if faults:
-        raise faults[min(faults)]
-
-
-def _columns(
-    form: Form, sources: Sequence[Source], shards: Sequence[Shard]
-) -> tuple[Column, ...] | None:
-    """The columns of a table that is made of JSON rows, as all rows together need them."""
+def _becomes_table(form: Form, sources: Sequence[Source]) -> bool:
+    """Whether rows that are JSON become a table, whose columns are yet to be found."""
     if form not in TABLE_FORMS or all(one.is_table for one in sources):
-        return None
+        return False
     if table := next((one for one in sources if one.is_table), None):
         raise InputError(
             f"{table.name} is a table, and other files of the dataset are not",
             hint="write JSON lines: --parts jsonl",
         )
-    known: dict[str, str] = {}
-
-    def keep(_: object, kinds: object) -> None:
-        add_kinds(known, cast("dict[str, str]", kinds))
-
-    each_shard(shards, _kinds, keep)
-    return columns_of(known)
-
-
-def _kinds(shard: Shard) -> dict[str, str]:
-    """What the columns of its rows hold; malformed rows are told of where they are graded."""
-    known: dict[str, str] = {}
-    for lines, _ in read_shard(shard):
-        for _, line in lines:
-            if isinstance(line, bytes):
-                with suppress(InputError):
-                    row = renamed(parse_line(line), shard.source.mapping, set())
-                    column_kinds(row, known)
-    return known
+    return True
 
 
 def _digest(graders: Sequence[GraderSpec]) -> str:
@@ -333,10 +301,10 @@ def _digest(graders: Sequence[GraderSpec]) -> str:
 
 
 def _shards(
-    sources: Sequence[Source], stretches: Mapping[str, Sequence[Stretch]]
+    found: Iterable[tuple[Source, Sequence[Stretch], Version]],
 ) -> Iterator[Shard]:
-    found = ((source, stretch) for source in sources for stretch in stretches[source.path])
-    for number, (source, stretch) in enumerate(found):
+    every = ((source, stretch) for source, stretches, _ in found for stretch in stretches)
+    for number, (source, stretch) in enumerate(every):
         yield Shard(number=number, source=source, stretch=stretch, part="")
 
 
@@ -373,17 +341,20 @@ def _listed(shard: Shard) -> Json:
 
 def _there(
     place: Path, shards: Sequence[Shard], work: ShardWork, *, retry_errors: bool
-) -> tuple[dict[int, Tally], tuple[Shard, ...]]:
-    """What the parts that are there come to, and the shards that are yet to be graded."""
+) -> tuple[dict[int, Tally], tuple[Shard, ...], int]:
+    """What the parts that are there come to, the shards that are to be graded, and their rows."""
     named = {one.name for one in (place / PARTS).iterdir()}
     done: dict[int, Tally] = {}
     missing: list[Shard] = []
+    todo = 0
     for shard in shards:
         if shard.part not in named:
             missing.append(shard)
+            todo += shard.stretch.rows
             continue
         done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
         if retry_errors and tally.errors:
             del done[shard.number]
             missing.append(replace(shard, again=True))
-    return done, tuple(missing)
+            todo += tally.errors
+    return done, tuple(missing), todo

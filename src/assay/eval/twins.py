@@ -6,23 +6,22 @@ Only rows whose hash stands twice are read again. So memory grows with those alo
 
 from __future__ import annotations
 
-import asyncio
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TypeAlias, cast
 
-from assay.cores import cores
 from assay.errors import InputError, StoreError
-from assay.eval.batch import Processes, run_batches
-from assay.eval.shard_rows import Shard, read_row_of, read_shard
+from assay.eval.shard_rows import Shard, Source, read_row_of, read_shard
+from assay.scoring.json_safe import Json
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import ROOM, place_of, renamed, unnamed
 from assay.tasks.rows import twin
 
-__all__ = ["Twins", "each_shard", "twins_of"]
+__all__ = ["Hashes", "Twins", "hashes_of", "identified", "identity_of", "kept_hashes", "twins_of"]
 
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
@@ -30,99 +29,45 @@ Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 _AT_ONCE, _MOST_TIMES = 1 << 16, 128
 """So many hashes are compared together; of more than 8 million, so often that share of them."""
 _READ = 1 << 12
-_FEW = 10_000
-"""Rows that are looked at in this process."""
 _HASHES = 1 << 64
 
 
-def twins_of(shards: Sequence[Shard], *, may_have: bool) -> Twins:
-    """Find the well-formed rows with the id of an earlier one.
+# ---- ids ---------------------------------------------------------------------------------------
 
-    Args:
-        shards: The whole dataset, in its order.
-        may_have: Whether it may have such rows, which are left out then.
 
-    Raises:
-        InputError: For the first of them, where it may not.
-        StoreError: If the hashes find no room on the disk.
+def identity_of(given: Json, number: int, source: Source) -> bytes:
+    """The id of a row: what is given, or where it stands."""
+    text = str(number + source.before if given is None else given)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def identified(
+    lines: Iterable[tuple[int, bytes | InputError]], source: Source
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Rows of a file that nobody has read: number, id and text, as far as they are there.
+
+    A malformed row, which is told elsewhere, may have an id.
     """
-    with unnamed() as (file, _):
-        blocks: list[_Block] = []
-
-        def keep(_: Shard, hashes: object) -> None:
-            data = cast("array[int]", hashes).tobytes()
-            blocks.append(_Block(file.tell(), file.tell() + len(data)))
-            file.write(data)
-
-        try:
-            each_shard(shards, _hashes, keep)
-            file.flush()
-        except OSError as error:
-            raise StoreError(f"ids cannot be compared: {error}", hint=ROOM) from error
-        twice = _twice(file, blocks)
-    return _looked_up(shards, twice, may_have=may_have) if twice else {}
-
-
-def each_shard(
-    shards: Sequence[Shard],
-    work: Callable[[Shard], object],
-    keep: Callable[[Shard, object], None],
-) -> None:
-    """Do something with every shard, by as many processes as are worth it.
-
-    Args:
-        shards: Which.
-        work: What is done, in this process or in forks of it.
-        keep: Told what came of each, in the order in which they end.
-    """
-    if sum(shard.stretch.rows for shard in shards) <= _FEW:
-        for shard in shards:
-            keep(shard, work(shard))
-        return
-    with Processes(work, count := min(cores(), len(shards))) as pool:
-        asyncio.run(run_batches(shards, pool, keep, at_once=count))
-
-
-# ---- hashes ------------------------------------------------------------------------------------
-
-
-def _hashes(shard: Shard) -> array[int]:
-    """Those of the ids of a shard, sorted; a malformed row, which is told elsewhere, may have one.
-
-    They hold in this process and its forks.
-    """
-    names = {"id", *shard.source.mapping.values()}
-    return array("Q", sorted(_hash(one) for _, one, _ in _ids(shard, names)))
-
-
-def _hash(identity: bytes) -> int:
-    return hash(identity) % _HASHES
+    names = source.mapping
+    is_renamed = "id" in names or "id" in names.values()
+    for number, line in lines:
+        if isinstance(line, InputError):
+            continue
+        identity = b"" if is_renamed else _plain_id(line)
+        if identity is None:
+            identity = identity_of(None, number, source)
+        elif not identity:
+            try:
+                given = renamed(parse_line(line), names, set()).get("id")
+            except InputError:
+                continue
+            identity = identity_of(given, number, source)
+        yield number, identity, line
 
 
 _VALUE = rb'"id"\s*:\s*(?:"([^"\\\x00-\x1f]*)"|(0|-?[1-9][0-9]{0,17}))\s*'
 _FIRST = re.compile(rb"\s*\{\s*" + _VALUE + rb"[,}]")
 _LAST = re.compile(_VALUE + rb"\}\s*$")
-
-
-def _ids(shard: Shard, columns: Collection[str] = ()) -> Iterator[tuple[int, bytes, bytes]]:
-    """The rows of a shard: number, id and text, as far as those columns of a table go."""
-    source, names = shard.source, shard.source.mapping
-    is_renamed = "id" in names or "id" in names.values()
-    for lines, _ in read_shard(shard, columns):
-        for number, line in lines:
-            if isinstance(line, InputError):
-                continue
-            identity = b"" if is_renamed else _plain_id(line)
-            if identity is None:
-                identity = str(number + source.before).encode()
-            elif not identity:
-                try:
-                    given = renamed(parse_line(line), names, set()).get("id")
-                except InputError:
-                    continue
-                text = str(number + source.before if given is None else given)
-                identity = text.encode("utf-8", "surrogatepass")
-            yield number, identity, line
 
 
 def _plain_id(line: bytes) -> bytes | None:
@@ -138,6 +83,18 @@ def _plain_id(line: bytes) -> bytes | None:
     found = _LAST.match(line, place)
     is_own = found is not None and line[:place].rstrip().endswith(b",")
     return cast("bytes", found[2] or found[1]) if found and is_own else b""
+
+
+# ---- hashes ------------------------------------------------------------------------------------
+
+
+def hashes_of(identities: Iterable[bytes]) -> array[int]:
+    """Those of ids, sorted, as `Hashes` takes them; they hold in this process and its forks."""
+    return array("Q", sorted(map(_hash, identities)))
+
+
+def _hash(identity: bytes) -> int:
+    return hash(identity) % _HASHES
 
 
 @dataclass(slots=True)
@@ -164,36 +121,74 @@ class _Block:
                 return
 
 
-def _twice(file: IO[bytes], blocks: Sequence[_Block]) -> frozenset[int]:
-    """The hashes that stand twice; so many are compared together as memory has room for."""
-    twice: set[int] = set()
-    count = sum(block.end - block.at for block in blocks) // 8
-    parts = min(_MOST_TIMES, 1 + count // _AT_ONCE)
-    for part in range(1, parts + 1):
-        seen: set[int] = set()
-        for block in blocks:
-            for one in block.below(part * _HASHES // parts, file):
-                (twice if one in seen else seen).add(one)
-    return frozenset(twice)
+class Hashes:
+    """Hashes of ids, on the disk."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._blocks: list[_Block] = []
+
+    def add(self, hashes: array[int]) -> None:
+        """Keep some, which are sorted."""
+        begin = self._file.tell()
+        self._file.write(hashes.tobytes())
+        self._blocks.append(_Block(begin, self._file.tell()))
+
+    def twice(self) -> frozenset[int]:
+        """Those that were added twice; so many are compared together as memory has room for."""
+        self._file.flush()
+        twice: set[int] = set()
+        count = sum(block.end - block.at for block in self._blocks) // 8
+        parts = min(_MOST_TIMES, 1 + count // _AT_ONCE)
+        for part in range(1, parts + 1):
+            seen: set[int] = set()
+            for block in self._blocks:
+                for one in block.below(part * _HASHES // parts, self._file):
+                    (twice if one in seen else seen).add(one)
+        return frozenset(twice)
+
+
+@contextmanager
+def kept_hashes() -> Generator[Hashes]:
+    """Room for hashes.
+
+    Raises:
+        StoreError: If they find none on the disk.
+    """
+    with unnamed() as (file, _):
+        try:
+            yield Hashes(file)
+        except OSError as error:
+            raise StoreError(f"ids cannot be compared: {error}", hint=ROOM) from error
 
 
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _looked_up(shards: Sequence[Shard], twice: frozenset[int], *, may_have: bool) -> Twins:
+def twins_of(shards: Sequence[Shard], twice: frozenset[int], *, may_have: bool) -> Twins:
+    """The well-formed rows with the id of an earlier one.
+
+    Args:
+        shards: The whole dataset, in its order.
+        twice: Hashes of ids that stand twice.
+        may_have: Whether it may have such rows, which are left out then.
+
+    Raises:
+        InputError: For the first of them, where it may not.
+    """
     first: dict[str, str] = {}
     twins: dict[int, tuple[int, ...]] = {}
-    for shard in shards:
+    for shard in shards if twice else ():
         found: list[int] = []
-        source = shard.source
-        for number, identity, line in _ids(shard):
+        rows = (one for lines, _ in read_shard(shard) for one in identified(lines, shard.source))
+        for number, identity, line in rows:
             if _hash(identity) not in twice:
                 continue
             try:
-                row, _ = read_row_of(line, number, source)
+                row, _ = read_row_of(line, number, shard.source)
             except InputError:  # malformed, and told where it is graded
                 continue
-            place = place_of(source.name, number, source.unit)
+            place = place_of(shard.source.name, number, shard.source.unit)
             if first.setdefault(row.id, str(place)) == str(place):
                 continue
             if not may_have:

@@ -1,8 +1,8 @@
 """Batches: many submissions through a grader, asked for from any thread, process or event loop.
 
-Each item has its turn. A deadline begins with it, not when the item was handed in, and does not run
-while the item waits in a queue of ours. Who is late is cut and holds up nobody. What could not be
-graded has no reward: never a number.
+Each item has a turn. Its deadline begins with that turn, not when the item was handed in, and does
+not run while the item waits in one of our queues. A late item is stopped and holds up no other.
+What could not be graded has no reward, never a number.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import fsum
+from numbers import Real
 from typing import Literal, TypeAlias, cast, get_args
 
 from assay.errors import GraderError, InputError, reason_of
@@ -23,6 +25,7 @@ from assay.graders.threads import on_own_loop, wait_for
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
+from assay.scoring.quantiles import nearest_rank
 from assay.turns import Turn
 from assay.types.submission import Submission
 
@@ -39,36 +42,41 @@ __all__ = [
 ]
 
 Row: TypeAlias = "Submission | Mapping[str, Json] | InputError"
-"""What is graded: a submission, or a row as datasets have them (``answer`` or ``messages``, with
-``question``, ``expected`` and ``metadata``). An exception stands for what could not be read, and is
-its error."""
+"""What is graded: a submission, or a row as in a dataset (``answer`` or ``messages``, with
+``question``, ``expected`` and ``metadata``). An exception stands for an item that could not be
+read, and becomes its error."""
 
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
 
 OnError: TypeAlias = Literal["raise", "group_mean", "zero"]
-"""What stands for a reward that there is not, where a trainer takes no None: nothing (an error),
-the mean of the graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
+"""What stands for a missing reward where a trainer accepts no None: an exception, the mean of the
+graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
 
 
 def require_on_error(on_error: str) -> None:
-    """Refuse a word that says nothing of missing rewards: a 0 in their place would be unmarked.
+    """Refuse any other word; without this check it would be taken for an unmarked 0.
 
     Raises:
-        InputError: Naming the words that there are.
+        InputError: Naming the words that are allowed.
     """
     if on_error not in (known := get_args(OnError)):
         raise InputError(f"on_error is {on_error!r}", hint=f"one of {', '.join(known)}")
 
 
-def require_seconds(what: str, given: object) -> None:
-    """Refuse what is no number of seconds that something could take.
+def require_seconds(what: str, given: object) -> float:
+    """A number of seconds that something could take, of whatever type numbers are.
 
     Raises:
         InputError: Naming what was given.
     """
-    if type(given) not in (int, float) or not 0 < cast("float", given) < float("inf"):
+    seconds = 0.0
+    if not isinstance(given, bool) and isinstance(given, Real):
+        with suppress(OverflowError):
+            seconds = float(given)
+    if not 0 < seconds < float("inf"):
         raise InputError(f"the {what} is {given!r}", hint="seconds, a number above 0")
+    return seconds
 
 
 _LOG = logging.getLogger("assay.graders")
@@ -85,8 +93,8 @@ class Batch:
 
     Attributes:
         graded: One outcome for each submission, in order.
-        seconds: How long each was worked on, queueing not counted; None where it was not begun.
-            Submissions that went into one request have its time each.
+        seconds: How long each was worked on, without queueing; None if it was not begun. Each
+            submission of one request has the time of the whole request.
     """
 
     graded: tuple[Graded, ...]
@@ -110,19 +118,19 @@ class Batch:
 
     @property
     def rewards(self) -> list[float | None]:
-        """A finite reward for each, in order; None for what has none: never a 0 for a fault."""
+        """A finite reward for each, in order; None for what could not be graded, never a 0."""
         return [one.score for one in self.graded]
 
     def filled(self, on_error: OnError = "raise") -> list[float]:
-        """The rewards for a trainer that takes no None; the answers are those to one prompt.
+        """The rewards of the answers to one prompt, for a trainer that accepts no None.
 
         Args:
-            on_error: What stands for a missing one. With ``group_mean``, a group of which nothing
-                was graded gets zeros, which are an advantage of 0 all the same.
+            on_error: What stands for a missing one. With ``group_mean``, a group in which nothing
+                was graded gets zeros, which are an advantage of 0, too.
 
         Raises:
             GraderError: With ``raise``, if one is missing.
-            InputError: For another word.
+            InputError: For any other word.
         """
         require_on_error(on_error)
         known = [one for one in self.rewards if one is not None]
@@ -135,7 +143,7 @@ class Batch:
 
     @property
     def components(self) -> dict[str, list[float | None]]:
-        """The scores that the rewards are made of, by name: every name has one for each answer."""
+        """The scores that make up the rewards, by name; each name has one value per answer."""
         found = [_parts(one) for one in self.graded]
         names = dict.fromkeys(name for parts in found for name in parts)
         return {name: [parts.get(name) for parts in found] for name in names}
@@ -147,19 +155,19 @@ class Batch:
 
     @property
     def error_rate(self) -> float:
-        """Which part of them; 0 for an empty batch."""
+        """Their share of the batch; 0 for an empty one."""
         return self.errors / len(self.graded) if self.graded else 0.0
 
     def quantile(self, share: float) -> float | None:
-        """The seconds that a share of the items took at most (nearest rank); None for none."""
+        """The seconds within which a share of the items was done (nearest rank); None for none."""
         known = sorted(second for second in self.seconds if second is not None)
-        return known[min(len(known) - 1, int(share * len(known)))] if known else None
+        return nearest_rank(known, share) if known else None
 
     def metrics(self) -> dict[str, float]:
         """Numbers worth logging at each step: always the same names.
 
-        ``error_rate``, ``late_rate``, ``skipped_rate`` and ``flagged_rate`` are parts of the batch,
-        and ``seconds_p50`` and ``seconds_p99`` are of single items, 0 where nothing was timed.
+        ``error_rate``, ``late_rate``, ``skipped_rate`` and ``flagged_rate`` are shares of the
+        batch; ``seconds_p50`` and ``seconds_p99`` are times of single items, 0 if none was timed.
         """
         size = len(self.graded) or 1
         return {
@@ -174,14 +182,14 @@ class Batch:
 
 @frozen(kw_only=True)
 class Way:
-    """How something grades that is asked for many at a time.
+    """How a grader is handed the items of a batch.
 
     Attributes:
         score: Grades items.
         name: What it is called.
-        size: Items that it is handed together. They have a deadline each: by what grades them,
-            where it knows them apart (`assay.turns`), else by that of all.
-        at_once: How often that is done at the same time.
+        size: Items that it is handed together. Each has its own deadline if the grader tells them
+            apart (`assay.turns`); otherwise they share one.
+        at_once: How many such calls run at the same time.
     """
 
     score: Score
@@ -191,16 +199,16 @@ class Way:
 
 
 def way_of(graders: Sequence[GraderSpec]) -> Way:
-    """The way of declared graders, whose scores are combined as in a case.
+    """How declared graders grade a batch; their scores are combined as in a case.
 
-    An item goes through several of them one after the other.
+    Several graders see an item one after the other.
 
     Raises:
-        InputError: For no grader.
+        InputError: If there is no grader.
     """
     specs = tuple(graders)
     if not specs:
-        raise InputError("there is no grader to grade with")
+        raise InputError("no grader was given")
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         return await grade_items(specs, items)
@@ -219,14 +227,14 @@ class Batches:
 
     Args:
         way: How it grades.
-        name: By which logs know it; its own by default.
-        deadline: Seconds that an item may take once its turn has come. An item that is late is an
-            error of ours, with no reward: what a submission may take is limited by the graders
-            themselves, whose limits are scores.
+        name: Its name in logs; by default the grader's own.
+        deadline: Seconds that an item may take once its turn has come. A late item is an error
+            of ours and has no reward; the graders themselves limit what a submission may take,
+            and score it.
         attempts: How often an item that cannot be graded is tried, after all others, before it has
             no reward.
-        at_once: Items at work at the same time, of graders that take them one by one; by default
-            as many as these bear.
+        at_once: Items under way at the same time, for graders that take them one by one; by
+            default as many as the grader can bear.
 
     Raises:
         InputError: For numbers that make no sense.
@@ -242,7 +250,7 @@ class Batches:
         at_once: int | None = None,
     ) -> None:
         if deadline is not None:
-            require_seconds("deadline", deadline)
+            deadline = require_seconds("deadline", deadline)
         for what, number in (("at_once", at_once), ("attempts", attempts)):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{what} is {number!r}", hint="a whole number, at least 1")
@@ -257,23 +265,23 @@ class Batches:
         """Grade a batch, on assay's own loop; other work of this one goes on.
 
         Args:
-            submissions: Submissions, or rows as datasets have them. An iterator is read in parts
-                of 10,000, of which nothing is held when the next one is read.
+            submissions: Submissions, or rows as in a dataset. An iterator is read in parts of
+                10,000; each is let go of before the next is read.
 
         Raises:
-            InputError: For a grader that cannot be asked at all.
+            InputError: If the grader cannot be asked at all.
         """
         return _joined([await on_own_loop(self._grade(*part)) for part in _windows(submissions)])
 
     async def grade_here(self, submissions: Iterable[Row]) -> Batch:
-        """The same on this loop, for who grades on loops of his own."""
+        """The same on the running loop, for callers with loops of their own."""
         return _joined([await self._grade(*part) for part in _windows(submissions)])
 
     def grade_now(self, submissions: Iterable[Row]) -> Batch:
-        """The same for who cannot await: waits, in whatever thread. Ctrl-C ends the work.
+        """The same for callers that cannot await: it blocks, in any thread. Ctrl-C ends the work.
 
         Raises:
-            InputError: As `grade`; or if called by a grader, on assay's own loop, which would wait
+            InputError: As `grade`; or if a grader calls it on assay's own loop, which would wait
                 for itself.
         """
         return _joined([wait_for(self._grade(*part)) for part in _windows(submissions)])
@@ -355,12 +363,14 @@ def _may_succeed(graded: Graded) -> bool:
 def _windows(given: Iterable[Row]) -> Iterator[tuple[int, Sequence[Row]]]:
     """What is there already as it is, and an iterator in parts, each with its first number."""
     if isinstance(given, Mapping | str | Submission):
-        raise InputError("a batch is several rows, and this is one", hint="give it in a list")
+        raise InputError(
+            "a batch is a list of rows, and this is a single one", hint="put it into a list"
+        )
     if isinstance(given, Sequence):
         yield 0, given
         return
     if not isinstance(cast("object", given), Iterable):
-        raise InputError(f"a batch is several rows, and this is {type(given).__name__}")
+        raise InputError(f"a batch is a list of rows, and this is {type(given).__name__}")
     first = 0
     for part in in_batches(given, _WINDOW):
         yield first, part
@@ -383,8 +393,8 @@ def _submission(given: Row, number: int) -> Submission:
         raise given
     if not isinstance(cast("object", given), Mapping):
         raise InputError(
-            f"item {number} is {type(given).__name__}, and neither submission nor row",
-            hint='a row is such as {"answer": "...", "expected": "..."}',
+            f"item {number} is {type(given).__name__}, neither a submission nor a row",
+            hint='for example {"answer": "...", "expected": "..."}',
         )
     # An array, as pandas has a list, is like no answer; what it holds may be.
     row = given if _SIMPLE.issuperset(map(type, given.values())) else plain(given, _as_it_is)

@@ -1,4 +1,4 @@
-"""`Batched`: what is asked for many grades at a time; see `assay.graders.batch`."""
+"""`Batched`: graders that grade whole batches; see `assay.graders.batch`."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class Batched:
     ) -> Batch:
         """Grade many submissions, each with a deadline of its own; see `assay.graders.batch`.
 
-        For an object with its options in its fields, and for a class. It may be asked from any
-        thread, process or event loop, which goes on with its other work; `grade_batch_now` is for
-        who cannot await.
+        It can be called on a class, and on an object whose fields are its options; from any
+        thread, process or event loop, which goes on with its other work. Callers that cannot
+        await use `grade_batch_now`.
 
         Args:
-            submissions: Submissions, or rows as datasets have them; also of an iterator, which is
-                read in parts of 10,000.
-            deadline: Seconds that an item may take once its turn has come. An item that is late is
-                cut, and has no reward.
+            submissions: Submissions, or rows as in a dataset; an iterator is read in parts of
+                10,000.
+            deadline: Seconds that an item may take once its turn has come. A late item is stopped
+                and has no reward.
             attempts: How often an item that cannot be graded is tried.
-            at_once: Items at work at the same time, of graders that take them one by one; as many
-                as the grader bears by default.
-            **options: What a class grades with, beside the submissions' parts.
+            at_once: Items under way at the same time, for graders that take them one by one; by
+                default as many as the grader can bear.
+            **options: Options of a class, beside the parts of the submissions.
 
         Raises:
             InputError: For numbers or options that make no sense.
@@ -81,10 +81,10 @@ class Batched:
         at_once: int | None = None,
         **options: object,
     ) -> Batch:
-        """As `grade_batch`, for who cannot await; Ctrl-C ends the work.
+        """As `grade_batch`, for callers that cannot await; Ctrl-C ends the work.
 
         Raises:
-            InputError: As there; and where a grader asks that runs on assay's own loop.
+            InputError: As there; or if a grader calls it on assay's own loop.
         """
         batches = _batches(self, options, deadline, attempts, at_once)
         return batches.grade_now(submissions)

@@ -1,7 +1,7 @@
 """The loop of assay's own on which batches are graded, and threads for code that awaits nothing.
 
-Whoever asks, from whatever thread, process or event loop, may simply wait: grading goes on in a
-thread of its own. No signal is used. The child of a fork begins anew.
+A caller in any thread, process or event loop can simply wait, because grading runs in a thread of
+its own. No signals are used. The child of a fork begins anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["in_thread", "is_own_thread", "on_own_loop", "wait_for"]
 T = TypeVar("T")
 
 MOST_LEFT = 64
-"""Calls that nobody waits for any more and that still run, in a process; beyond, none is begun."""
+"""Late calls that may still be running in a process; beyond that, no call is begun."""
 
 
 class _Own:
@@ -59,7 +59,7 @@ async def on_own_loop(work: Coroutine[object, object, T]) -> T:
 
 
 def wait_for(work: Coroutine[object, object, T]) -> T:
-    """The same for who cannot await; what is interrupted, as by Ctrl-C, is cancelled.
+    """The same for callers that cannot await; an interruption such as Ctrl-C cancels the work.
 
     Raises:
         InputError: If called on that loop, which would wait for itself.
@@ -68,7 +68,7 @@ def wait_for(work: Coroutine[object, object, T]) -> T:
     if is_own_thread():
         work.close()
         raise InputError(
-            "a batch was waited for on the loop that grades it", hint="await grade(...)"
+            "grade_now was called on the event loop that grades the batch", hint="await grade(...)"
         )
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
@@ -81,8 +81,8 @@ def wait_for(work: Coroutine[object, object, T]) -> T:
 async def in_thread(call: Callable[[], T]) -> T:
     """Run a call in a thread of its own, which does not keep the process alive when it is to end.
 
-    A thread cannot be killed. Where nobody waits for the call any more it is left behind, and of
-    those there are only so many.
+    A thread cannot be killed. If nobody waits for the call any more, the thread is left behind;
+    only `MOST_LEFT` of them may be.
 
     Raises:
         GraderError: If too many were left behind and still run.
@@ -90,8 +90,8 @@ async def in_thread(call: Callable[[], T]) -> T:
     """
     if _own.left >= MOST_LEFT:
         raise GraderError(
-            f"{_own.left} earlier calls of Python functions were late and still run",
-            hint="a function that may hang belongs into the sandbox, where it is killed",
+            f"{_own.left} late calls of Python functions are still running",
+            hint="run a function that may hang in the sandbox, where it can be killed",
         )
     loop, own, context = asyncio.get_running_loop(), _own, contextvars.copy_context()
     future: asyncio.Future[T] = loop.create_future()

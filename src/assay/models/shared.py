@@ -192,10 +192,10 @@ class Courier(ForkSafe):
 
 def _gone() -> ModelError:
     return ModelError(
-        "what keeps the limits of the whole cluster does not answer, and without it no model is "
+        "the actor that keeps the cluster's limits does not answer, and without it no model is "
         "asked",
         kind="unreachable",
-        hint="start the command again: it goes on where it was",
+        hint="start the command again: it resumes",
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import fsum, sqrt
+from pathlib import Path
 from statistics import median
 
+from assay.eval.part_directory import cells_of
 from assay.frozen import frozen
 from assay.reports.explain import nodes
 from assay.reports.figures import count, score
@@ -17,12 +20,21 @@ from assay.reports.outcome import reward_of
 from assay.reports.plain import one_line
 from assay.reports.run_records import RunLine
 from assay.scoring.advantage import keep_group
+from assay.scoring.quantiles import nearest_rank
 from assay.scoring.results import SubScore
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = ["ENDS", "GroupEnd", "Times", "Trainability", "trainability", "trainability_of"]
+__all__ = [
+    "ENDS",
+    "GroupEnd",
+    "Times",
+    "Trainability",
+    "trainability",
+    "trainability_of",
+    "trainability_of_parts",
+]
 
 ENDS: Mapping[str, str] = {
     "learnable": "two graded trials differ",
@@ -132,6 +144,30 @@ def trainability_of(
     floors = _floors(decided(store.cells(floor), read)) if floor else None
     cells = decided(store.cells(run), read)
     return trainability(cells, run=run, floor=floor, floors=floors, tolerance=tolerance)
+
+
+def trainability_of_parts(
+    place: Path, *, floor: Path | None = None, tolerance: float = 1e-6
+) -> Trainability:
+    """Look at the groups of rows that were graded into a directory, which has no times.
+
+    Args:
+        place: The directory.
+        floor: One of rows of the same groups for which nothing is done; None for none.
+        tolerance: As for `trainability`.
+
+    Raises:
+        InputError: If some parts are not there, or a directory cannot be read.
+        StoreError: If a part is damaged.
+    """
+    seen = trainability(
+        cells_of(place),
+        run=str(place),
+        floor="" if floor is None else str(floor),
+        floors=None if floor is None else _floors(cells_of(floor)),
+        tolerance=tolerance,
+    )
+    return replace(seen, seconds=None)
 
 
 def _floors(cells: Iterable[CellRecord]) -> dict[str, float]:
@@ -287,11 +323,10 @@ def _times(parts: Sequence[SubScore]) -> Iterator[tuple[str, float]]:
 
 def _percentiles(name: str, values: Iterable[float]) -> Times:
     ranked = sorted(values)
-    last = len(ranked) - 1
     return Times(
         name=name,
-        p50=ranked[min(last, len(ranked) // 2)],
-        p95=ranked[min(last, int(0.95 * len(ranked)))],
+        p50=nearest_rank(ranked, 0.5),
+        p95=nearest_rank(ranked, 0.95),
     )
 
 

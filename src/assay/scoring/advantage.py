@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
+from numbers import Integral
 from types import MappingProxyType
 from typing import Literal
 
@@ -172,9 +173,11 @@ def keep_group(rewards: Sequence[float | None], *, tolerance: float = 1e-6) -> b
     that are all right or all wrong, for rewards that are not only 0 and 1.
 
     Raises:
-        ScoreError: For a reward that is not a finite number, or is beyond 1e100.
+        ScoreError: For a reward that is not a finite number, or is beyond 1e100; for a negative
+            ``tolerance``.
     """
-    finite_number(tolerance, what="tolerance")
+    if finite_number(tolerance, what="tolerance") < 0:
+        raise ScoreError(f"tolerance is {tolerance}", hint="it must be 0 or more")
     graded = [r for r in _checked(rewards) if r is not None]
     return len(graded) > 1 and max(graded) - min(graded) > tolerance
 
@@ -243,14 +246,14 @@ def pass_at_k_relative(rewards: Sequence[float | None], k: int) -> list[float]:
     Raises:
         ScoreError: For a reward that is neither 0 nor 1, or a ``k`` below 1.
     """
-    n, c = _tries(rewards, k)
+    tries, n, c, k = _tries(rewards, k)
     mean = pass_at_k(n, c, k)
     if mean is None or not 0.0 < mean < 1.0:
-        return [0.0] * len(rewards)
+        return [0.0] * len(tries)
     spread = sqrt(mean * (1 - mean))
     missed = 1.0 - _at_least_once(n - 1, c, k - 1)
     passed, failed = (1 - mean) / spread, (1 - mean - missed) / spread
-    return [0.0 if r is None else passed if r else failed for r in rewards]
+    return [0.0 if r is None else passed if r else failed for r in tries]
 
 
 def pass_at_k_rewards(rewards: Sequence[float | None], k: int) -> list[float | None]:
@@ -271,11 +274,11 @@ def pass_at_k_rewards(rewards: Sequence[float | None], k: int) -> list[float | N
     Raises:
         ScoreError: For a reward that is neither 0 nor 1, or a ``k`` below 1.
     """
-    n, c = _tries(rewards, k)
+    tries, n, c, k = _tries(rewards, k)
     if n < k:
-        return [None] * len(rewards)
+        return [None] * len(tries)
     failed = k / n * _at_least_once(n - 1, c, k - 1)
-    return [None if r is None else k / n if r else failed for r in rewards]
+    return [None if r is None else k / n if r else failed for r in tries]
 
 
 def _at_least_once(n: int, c: int, k: int) -> float:
@@ -283,15 +286,16 @@ def _at_least_once(n: int, c: int, k: int) -> float:
     return (pass_at_k(n, min(c, n), k) or 0.0) if k else 0.0
 
 
-def _tries(rewards: Sequence[float | None], k: int) -> tuple[int, int]:
-    """How many were graded, and how many of these passed."""
-    if isinstance(k, bool) or k < 1:
-        raise ScoreError(f"k is {k!r}", hint="it must be 1 or more")
-    graded = [r for r in _checked(rewards) if r is not None]
-    for index, reward in enumerate(graded):
-        if reward not in (0.0, 1.0):
+def _tries(rewards: Sequence[float | None], k: object) -> tuple[list[float | None], int, int, int]:
+    """The tries, how many were graded, how many of these passed; and k."""
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise ScoreError(f"k is {k!r}", hint="a whole number, at least 1")
+    tries = _checked(rewards)
+    for index, reward in enumerate(tries):
+        if reward not in (0.0, 1.0, None):
             raise ScoreError(
                 f"rewards[{index}] is {reward}",
                 hint="pass@k is of tries that passed (1) or not (0)",
             )
-    return len(graded), sum(map(bool, graded))
+    graded = [reward for reward in tries if reward is not None]
+    return tries, len(graded), sum(map(bool, graded)), int(k)

@@ -1,4 +1,4 @@
-"""Quantiles of the normal and of Student's t distribution, in plain Python.
+"""Quantiles of numbers, of the normal and of Student's t distribution, in plain Python.
 
 Against scipy 1.17.1 the t quantiles agree to ten digits up to 10,000 degrees of freedom, and to
 eight at ten million.
@@ -6,18 +6,30 @@ eight at ten million.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from math import exp, isfinite, lgamma, log
+from math import ceil, exp, isfinite, lgamma, log
 
 from assay.errors import ScoreError
 
-__all__ = ["normal_quantile", "t_cdf", "t_quantile", "two_sided"]
+__all__ = ["nearest_rank", "normal_quantile", "t_cdf", "t_quantile", "two_sided"]
 
 _TINY = 1e-300
 _RELATIVE_ERROR = 1e-15
 _MAX_TERMS = 100_000
 _USUAL = (0.975, 1.959963984540054)
 """The normal quantile of two-sided 95 %, for which nothing need be loaded."""
+
+
+def nearest_rank(ranked: Sequence[float], share: float) -> float:
+    """The smallest of n sorted numbers that a share of them does not exceed: ``ceil(share * n)``.
+
+    Args:
+        ranked: At least one, smallest first.
+        share: In [0, 1]; 0.5 is the median, of an even number the lower one of the middle two.
+    """
+    rank = ceil(share * len(ranked) - 1e-9)  # 0.07 * 100 is a little more than 7
+    return ranked[min(max(rank, 1), len(ranked)) - 1]
 
 
 def two_sided(confidence: float) -> float:

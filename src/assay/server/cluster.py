@@ -24,14 +24,14 @@ from assay.store.catalog import GraderVersion
 __all__ = ["REST_SECONDS", "ClusterAwayError", "JobCluster"]
 
 REST_SECONDS = 5.0
-"""How long a cluster that is away is left alone at first before it is looked for again."""
+"""How long to wait, at first, before a cluster that is away is looked for again."""
 _LONGEST_REST_SECONDS = 60.0
 _END_SECONDS = 15.0
 _NUMBERS = 1 << 8 * NUMBER_BYTES
 
 
 class ClusterAwayError(AssayError):
-    """The cluster cannot be asked now; nothing is known of what was asked."""
+    """The cluster cannot be asked now, and no outcome of earlier requests is known."""
 
 
 class JobCluster:

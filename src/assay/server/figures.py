@@ -16,6 +16,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from assay.scoring.graded import Graded
+from assay.scoring.quantiles import nearest_rank
 
 MOST_GRADERS: Final = 50
 """Graders that are counted by their keys."""
@@ -160,7 +161,7 @@ def _add_times(metric: Metric, labels: dict[str, str], times: _Times) -> None:
     if times.count:
         latest = sorted(times.latest)
         for share in _QUANTILES:
-            value = latest[min(len(latest) - 1, int(share * len(latest)))]  # the nearest rank
+            value = nearest_rank(latest, share)
             metric.add_sample(metric.name, {**labels, "quantile": str(share)}, value)
     metric.add_sample(f"{metric.name}_count", labels, times.count)
     metric.add_sample(f"{metric.name}_sum", labels, times.total)

@@ -23,7 +23,7 @@ from zlib import crc32
 from fastapi import APIRouter, Header, Path, Request, Response
 from starlette.responses import StreamingResponse
 
-from assay.errors import AssayError, ConflictError, StoreError
+from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
 from assay.eval.actors import DEPTH
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
@@ -297,10 +297,15 @@ class _Worker:
     async def _finish(
         self, job: JobRecord, status: Literal["finished", "failed"], message: str = ""
     ) -> None:
-        await self._server.storage.run(
-            lambda database: Jobs(database).finish(job.id, status, message)
-        )
-        self._server.metrics.job(status, job.project)
+        try:
+            record = await self._server.storage.run(
+                lambda database: Jobs(database).finish(job.id, status, message)
+            )
+        except NotFoundError:
+            _LOG.info("job %s was deleted while it was graded", job.id)
+            return
+        if record.status == status:  # else it was cancelled meanwhile
+            self._server.metrics.job(status, job.project)
 
 
 # Progress, as server-sent events.

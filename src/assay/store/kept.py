@@ -119,6 +119,12 @@ def run_state(store: Store, run: RunRecord) -> RunState:
     """
     if run.finished:
         return "finished"
+    state = _open_state(store, run)
+    # Whoever was at work may have ended between the two looks, at the record and at the lock.
+    return "finished" if state != "running" and store.is_finished(run.id) else state
+
+
+def _open_state(store: Store, run: RunRecord) -> RunState:
     if is_held(rows_lock(store, run.id)):
         return "running"
     at_work = Path(store.home, "at-work.lock")
@@ -153,7 +159,7 @@ def delete_run(store: Store, run_id: str, *, keep_files: bool = False) -> Freed:
         StoreError: If something that other results rest on cannot be read: nothing is deleted then.
     """
     run, keeps = store.run(run_id), bool(store.snapshots(run_id))
-    if is_held(rows_lock(store, run.id)):
+    if is_held(rows_lock(store, run.id)) and not store.is_finished(run.id):
         raise ConflictError(f"run {run.id} is at work", hint="interrupt it first, with Ctrl-C")
     is_rows = run.config.get("kind") == "dataset"
     if (keep_files and run.finished) or (is_rows and not keeps):

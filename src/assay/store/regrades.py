@@ -85,14 +85,15 @@ class Regrades:
 
         It is running until its process has let go of the run: before that no other can be begun.
         """
+        was_held = is_held(self._lock(run))  # looked at first: states are noted while it is held
         found = self._database.rows(f"SELECT {_COLUMNS} FROM regrade WHERE run_id = ?", run)  # noqa: S608 - likewise
         if not found:
             return RegradeState(run=run)
         names = (field.name for field in fields(RegradeState))
         state = RegradeState(**cast("dict[str, Any]", dict(zip(names, found[0], strict=True))))
-        if is_held(self._lock(run)):
+        if was_held:
             return replace(state, status="running")
-        if state.status != "running":
+        if state.status != "running" or is_held(self._lock(run)):  # begun a moment ago
             return state
         is_shared = "://" in self._database.place
         why = "it was interrupted" + (", or another machine is at it" if is_shared else "")

@@ -168,6 +168,10 @@ class Store:
             if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
                 raise self._unknown_run(run_id)
 
+    def is_finished(self, run_id: str) -> bool:
+        """Whether a run has ended by now; not so if there is none."""
+        return bool(self._database.rows("SELECT 1 FROM run WHERE id = ? AND finished = 1", run_id))
+
     def forget_run(self, run_id: str) -> None:
         """Remove a run with all that is stored of it: it turned out that it should not have begun.
 

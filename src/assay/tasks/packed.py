@@ -100,6 +100,6 @@ class _Unpacked(io.RawIOBase):
         if self._size > _UNPACKED_FREE and self._size > _UNPACKED_MOST * self._packed.tell():
             raise InputError(
                 f"{self._name} grows to more than {_UNPACKED_MOST} times its size when unpacked",
-                hint="if that is right, unpack it first",
+                hint="if that is intended, unpack it first",
             )
         return len(found)

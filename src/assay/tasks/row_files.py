@@ -152,7 +152,10 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
             lines = table_rows(source, name, comma, mapping=mapping, labels=labels)
         else:
             if source is not handle:
-                raise InputError(f"{name} is packed {form}", hint="unpack it: it packs its columns")
+                raise InputError(
+                    f"{name} is packed {form}",
+                    hint="unpack it: such a file compresses its columns itself",
+                )
             lines, unit = _rows_of_table(file, name, magic, reading.mapping), "row"
         if reading.mapping and form not in ("csv", "tsv"):
             lines = _mapped(lines, name, reading.mapping)
@@ -282,7 +285,7 @@ def renamed(
         found.add(theirs)
         if ours != theirs and made.get(ours) is not None:
             raise InputError(
-                f"there is {ours!r:.100} and {theirs!r:.100}, which --map would make it",
+                f"the row has {ours!r:.100}, and --map would rename {theirs!r:.100} to that",
                 hint="leave one of them out",
             )
         made[ours] = value

@@ -49,7 +49,7 @@ def files_of(path: str) -> list[str] | None:
         return None
     found = sorted(one for one in glob.glob(path) if Path(one).is_file())  # noqa: PTH207 - absolute patterns, too
     if not found:
-        raise InputError(f"no file is called like {path}")
+        raise InputError(f"no file matches {path}")
     _refuse_splits(found, path)
     return found
 

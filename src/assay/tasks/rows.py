@@ -125,7 +125,7 @@ def _refuse_twin(
     Without the file nothing is looked up.
     """
     if file is None:
-        raise InputError(f"id {row.id!r} is also that of one above", location=where)
+        raise InputError(f"id {row.id!r} is that of an earlier row", location=where)
     with opened(file, reading) as found:
         for earlier, line in found.lines:
             if earlier == number:
@@ -401,7 +401,7 @@ def _row(
             metadata=metadata,
         ),
         graders=graders,
-        group=_group(fields.get("group")),
+        group=group_of(fields.get("group")),
         label=None if label is None else _label(metadata, label),
         file=file,
         fields=data,
@@ -434,7 +434,7 @@ def _id(given: Json, number: int) -> str:
 _LONGEST_GROUP = 200
 
 
-def _group(given: Json) -> str:
+def group_of(given: Json) -> str:
     """What rows of one group have in common, such as a number or a prompt; a digest if it is long.
 
     An empty text is none: it is how tables write what is missing.

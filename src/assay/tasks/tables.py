@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from assay.errors import InputError, Location, MissingExtraError
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 __all__ = [
     "AS_JSON",
@@ -123,14 +121,14 @@ class Table:
 
     def __init__(self, path: str, name: str) -> None:
         self._path, self._name = path, name
-        with self._told():
+        with _told(name):
             # Not mapped: a mapped file that somebody cuts off meanwhile kills who reads it.
             self._source: Any = arrow().OSFile(path)
             magic = bytes(self._source.read(8))
             self._source.seek(0)
             if magic.startswith(b"FEA1"):
                 raise InputError(
-                    f"{name} is Feather of version 1, which is no Arrow file",
+                    f"{name} is Feather version 1, which is not an Arrow file",
                     hint="write it again with a newer library",
                 )
             self._is_parquet = magic.startswith(b"PAR1")
@@ -154,7 +152,7 @@ class Table:
 
     def count(self) -> int:
         """How many rows it has; the file is at its end then, if it is a stream."""
-        with self._told():
+        with _told(self._name):
             if self._is_parquet:
                 return int(self._file.metadata.num_rows)
             return sum(batch.num_rows for batch in self._stored())
@@ -177,7 +175,7 @@ class Table:
                 continue
             if not self._is_parquet and place + batch.num_rows > start:
                 # Where things are in memory is as the file says, which may be anywhere.
-                with self._told():
+                with _told(self._name):
                     cast("Any", batch).validate(full=True)
             longest = sum(map(_longest, cast("Any", batch).columns))
             rows = max(1, min(_ROWS, _SPREAD // (1 + longest)))
@@ -192,7 +190,7 @@ class Table:
 
     def _from(self, start: int, columns: list[str] | None) -> Iterator[Batch | int]:
         """What holds the row at `start` and all after it; before it the place of its first row."""
-        with self._told():
+        with _told(self._name):
             if not self._is_parquet:
                 for batch in self._stored():
                     yield batch if columns is None else batch.select(columns)
@@ -242,9 +240,6 @@ class Table:
         for number in range(file.num_record_batches):
             yield cast("Batch", file.get_batch(number))
 
-    def _told(self) -> AbstractContextManager[None]:
-        return _Told(self._name)
-
 
 def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
     """How many bytes the longest text has that any row may have of a dictionary."""
@@ -262,23 +257,18 @@ def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
     return 0
 
 
-class _Told:
-    """Says of a fault in a file which file it is."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise InputError(f"cannot read {self._name}: {_first_line(error)}") from error
-        if error is not None and isinstance(error, arrow().ArrowException):
-            raise InputError(
-                f"{self._name} is broken or no table: {_first_line(error)}",
-                hint="is it whole? a copy that was cut off has no end",
-            ) from error
+@contextmanager
+def _told(name: str) -> Generator[None]:
+    """Say of a fault in a file which file it is."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {_first_line(error)}") from error
+    except arrow().ArrowException as error:
+        raise InputError(
+            f"{name} is damaged or not a table: {_first_line(error)}",
+            hint="is it complete? A truncated copy has no footer",
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:
@@ -306,7 +296,7 @@ def _check_names(names: Sequence[str], inside: str, file: str) -> None:
     twins = [one for one, times in Counter(names).items() if times > 1]
     if twins:
         raise InputError(
-            f"two columns are {inside + twins[0]!r:.100}",
+            f"two columns are called {inside + twins[0]!r:.100}",
             location=Location(file=file),
             hint="rename one",
         )
@@ -389,7 +379,7 @@ def _line(row: dict[str, object], text: set[str]) -> bytes | InputError:
             try:
                 row[column] = decode_json(value)
             except NotJsonError as error:
-                return InputError(f"the column {column!r} holds JSON, and here {error}")
+                return InputError(f"the column {column!r} must hold JSON, and here {error}")
     try:
         return _ENCODER.encode(row).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError) as error:

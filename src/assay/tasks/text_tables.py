@@ -142,7 +142,9 @@ def _columns(header: list[str], name: str, mapping: Mapping[str, str]) -> list[s
         columns.append(_GROUP)
     for place, one in enumerate(columns):
         if one and one in columns[:place]:
-            raise InputError(f"two columns are {one!r:.100}", location=where, hint="rename one")
+            raise InputError(
+                f"two columns are called {one!r:.100}", location=where, hint="rename one"
+            )
     if not {"answer", "messages"} & set(columns):
         from assay.tasks.rows import nearest_field
 
@@ -164,7 +166,7 @@ def _cells(columns: list[str], cells: list[str], labels: tuple[str, ...]) -> byt
             try:
                 row[column] = decode_json(cell)
             except NotJsonError as error:
-                return InputError(f"the column {column!r} holds JSON, and here {error}")
+                return InputError(f"the column {column!r} must hold JSON, and here {error}")
         else:
             row[column] = _label(cell) if column in labels else cell
     return json.dumps(row, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Prompts and completions as trainers hand them over, as what graders take."""
+"""Prompts and completions, as trainers hand them over, turned into submissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import wraps
 from typing import ParamSpec, TypeAlias, cast
 
-from assay.errors import InputError
+from assay.errors import InputError, reason_of
 from assay.scoring.json_safe import Json, plain
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -20,9 +20,13 @@ P = ParamSpec("P")
 Text: TypeAlias = "str | Sequence[Mapping[str, object]]"
 """A prompt or a completion: text, or chat messages in a conversational dataset."""
 
+_OTHERS = "developer document environment function ipython observation system tool user"
+_ROLES = frozenset(("assistant", *_OTHERS.split()))
+"""Who may speak last. Of anyone else it is not known whether it is the model."""
+
 
 def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | InputError]:
-    """Give why a submission cannot be read: for a batch an item without a reward, like others."""
+    """Return the reason why a submission cannot be read; a batch has no reward for that item."""
 
     @wraps(make)
     def made(*given: P.args, **named: P.kwargs) -> Submission | InputError:
@@ -30,6 +34,8 @@ def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | Input
             return make(*given, **named)
         except InputError as error:
             return error
+        except Exception as error:  # the boundary: a trainer's rows may hold anything
+            return InputError(f"it cannot be read: {reason_of(error)}")
 
     return made
 
@@ -49,6 +55,11 @@ def submission_of(
     if said is None:
         raise InputError("there is no completion")
     before, turns = turns_of(asked, "user"), turns_of(said, "assistant")
+    if turns and turns[-1][0] not in _ROLES:
+        raise InputError(
+            f"the completion ends with what {turns[-1][0]!r:.40} says",
+            hint="the model is called 'assistant', and what answers its calls 'tool'",
+        )
     is_chat = not (isinstance(asked, str) and isinstance(said, str))
     known = plain(metadata)
     return Submission(
@@ -79,12 +90,12 @@ def _refused(value: object) -> Json:
     shown = repr(value) if isinstance(value, float) else f"of the type {type(value).__name__}"
     raise InputError(
         f"a reference answer is {shown}, which no grader can read",
-        hint="give text, a number, or a list or dict of such",
+        hint="give text, a number, or a list or dict of these",
     )
 
 
 def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
-    """Messages as turns; calls of tools without words as their JSON.
+    """Messages as turns; a message without words is the JSON of its tool calls.
 
     Args:
         text: Messages, or the text of a single one.
@@ -92,22 +103,27 @@ def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
     """
     if isinstance(text, str):
         return [(role, text)]
-    return [(str(message.get("role") or role), _content(message)) for message in text]
+    messages = [cast("Mapping[str, object]", text)] if isinstance(text, Mapping) else text
+    return [(str(message.get("role") or role), _content(message)) for message in messages]
 
 
 def _content(message: Mapping[str, object]) -> str:
+    if not any(name in message for name in ("role", "content", "tool_calls")):
+        raise InputError(f"this is no chat message: {message!r:.80}")
     text, calls = text_of(message.get("content")), message.get("tool_calls")
     return text if text or not calls else json.dumps(calls, default=str)
 
 
 def text_of(content: object) -> str:
-    """The words of a message's content: text, or parts, of which images and kin say nothing."""
+    """The words of a message's content: text, or parts; images and the like have none."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
         parts = cast("Sequence[object]", content)
         return "\n".join(filter(None, map(_text_of_part, parts)))
-    return json.dumps(content, default=str) if content else ""
+    if isinstance(content, Mapping) and (text := _text_of_part(cast("object", content))):
+        return text  # a single part
+    return "" if content is None else json.dumps(content, default=str)
 
 
 def _text_of_part(part: object) -> str:

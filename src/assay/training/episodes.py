@@ -1,6 +1,6 @@
 """Tasks of environments as trainers play them: each step on assay's own loop, from any thread.
 
-What fails is a fault of the episode, which then has no reward. Nothing here makes a number of it.
+If something fails through no fault of the model, the episode has a fault and no reward.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from assay.errors import AssayError, InputError, SkippedError, TaskEndedError, nearest, reason_of
+from assay.graders.batch import require_seconds
 from assay.graders.threads import wait_for
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
@@ -223,7 +224,7 @@ class Episode:
         except TaskEndedError:
             raise
         except TimeoutError as error:
-            late = AssayError(f"it took longer than {self._deadline} seconds")
+            late = AssayError(f"it took longer than its deadline of {self._deadline:g} seconds")
             self.fault = late if self._deadline else error
         except Exception as error:  # a boundary: an author's code runs here
             self.fault = error
@@ -247,8 +248,8 @@ class Episodes:
     def __init__(
         self, source: Environment | str, template: str, *, token: str, deadline: float | None
     ) -> None:
-        if deadline is not None and not 0 < deadline < float("inf"):
-            raise InputError(f"the deadline is {deadline} seconds", hint="more than 0, or None")
+        if deadline is not None:
+            require_seconds("deadline", deadline)
         self._deadline, self._stack = deadline, AsyncExitStack()
         self._open: set[Episode] = set()
         self.template = wait_for(_find_template(source, template, token, self._stack))

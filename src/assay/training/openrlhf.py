@@ -6,8 +6,8 @@ In that file::
 
     reward_func = reward_function("graders.yaml", on_error="zero")
 
-A grader that is served (`assay endpoint`) is a remote model for the same option. OpenRLHF takes no
-None and no exception: it logs it, and its trainer ends later without naming the grader.
+A served grader (`assay endpoint`) is a remote model for the same option. OpenRLHF handles neither
+None nor exceptions: it logs an exception, and its trainer ends later without naming the grader.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ def reward_function(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        on_error: What stands for a reward that there is not then; ``zero`` lets training go on.
-            ``group_mean`` is the mean of the samples that OpenRLHF hands over together, often a
-            single one.
+        on_error: What stands for a missing reward; ``zero`` lets training go on. ``group_mean``
+            is the mean of the samples that OpenRLHF hands over together, which is often one.
         **options: Further ones of `assay.training.Reward`.
 
     Returns:
-        A function that gives ``rewards``, ``scores`` and ``extra_logs`` as tensors of the length
-        of the batch; of the logs, ``graded`` is 0 where there was no reward.
+        A function that returns ``rewards``, ``scores`` and ``extra_logs`` as tensors as long as
+        the batch; in the logs, ``graded`` is 0 where there was no reward.
     """
     require_on_error(on_error)
     reward = Reward(grader, **options)
@@ -57,6 +56,9 @@ def reward_function(
 
         asked = prompts or [""] * len(queries)
         wanted = labels or [None] * len(queries)
+        if len(asked) != len(queries) or len(wanted) != len(queries):
+            counts = f"{len(asked)} prompts and {len(wanted)} labels for {len(queries)} queries"
+            raise InputError(f"there are {counts}")
         batch = reward.grade_now([*map(_read, queries, asked, wanted)])
         rewards = tensor(batch.filled(on_error))
         graded = tensor([float(one is not None) for one in batch.rewards])

@@ -1,7 +1,7 @@
 """`Reward`: one grader, many answers, from any thread; what could not be graded has no reward.
 
-A trainer asks from its main thread, from worker threads, from subprocesses that it forked or
-spawned, and from inside event loops; how that goes is `assay.graders.batch`.
+Trainers ask from their main thread, from worker threads, from forked or spawned processes and from
+running event loops; `assay.graders.batch` serves them all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STRETCH = 1_000
 
 
 class RewardOptions(TypedDict, total=False):
-    """What `Reward` takes beside the grader, as every hook passes it on."""
+    """The options of `Reward`, which every hook passes on."""
 
     name: str
     deadline: float | None
@@ -54,26 +54,26 @@ class RewardOptions(TypedDict, total=False):
 class Reward(Batches):
     """A grader, ready to be the reward of a trainer.
 
-    Can be pickled where its grader can: a trainer's worker makes its own connections.
+    It can be pickled if its grader can; each process makes its own connections.
 
     Args:
         grader: ``graders.yaml``; ``grade.py`` (a function, in the sandbox); or
             ``key@3`` (a stored grader); a `GraderSpec` or several; a grader with its options in
             its fields; or a Python function, which runs in this process.
-        name: By which logs know it; the grader's own by default.
+        name: Its name in logs; by default the grader's own.
         deadline: As in `Batches`.
         attempts: As in `Batches`.
         at_once: As in `Batches`; 32 of a Python function by default.
-        url: Of an assay server that has the stored grader; by default ``ASSAY_URL``, or the store.
-        store: Instead of a server: where the stored grader is.
-        project: Of the stored grader.
-        patience: Seconds in which a stored grader must grade a batch (of more than a thousand
-            answers, each thousand), with all waiting for a server that is busy or away; what is
-            not graded then has no reward.
+        url: The assay server that has the stored grader; by default ``ASSAY_URL``, else the store.
+        store: The store that has the stored grader, if no server is asked.
+        project: The project of the stored grader.
+        patience: Seconds that a stored grader may take for a batch, or for each thousand answers
+            of a larger one, including all waiting for a server that is busy or away. What is
+            not graded by then has no reward.
 
     Raises:
-        InputError: For a grader that is not there, or that cannot grade answers alone.
-        ApiError: For a server that does not know the key, or is none of assay's.
+        InputError: If there is no such grader, or it needs more than an answer.
+        ApiError: If the server refuses the key, or is not an assay server.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Reward(Batches):
         project: str = "default",
         patience: float = 600.0,
     ) -> None:
-        require_seconds("patience", patience)
+        patience = require_seconds("patience", patience)
         if isinstance(grader, Path):
             grader = str(grader)
         self._given = (
@@ -110,8 +110,8 @@ class Reward(Batches):
         else:
             if place := url or store:
                 raise InputError(
-                    f"only a stored grader is asked for at {place!r}, and this one grades here",
-                    hint="KEY or KEY@VERSION names a stored one",
+                    f"url= and store= are for stored graders, and this is none: {place!r}",
+                    hint="a stored grader is named KEY or KEY@VERSION",
                 )
             way = _way(grader)
         super().__init__(way, name=name, deadline=deadline, attempts=attempts, at_once=at_once)
@@ -157,8 +157,8 @@ def _way(grader: Gradable) -> Way:
         specs = [declared(one) for one in several]
     else:
         raise InputError(
-            f"{grader!r:.80} is no grader",
-            hint="a file, KEY@VERSION, a grader or several in a list, or a function",
+            f"{grader!r:.80} is not a grader",
+            hint="give a file, KEY@VERSION, a grader, a list of graders, or a function",
         )
     require_servable(specs)
     return way_of(specs)

@@ -1,8 +1,8 @@
-"""A stored grader as a reward: asked in parts, again while it is busy or away, and never for ever.
+"""A stored grader as a reward: batches are split, and a server that is busy or away is asked again.
 
-What a server cannot answer in time, or answers with something else, is an outcome without a score
-that says why. What no patience mends stops the training: a wrong key, project or grader, and a
-server whose version is not the one that graded before.
+If a server does not answer in time, or answers with something else, the outcome has no score and
+says why. What waiting cannot mend stops the training: a wrong key, project or grader, or a server
+whose version is not the one that graded earlier batches.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Served:
     """Grades with one version of a stored grader, of a server or a store. Safe after a fork.
 
     Args:
-        given: ``key@3``, or a key for the version that is the newest when it is first asked.
-        url: Address of the server; by default ``ASSAY_URL``, or the store.
-        store: Instead of a server: where the grader is.
+        given: ``key@3``; or ``key`` for the version that is newest at the first request.
+        url: Address of the server; by default ``ASSAY_URL``, else the store is used.
+        store: The store that has the grader, if no server is asked.
         project: Of the grader.
-        patience: Seconds in which what is handed over together must be graded, with all waiting
-            and asking again.
+        patience: Seconds that may pass until all items of a call are graded, including all
+            waiting and repeated requests.
 
     Raises:
-        InputError: For what names no version.
+        InputError: If ``given`` has no valid version.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Served:
     ) -> None:
         self._key, at, number = given.partition("@")
         if at and not (number.isascii() and number.isdecimal()):
-            raise InputError(f"{given!r} names no version", hint="KEY or KEY@NUMBER")
+            raise InputError(f"{given!r} has no valid version", hint="KEY or KEY@NUMBER")
         self._version = int(number) if at else None
         self._digest = ""
         self._url, self._store, self._project = url, store, project
@@ -80,11 +80,11 @@ class Served:
         return self._key if self._version is None else f"{self._key}@{self._version}"
 
     async def check(self) -> None:
-        """Find out once whether there is such a grader; a server that is away may come later.
+        """Check once that the grader exists; a server that is away may come back later.
 
         Raises:
-            InputError: For a grader, version or project that there is not.
-            ApiError: For a key that is not let in, and a server that is not assay's.
+            InputError: If there is no such grader, version or project.
+            ApiError: If the key is refused, or the server is not an assay server.
         """
         async with self._client(timeout=_FIRST_SECONDS, patience=0.0) as client:
             try:
@@ -92,16 +92,16 @@ class Served:
             except ApiError as error:
                 if not _may_pass(error):
                     raise
-                _LOG.warning("%s is not asked yet: %s", self._key, error)
+                _LOG.warning("%s cannot be asked yet: %s", self._key, error)
 
     async def __call__(self, items: Items) -> list[Graded]:
-        """What came of items, in their order.
+        """Grade items; their outcomes, in order.
 
-        The deadline of a turn is each item's, and kept where it is graded: here all of them wait.
+        The deadline of the current turn holds for each item, and is enforced where it is graded.
 
         Raises:
-            InputError: As `check`; ConflictError if the version is another one than before.
-            AuthError: If the key is not let in any more.
+            InputError: As `check`; `ConflictError` for another version than in earlier batches.
+            AuthError: If the key is no longer accepted.
         """
         ends = asyncio.get_running_loop().time() + self._patience
         turn, timed = current_turn(), dict[str, Timed]()
@@ -126,7 +126,7 @@ class Served:
         return [timed[item][0] for item, _ in items]
 
     async def _grade(self, items: Items, splits: list[int], deadline: float | None) -> list[Timed]:
-        """Ask for a part; where an item is the reason that it is refused, for halves of it."""
+        """Ask for a part; if it is refused because of an item, ask for its halves."""
         try:
             return await self._asked(items, deadline)
         except (TooLargeError, UnreadableError) as error:
@@ -176,7 +176,7 @@ class Served:
             if record is None:
                 raise NotFoundError(
                     f"project {self._project!r} has no grader {self._key!r}",
-                    hint="is it another project, store or server? Files end in .yaml or .py",
+                    hint="check project, server and store; names of files end in .yaml or .py",
                 )
             found = record.latest
         else:
@@ -185,10 +185,10 @@ class Served:
         self._version = found.number
 
     def _is(self, digest: str) -> None:
-        """Two definitions never give the rewards of one training."""
+        """Make sure that one training never gets rewards of two definitions."""
         if self._digest and digest != self._digest:
             raise ConflictError(
-                f"grader {self.name} is not the one that graded before: its digest was "
+                f"grader {self.name} is not the one that graded earlier batches: its digest was "
                 f"{self._digest:.12} and is {digest:.12}",
                 hint="is it another server, or another store?",
             )

@@ -8,8 +8,8 @@ In a module ``my_reward``::
     Graded = environment("graders.yaml")
     register(id="graded", entry_point="my_reward:Graded")
 
-Rows name it by ``env_class: graded`` and have ``reward_spec: {ground_truth: ...}``. SkyRL takes no
-None; see ``on_error``.
+Rows name it by ``env_class: graded`` and have ``reward_spec: {ground_truth: ...}``. SkyRL accepts
+no None; see ``on_error``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def environment(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        on_error: What stands for a reward that there is not: an exception, or a 0 beside
-            ``graded: 0.0`` in what is logged.
+        on_error: What stands for a missing reward: ``raise`` is an exception, ``zero`` a 0 beside
+            ``graded: 0.0`` in the logs.
         **options: Further ones of `assay.training.Reward`.
 
     Raises:
-        InputError: For ``group_mean``: an environment sees one answer; without skyrl-gym.
+        InputError: For ``group_mean``, as an environment sees one answer; or without skyrl-gym.
     """
     require_on_error(on_error)
     if on_error == "group_mean":
@@ -50,7 +50,7 @@ def environment(
         base = module_of("skyrl-gym", "skyrl_gym.envs.base_text_env").BaseTextEnv
 
     class GradedText(base):
-        """Asks once, and grades what is said."""
+        """Asks once, and grades the answer."""
 
         def __init__(
             self,

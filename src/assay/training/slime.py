@@ -6,8 +6,8 @@ In a module ``my_reward``, for ``--custom-rm-path my_reward.reward``::
 
     reward = reward_function("graders.yaml")
 
-With ``--group-rm`` what cannot be graded gets the mean of its graded siblings, so that it moves
-nobody's advantage, and is taken out of the loss by ``remove_sample``.
+With ``--group-rm`` a sample that cannot be graded gets the mean of its graded siblings, which
+leaves their mean as it is, and ``remove_sample`` takes it out of the loss.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Sample", "reward_function"]
 
 
 class Sample(Protocol):
-    """What is read of slime's ``Sample``, and the one field that is written."""
+    """The fields of slime's ``Sample`` that are read, and `remove_sample`, which is written."""
 
     prompt: Text
     response: str | None
@@ -36,14 +36,14 @@ class Sample(Protocol):
 def reward_function(
     grader: Gradable, *, on_error: OnError | None = None, **options: Unpack[RewardOptions]
 ) -> Callable[..., Awaitable[float | list[float]]]:
-    """Make slime's reward model of a grader: ``async fn(args, sample)``, and of lists of samples.
+    """Make slime's reward model of a grader: ``async fn(args, sample)``, also for lists of samples.
 
-    Lists are what slime hands over with ``--group-rm``, and of a rollout that is several samples.
+    slime hands over lists with ``--group-rm``, and for a rollout that consists of several samples.
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        on_error: What stands for a reward that there is not; by default the mean of the list, or
-            an exception where there is none.
+        on_error: What stands for a missing reward; by default the mean of the list, or an
+            exception for a single sample.
         **options: Further ones of `assay.training.Reward`.
     """
     reward = Reward(grader, **options)

@@ -5,8 +5,8 @@
     problems = problem_groups("graders.yaml", renderer=renderer, size=8)
     builder = problems("What is 2 + 2?", expected="4")  # for a batch of an RLDataset
 
-What cannot be graded is an exception in the environment's ``step``: the cookbook's strategies then
-sample again, or leave the trajectory out of its group (``MinViableGroup``).
+What cannot be graded raises an exception in the environment's ``step``. The cookbook's strategies
+then sample again, or leave the trajectory out of its group (``MinViableGroup``).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def problem_groups(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        renderer: The cookbook's, which makes tokens of messages.
+        renderer: The cookbook's renderer, which turns messages into tokens.
         size: Environments in a group.
-        on_error: What stands for a reward that there is not: by default an exception. With
-            ``group_mean`` a group is graded together, when all of it was sampled.
+        on_error: What stands for a missing reward; by default an exception. With ``group_mean``
+            a group is graded together, once all of it has been sampled.
         **options: Further ones of `assay.training.Reward`; ``name`` is the groups' tag in logs.
 
     Returns:

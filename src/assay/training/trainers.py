@@ -1,4 +1,4 @@
-"""What hooks share: their trainers' packages, and what logs are told of one answer."""
+"""What hooks share: importing a trainer's package, and the numbers to log for one answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def module_of(package: str, name: str) -> ModuleType:
 
 
 def numbers_of(batch: Batch, number: int) -> dict[str, float]:
-    """Finite numbers about one answer, for trainers that average each over those that have it."""
+    """Finite numbers about one answer; trainers average each over the answers that have it."""
     one = batch.graded[number]
     parts = {f"part/{name}": values[number] for name, values in batch.components.items()}
     return {

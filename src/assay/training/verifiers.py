@@ -7,8 +7,8 @@ In a module ``my_reward``::
     reward = reward_function("graders.yaml")  # v1: TaskConfig.rewards names "my_reward:reward"
     func = rubric_function("graders.yaml", group=True)  # 0.2: vf.Rubric(funcs=[func])
 
-What cannot be graded is an exception. Of it v1 and prime-rl drop the trace, as they should; the
-rubric of 0.2 makes a 0 of any exception, but not of a group's mean.
+What cannot be graded raises an exception. v1 and prime-rl then drop the trace, as they should. A
+rubric of 0.2 turns any exception into a 0, so its groups get the mean instead.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def rubric_function(
     group: bool = False,
     **options: Unpack[RewardOptions],
 ) -> Callable[..., Awaitable[float | list[float]]]:
-    """Make a reward function of a legacy ``Rubric``: called with what it names.
+    """Make a reward function for a legacy ``Rubric``, which calls it with what its parameters name.
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        group: Whether it is one for groups. What cannot be graded then has the mean of its graded
-            siblings, and so an advantage of 0; alone it is an exception, of which the rubric makes
-            a 0. In both cases it is the state's ``error``, an ``InfraError``, by which it is told.
+        group: Whether it grades groups. What cannot be graded then gets the mean of its graded
+            siblings, an advantage of 0; without a group it raises an exception, which the rubric
+            turns into a 0. Either way the state's ``error`` is an ``InfraError`` with the reason.
         **options: Further ones of `assay.training.Reward`.
     """
     reward = Reward(grader, **options)
@@ -92,7 +92,7 @@ def rubric_function(
 
 def _read(state: Mapping[str, object]) -> Submission | InputError:
     if (error := state.get("error")) is not None and isinstance(error, _fault()):
-        return InputError(f"the rollout failed, by no fault of the model: {error!r}")
+        return InputError(f"the rollout failed, through no fault of the model: {error!r}")
     asked, said = cast("Text", state["prompt"]), cast("Text | None", state["completion"])
     return submission_of(asked, said, state.get("answer"), state.get("info"))
 

@@ -6,9 +6,10 @@ In the file that ``reward.custom_reward_function.path`` names::
 
     compute_score = reward_function("graders.yaml")
 
-verl asks sample by sample and takes no None. What cannot be graded, after so many ``attempts``, is
-an exception, by which verl 0.9 leaves the sample out of its group (older trainers end); with
-``on_error="zero"`` it is a 0 beside ``graded: 0.0``, which counts in its group.
+verl asks for one sample at a time and accepts no None. What cannot be graded, even after all
+``attempts``, raises an exception: verl 0.9 leaves the sample out of its group, and older versions
+end the training. With ``on_error="zero"`` it is a 0 beside ``graded: 0.0``, which counts in its
+group.
 """
 
 from __future__ import annotations
@@ -38,20 +39,22 @@ def reward_function(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        on_error: What stands for a reward that there is not then; verl hands over one sample at a
-            time, so ``group_mean`` is not to be had.
+        on_error: What stands for a missing reward: ``raise`` or ``zero``. verl hands over one
+            sample at a time, so there is no ``group_mean``.
         **options: Further ones of `assay.training.Reward`.
 
     Returns:
-        An ``async def`` that gives ``score``, ``graded`` (1 or 0), ``flagged`` and ``seconds``:
-        the same keys for every sample, as verl needs them.
+        An ``async def`` that returns ``score``, ``graded`` (1 or 0), ``flagged`` and ``seconds``,
+        the same keys for every sample, as verl requires.
 
     Raises:
-        InputError: For ``group_mean``, or a grader that is not there.
+        InputError: For ``group_mean``, or if there is no such grader.
     """
     require_on_error(on_error)
     if on_error == "group_mean":
-        raise InputError("verl hands over no groups", hint="on_error='raise' or 'zero'")
+        raise InputError(
+            "verl hands over single samples, not groups", hint="on_error='raise' or 'zero'"
+        )
     reward = Reward(grader, **options)
 
     async def compute_score(

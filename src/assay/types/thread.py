@@ -330,7 +330,7 @@ def _content_text(content: object, what: str) -> str:
     if isinstance(content, str):
         return content
     if _is_list(content):
-        texts = [_part_text(part) for part in content if _is_dict(part)]
+        texts = [_part_text(part) if _is_dict(part) else part for part in content]
         return "\n".join([text for text in texts if isinstance(text, str)])
     raise _wrong(f"{what} must be text or a list of parts")
 

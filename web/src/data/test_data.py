@@ -179,7 +179,8 @@ def test_a_job_is_begun_watched_read_and_compared(
     page.goto(f"{site.server.url}/p/default/datasets/sums?tab=jobs")
     expect(page.get_by_role("link", name=made["id"])).to_be_visible()
     page.get_by_role("link", name=made["id"]).click()
-    page.get_by_role("button", name="Delete …").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("exact@1 on sums")
+    page.get_by_role("button", name="Delete …").click()  # the dataset's page has one, too
     expect(page.get_by_role("dialog")).to_contain_text("200 results will be gone")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")

@@ -353,9 +353,12 @@ def test_hundreds_of_graders_are_scrolled_through(site: Site, open_page: Opener)
     site.post("/api/v1/projects/many/graders/import", {"files": files, "update": True})
     page = open_page("/p/many/graders")
     expect(page.get_by_role("link", name="g0000")).to_be_visible()
-    for _ in range(12):
-        page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-        page.wait_for_timeout(60)
+    page.wait_for_function(  # what is further down is asked for as one comes there
+        """() => {
+            window.scrollTo(0, document.body.scrollHeight);
+            return [...document.links].some(one => one.textContent.includes("g0449"));
+        }"""
+    )
     expect(page.get_by_role("link", name="g0449")).to_be_visible()
     assert page.locator("tbody tr").count() < 80
     page = open_page("/p/nothing-here/graders")

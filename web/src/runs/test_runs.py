@@ -196,6 +196,7 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     dialog.get_by_role("button", name="Delete for good").click()
     expect(page.locator(f'tr[data-run="{doomed}"]')).to_have_count(0)
     expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
+    other.close()
     # What the colleague's page asked for in that moment is not there: the browser notes it.
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
 

@@ -28,15 +28,13 @@ def _paths(scene: Scene) -> list[str]:
     return list(dict.fromkeys([*found, *_USUAL]))
 
 
-def _document(scene: Scene, *, failures: int = 0, failing: bool = False) -> bytes:
+def _document(scene: Scene, *, failures: int = 0) -> bytes:
     ids = scene.test_ids or ("tests::test_everything",)
     cases = ""
     for ident in ids:
         file, _, name = ident.partition("::")
         place = file.removesuffix(".py").replace("/", ".")
-        inside = "<failure message='planned'/>" if failing else ""
-        cases += f"<testcase classname={quoteattr(place)} name={quoteattr(name)} time='0.01'>"
-        cases += f"{inside}</testcase>"
+        cases += f"<testcase classname={quoteattr(place)} name={quoteattr(name)} time='0.01'/>"
     counts = f"tests='{len(ids)}' failures='{failures}' errors='{failures}' skipped='0'"
     suite = f"<testsuite name='pytest' {counts} timestamp='2099-01-01T00:00:00'>{cases}</testsuite>"
     return f"<?xml version='1.0'?><testsuites>{suite}</testsuites>".encode()

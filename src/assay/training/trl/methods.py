@@ -45,7 +45,7 @@ def method(
         InputError: For a tool that cannot be a method.
     """
     if tool.name in ("reset", "get_reward") or tool.name.startswith("_"):
-        raise InputError(f"TRL takes no tool that is called {tool.name!r}", hint="rename it")
+        raise InputError(f"TRL cannot have a tool called {tool.name!r}", hint="rename it")
     properties = tool.schema.get("properties")
     required = tool.schema.get("required")
     schemas = properties if isinstance(properties, dict) else {}

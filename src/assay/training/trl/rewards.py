@@ -38,6 +38,7 @@ class RewardFunction:
 
     def __call__(
         self,
+        /,
         completions: Sequence[Text],
         prompts: Sequence[Text] | None = None,
         log_extra: LogExtra = None,
@@ -62,22 +63,25 @@ class RewardFunction:
         prompts: Sequence[Text] | None,
         columns: Mapping[str, object],
     ) -> list[Submission | InputError]:
-        known: dict[str, list[object]] = {}
+        size, known = len(completions), dict[str, Sequence[object]]()
         for name, values in columns.items():
-            if name not in _NEVER and isinstance(values, list):
-                known[name] = cast("list[object]", values)
+            if name not in _NEVER and (column := _column(values, size)) is not None:
+                known[name] = column
         if self._expected is not None and self._expected not in known:
             raise InputError(
-                f"the dataset has no column {self._expected!r}",
+                f"the dataset has no column {self._expected!r} with a value for each of the "
+                f"{size} completions",
                 hint=f"expected= names one of {', '.join(sorted(known)) or 'none'}",
             )
-        asked = prompts or [""] * len(completions)
-        rows = (
-            {name: values[n] for name, values in known.items()} for n in range(len(completions))
-        )
+        if prompts is not None and len(prompts) not in (0, size):
+            raise InputError(f"there are {len(prompts)} prompts for {size} completions")
         return [
-            self._submission(prompt, completion, row)
-            for prompt, completion, row in zip(asked, completions, rows, strict=True)
+            self._submission(
+                prompts[n] if prompts is not None and len(prompts) else "",
+                completion,
+                {name: values[n] for name, values in known.items()},
+            )
+            for n, completion in enumerate(completions)
         ]
 
     def _submission(
@@ -93,6 +97,7 @@ class AsyncRewardFunction(RewardFunction):
 
     async def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
+        /,
         completions: Sequence[Text],
         prompts: Sequence[Text] | None = None,
         log_extra: LogExtra = None,
@@ -118,11 +123,21 @@ def reward_function(
         grader: As `assay.training.Reward` takes it.
         expected: Column of the reference answers.
         metadata: Column of the metadata, as objects; by default all columns are the metadata.
-        asynchronous: Whether TRL awaits it beside others of its kind, not one after the other.
+        asynchronous: Whether TRL awaits it together with others of this kind, not one by one.
         **options: Further ones of `assay.training.Reward`.
     """
     made = AsyncRewardFunction if asynchronous else RewardFunction
     return made(Reward(grader, **options), expected, metadata)
+
+
+def _column(values: object, size: int) -> Sequence[object] | None:
+    """Values for each completion, also of NumPy, pandas or torch; None for anything else."""
+    if not isinstance(values, list | tuple):
+        listed = getattr(values, "tolist", None)
+        values = listed() if callable(listed) and hasattr(values, "__len__") else None
+    if not isinstance(values, list | tuple) or len(cast("Sequence[object]", values)) != size:
+        return None
+    return cast("Sequence[object]", values)
 
 
 def told(name: str, batch: Batch, log_extra: LogExtra, log_metric: LogMetric) -> list[float | None]:

@@ -95,7 +95,7 @@ def methods_of(template: Template, *, submit: bool) -> dict[str, object]:
     made: dict[str, object] = {}
     for tool, call in tools:
         if tool.name in made:
-            raise InputError(f"there is a tool {tool.name!r} twice", hint="rename that of yours")
+            raise InputError(f"two tools are called {tool.name!r}", hint="rename yours")
         made[tool.name] = method(tool, call)
     return {**made, "get_reward": _get_reward} if submit else made
 
