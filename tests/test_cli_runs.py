@@ -19,6 +19,7 @@ from assay.errors import ConflictError, InputError
 from assay.eval.matrix import launch
 from assay.eval.planning import MatrixRequest
 from assay.eval.regrade import plan_regrade
+from assay.store import kept
 from assay.store.kept import at_work, delete_run, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
@@ -342,6 +343,23 @@ def test_a_run_under_way_keeps_the_files_of_all(
         asyncio.run(ready.go(store, workers=1, on_cell=on_cell))
         assert len(refused) == 2
         delete_run(store, store.run("first").id)
+
+
+def test_a_run_is_deleted_while_somebody_looks_whether_it_is_at_work(
+    listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = kept.is_held
+    with contextlib.ExitStack() as looking, Store.open(str(listed / ".assay")) as store:
+        file = looking.enter_context((listed / ".assay" / "at-work.lock").open("ab"))
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+        def ends_to_look(path: Path, *, shared: bool = False) -> bool:
+            if shared:
+                looking.close()
+            return ask(path, shared=shared)
+
+        monkeypatch.setattr(kept, "is_held", ends_to_look)
+        delete_run(store, "20261123-d")
 
 
 def test_a_run_ends_while_somebody_is_at_work_on_it(

@@ -248,7 +248,7 @@ def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path
             stamp.st_ino,
             stamp.st_mtime_ns,
         )
-        assert first.tally == second.tally
+        assert first == second
         assert list(parts(tmp_path / "out")) == [shard.part]
 
 

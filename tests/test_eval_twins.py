@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
+from assay.eval import first_look
 from assay.eval import twins as twins_module
 from assay.eval.grades import Tally
 from assay.eval.shard_grading import grade_shards
@@ -145,7 +146,7 @@ def test_twins_are_left_out_where_malformed_rows_are(tmp_path: Path) -> None:
 def test_many_ids_are_compared_in_parts_by_several_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(twins_module, "_FEW", 10)
+    monkeypatch.setattr(first_look, "_FEW", 10)
     monkeypatch.setattr(twins_module, "_AT_ONCE", 100)
     monkeypatch.setattr(twins_module, "_READ", 64)
     rows = [row("a", f"r{n % 1_990}") for n in range(2_000)]

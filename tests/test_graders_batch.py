@@ -28,6 +28,7 @@ from assay.graders.within import within
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
+from assay.training import Reward
 from assay.types.submission import Submission, Workspace
 from tests.endpoint_servers import faulty, graded
 
@@ -473,6 +474,39 @@ def test_what_is_no_batch_is_said(rows: object, options: dict[str, float], said:
         EXACT.grade_batch_now(rows, **options)  # pyright: ignore[reportArgumentType]
 
 
+class Panic(BaseException):
+    """What a package written in Rust raises, as `pyo3_runtime.PanicException`."""
+
+
+def test_attack_what_is_no_exception_hangs_no_training_and_costs_no_sibling() -> None:
+    """In a thread it was waited for for ever; on the loop it ended that, and all later batches."""
+
+    def breaks(answer: str) -> float:
+        if answer != "good":
+            raise {"panic": Panic, "stop": KeyboardInterrupt, "leave": GeneratorExit}[answer]
+        return 1.0
+
+    async def breaks_too(answer: str) -> float:
+        return breaks(answer)
+
+    rows = [{"answer": answer} for answer in ("good", "panic", "stop", "leave", "good")]
+    batch = Reward(breaks).grade_now(rows)
+    assert batch.rewards == [1.0, None, None, None, 1.0]
+    assert "Panic" in batch.graded[1].error
+    for _ in range(2):
+        found = Reward(breaks_too).grade_now([rows[n] for n in (0, 1, 2, 4)])
+        assert found.rewards == [1.0, None, None, 1.0]
+
+    class Broken(Grader):
+        name = "broken"
+
+        @classmethod
+        def compute_score(cls, answer: str) -> float:
+            return breaks(answer)
+
+    assert Broken.grade_batch_now(rows).rewards == batch.rewards
+
+
 def test_an_empty_batch_and_hostile_rows() -> None:
     assert EXACT.grade_batch_now([]).rewards == []
     assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
@@ -531,3 +565,33 @@ def test_rows_of_pandas_and_numpy_grade_as_those_of_python() -> None:
     assert EXACT.grade_batch_now(rows).rewards == [1.0] * 8
     numeric = GraderSpec(type="numeric_match").grade_batch_now([rows[0], rows[2]])
     assert numeric.rewards == [1.0, 1.0]
+
+
+def test_attack_what_tables_have_for_nothing_is_no_reference() -> None:
+    """NaN was a reference: right answers had 0, and the answer "nan" the full reward."""
+    pd: Any = import_module("pandas")
+    nothing = (float("nan"), pd.NA, pd.NaT, None)
+    for one in nothing:
+        for row in ({"expected": one}, {"metadata": {"expected": one}}):
+            for said in ("4", str(one), "nan", "NaT"):
+                assert EXACT.grade_batch_now([{"answer": said, **row}]).rewards == [None]
+        rest = {"question": one, "metadata": one, "messages": one, "id": one}
+        assert EXACT.grade_batch_now([{"answer": "4", "expected": "4", **rest}]).rewards == [1.0]
+        assert EXACT.grade_batch_now([{"answer": one, "expected": "4"}]).rewards == [None]
+    table = pd.DataFrame([{"answer": "4", "expected": "4"}, {"answer": "4"}])
+    assert EXACT.grade_batch_now(table.to_dict("records")).rewards == [1.0, None]
+    with pytest.raises(InputError, match=r"this is DataFrame.*to_dict\('records'\)"):
+        EXACT.grade_batch_now(table)  # there was an outcome for each column
+
+
+def test_a_reference_that_is_no_json_is_told_and_grades_nothing() -> None:
+    """It was compared as Python shows it, and gave 0."""
+    pd: Any = import_module("pandas")
+    odds: list[Any] = [b"4", {"4"}, object(), [object()], float("inf")]
+    for odd in odds:
+        for row in ({"expected": odd}, {"metadata": {"expected": odd}}):
+            batch = EXACT.grade_batch_now([{"answer": "4", **row}])
+            assert batch.rewards == [None]
+            assert "which no grader can read" in batch.graded[0].error
+    dated = {"answer": "2020-01-02T00:00:00", "expected": pd.Timestamp("2020-01-02")}
+    assert EXACT.grade_batch_now([{**dated, "when": dated["expected"]}]).rewards == [1.0]

@@ -395,9 +395,9 @@ async def test_attack_an_answer_beyond_what_a_judge_reads_is_worth_nothing() -> 
 async def test_attack_a_judge_that_is_flooded_takes_its_whole_penalty() -> None:
     flood = "lorem " * 200_000
     rude = GraderSpec(type="llm_judge", weight=-0.5, options={"criteria": ["rude"]})
-    work = Submission(answer=flood, expected="x")
-    result = await grade_submission([GraderSpec(type="exact_match"), rude], work, clamp=False)
-    assert result.reward == pytest.approx(-0.5)
+    there = GraderSpec(type="contains", options={"substring": "lorem"})
+    result = await grade_submission([there, rude], Submission(answer=flood))
+    assert result.reward == pytest.approx(0.5)
 
 
 async def test_material_beyond_what_a_judge_reads_is_an_error() -> None:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.scoring.agreement import Confusion, counts_by_cluster
@@ -20,7 +18,6 @@ from assay.scoring.bootstrap import (
     bootstrap,
     bootstrap_all,
     bootstrap_items,
-    jackknife,
 )
 from assay.scoring.intervals import cluster_mean
 from assay.scoring.ranking import pearson
@@ -183,7 +180,6 @@ def test_fewer_than_two_clusters_have_no_interval(rows: list[tuple[int, ...]]) -
     found = bootstrap(rows, _kappa)
     assert (found.method, found.estimate.n) == ("none", len(rows))
     assert (found.estimate.mean is None) == (not rows)
-    assert jackknife(rows, _kappa).standard_error is None
 
 
 def test_what_cannot_be_resampled_is_refused() -> None:
@@ -199,7 +195,7 @@ def test_what_cannot_be_resampled_is_refused() -> None:
         bootstrap([(1.0,), (2.0,)], lambda t: t[0], confidence=1.0)
 
 
-# --- items and jackknife -------------------------------------------------------------------------
+# --- items ---------------------------------------------------------------------------------------
 
 
 def test_items_are_resampled_with_their_cluster() -> None:
@@ -215,28 +211,3 @@ def test_items_are_resampled_with_their_cluster() -> None:
     assert 0.8 < low < found.estimate.mean < high < 0.97
     assert bootstrap_items(items, correlation, resamples=1000) == found
     assert bootstrap_items(items[:1], correlation).method == "none"
-
-
-@given(
-    values=st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=20),
-)
-def test_the_jackknife_of_a_mean_is_its_standard_error(values: list[float]) -> None:
-    n = len(values)
-    found = jackknife([(v, 1.0) for v in values], _mean)
-    mean = math.fsum(values) / n
-    expected = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    assert found.standard_error == pytest.approx(expected, abs=1e-9)
-    assert found.bias == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_jackknife_sees_the_bias_of_a_plain_variance() -> None:
-    values = [1.0, 2.0, 4.0, 8.0, 9.0]
-
-    def variance(totals: Sequence[float]) -> float:
-        return totals[1] / totals[2] - (totals[0] / totals[2]) ** 2
-
-    found = jackknife([(v, v * v, 1.0) for v in values], variance)
-    numpy: Any = importlib.import_module("numpy")
-    assert found.estimate is not None
-    assert found.bias is not None
-    assert found.estimate - found.bias == pytest.approx(numpy.var(values, ddof=1))

@@ -104,22 +104,6 @@ def test_every_change_that_matters_changes_the_digest(home: str, work: Path, cha
     assert take_snapshot(home, str(work)).digest != before
 
 
-def test_what_is_excluded_is_left_out_unreported(home: str, work: Path) -> None:
-    for name in ("keep/x.py", "keep/cache/x.pyc", "cache/x.pyc", "cached.py"):
-        (work / name).parent.mkdir(parents=True, exist_ok=True)
-        (work / name).write_text(name)
-    asked: list[str] = []
-
-    def exclude(path: str) -> bool:
-        asked.append(path)
-        return path.rpartition("/")[2] == "cache"
-
-    snapshot = take_snapshot(home, str(work), exclude=exclude)
-    assert _names(home, snapshot) == {"cached.py", "keep", "keep/x.py"}
-    assert snapshot.dropped == ()
-    assert asked == ["cache", "cached.py", "keep", "keep/cache", "keep/x.py"]
-
-
 def test_a_link_to_a_file_outside_is_not_read(home: str, work: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hidden tests")
     (work / "link").symlink_to(tmp_path / "secret")

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError, MissingExtraError
-from assay.text import killable, math_equal
+from assay.text import exact_match, f1_score, killable, math_equal, similarity
 from assay.text.math import math_decided
 
 
@@ -278,3 +278,15 @@ def test_what_is_decided_at_once_is_what_algebra_says(
 )
 def test_fractions_are_numbers(answer: str, expected: str, score: float | None) -> None:
     assert math_decided(rf"\boxed{{{answer}}}", expected) == score
+
+
+@pytest.mark.parametrize("expected", [["4", "5"], [], {"target": "4"}, [["4"]], {"4"}, [None]])
+def test_attack_a_reference_that_no_answer_is_like_is_refused(expected: object) -> None:
+    """Several right answers, and an object, were compared as Python shows them: all were wrong."""
+    for compare in (math_equal, similarity):
+        with pytest.raises(InputError, match=r"is (a list|an object), not text|missing"):
+            compare("4", expected)
+    for compare in (exact_match, f1_score):
+        with pytest.raises(InputError, match="is an object, not text"):
+            compare("4", {"target": "4"})
+    assert math_equal("4", ["4"]) == similarity("4", ("4",)) == 1.0

@@ -245,7 +245,7 @@ def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
         (EXACT, {"deadline": "3"}, "deadline is '3'"),
         (EXACT, {"deadline": True}, "deadline is True"),
         (EXACT, {"patience": "3"}, "patience is '3'"),
-        (EXACT, {"url": "http://127.0.0.1:9"}, "and this is none"),
+        (EXACT, {"url": "http://127.0.0.1:9"}, "not stored cannot be asked at"),
         (None, {}, "None is not a grader"),
         (["graders.yaml"], {}, "is not a grader"),
         (GraderSpec(type="numeric_match", options={"pik": "last"}), {}, "'pik'.*'pick'"),

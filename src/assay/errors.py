@@ -49,6 +49,7 @@ __all__ = [
     "StoreError",
     "TaskEndedError",
     "TemplateError",
+    "is_fault",
     "nearest",
     "reason_of",
     "traceback_of",
@@ -267,6 +268,23 @@ class MissingExtraError(AssayError, ImportError):
 
 _OURS = __file__.rpartition("/")[0]
 _MOST_TRACEBACK = 6_000
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether it is a failure of the code that raised it, and not how that code is stopped.
+
+    Packages raise what is no `Exception`, too, such as a panic of Rust's. Ctrl-C comes to the main
+    thread alone; elsewhere a KeyboardInterrupt is an error as others are.
+    """
+    if isinstance(error, Exception | SystemExit):
+        return True
+    import asyncio
+    import threading
+
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return False
+    is_main = threading.current_thread() is threading.main_thread()
+    return not (is_main and isinstance(error, KeyboardInterrupt))
 
 
 def reason_of(error: BaseException) -> str:

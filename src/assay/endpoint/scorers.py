@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from assay.endpoint.served import Scorer
-from assay.errors import InputError, ScoreError, nearest
+from assay.errors import InputError, ScoreError, is_fault, nearest
 from assay.graders.apply import grade_many, grade_submission, require_parts
 from assay.graders.driver import each
 from assay.graders.functions import thread_of
@@ -109,7 +109,9 @@ class _Wanted:
         given = {part: parts[part] for part in self._named if part in parts}
         try:
             returned = await self._call(places, given)
-        except (Exception, SystemExit) as error:  # the author's code may fail in any way
+        except BaseException as error:  # the author's code may fail in any way
+            if not is_fault(error):
+                raise
             self._tell(name, error)
             said = f"{type(error).__name__}: {error}"
             return Graded.failed(name, said[:_MOST_TOLD])

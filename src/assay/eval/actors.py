@@ -378,7 +378,7 @@ class Actors:
         self._seats = max(self._seats, count)
 
     async def _occupied(self) -> None:
-        """Keep an actor running, replace it when it ends, until the pool ends or none starts."""
+        """Keep an actor running; replace one that ends, until the pool ends or none can start."""
         from ray.exceptions import RayError
 
         failed = 0

@@ -21,13 +21,14 @@ from assay.eval.actors import (
 )
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
+from assay.eval.grades import Tally
 from assay.eval.part_directory import MANIFEST
 from assay.eval.pieces import by_pieces
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
 from assay.eval.shard_grading import OnShard, grade_shards
 from assay.eval.shard_rows import Shard
-from assay.eval.shard_work import PARTS, ShardDone, ShardWork
+from assay.eval.shard_work import PARTS, ShardWork
 from assay.eval.shards import OURS, ShardPlan
 
 __all__ = ["SentShards", "grade_shards_on"]
@@ -93,7 +94,7 @@ class SentShards:
         place = worker_directory()
         self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
 
-    async def __call__(self, request: Shard | _Attempt) -> ShardDone | AssayError | None:
+    async def __call__(self, request: Shard | _Attempt) -> Tally | AssayError | None:
         """Grade a shard, or try some of its rows."""
         if isinstance(request, _Attempt):
             return await self.work.attempt(request.shard, request.first, request.last)

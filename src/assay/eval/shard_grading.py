@@ -16,7 +16,7 @@ from assay.eval.grades import Tally
 from assay.eval.part_directory import SUMMARY, replace_json
 from assay.eval.row_grading import computes
 from assay.eval.shard_rows import Shard
-from assay.eval.shard_work import ShardDone, ShardWork
+from assay.eval.shard_work import ShardWork
 from assay.eval.shards import OURS, ShardPlan
 from assay.scoring.json_safe import Json
 
@@ -62,7 +62,7 @@ async def grade_shards(
             raise InputError(
                 f"{shard.source.name} changed while it was being graded", hint="grade it again"
             )
-        plan.done[shard.number] = tally = cast("ShardDone", done).tally
+        plan.done[shard.number] = tally = cast("Tally", done)
         on_shard(shard, tally)
 
     if pool is not None:

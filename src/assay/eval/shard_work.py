@@ -31,22 +31,10 @@ from assay.tasks.tables import Batch, load_arrow
 __all__ = [
     "PARTS",
     "TALLIES",
-    "ShardDone",
     "ShardWork",
 ]
 
 PARTS, TALLIES = "parts", "tallies"
-
-
-@dataclass(frozen=True, slots=True)
-class ShardDone:
-    """What came of a shard: its part is there.
-
-    Attributes:
-        tally: What it comes to.
-    """
-
-    tally: Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +79,13 @@ class ShardWork:
 
     def __call__(
         self, shard: Shard
-    ) -> ShardDone | AssayError | Coroutine[None, None, ShardDone | AssayError]:
+    ) -> Tally | AssayError | Coroutine[None, None, Tally | AssayError]:
         """Grade a shard: at once where graders only compute, else as `grade`."""
         return without_loop(self.grade(shard)) if is_pure(self.graders) else self.grade(shard)
 
     async def grade(
         self, shard: Shard, turn: asyncio.Semaphore | None = None
-    ) -> ShardDone | AssayError:
+    ) -> Tally | AssayError:
         """Grade a shard and commit its part.
 
         Args:
@@ -106,14 +94,14 @@ class ShardWork:
                 ``at_once`` of this one.
 
         Returns:
-            What came of it; or the error that ends the whole: a malformed row, a full disk.
+            What it comes to, its part being there; or the error that ends the whole, such as a
+            malformed row or a full disk.
         """
         target = Path(self.directory, PARTS, shard.part)
         try:
-            tally = await self._write(shard, target, turn)
+            return await self._write(shard, target, turn)
         except AssayError as error:
             return error
-        return ShardDone(tally)
 
     async def attempt(self, shard: Shard, first: int, last: int) -> None:
         """Grade some rows of a shard for nothing but to see whether it can be done.

@@ -56,7 +56,6 @@ async def grade_submission(
     specs: Sequence[GraderSpec],
     submission: Submission,
     *,
-    clamp: bool = True,
     keep: Mapping[int, SubScore] | None = None,
 ) -> EvaluationResult:
     """Grade a submission with declared graders, in their order, and combine the scores.
@@ -71,11 +70,11 @@ async def grade_submission(
         kept[number] if number in kept else await grade_alone(spec, submission)
         for number, spec in enumerate(specs)
     ]
-    return _combined(specs, nodes, clamp=clamp)
+    return _combined(specs, nodes)
 
 
 async def grade_batch(
-    specs: Sequence[GraderSpec], submissions: Sequence[Submission], *, clamp: bool = True
+    specs: Sequence[GraderSpec], submissions: Sequence[Submission]
 ) -> list[EvaluationResult]:
     """Grade many submissions, each as `grade_submission` would.
 
@@ -88,7 +87,7 @@ async def grade_batch(
     for nodes in zip(*columns, strict=True):
         key = tuple(map(id, nodes))
         if key not in known:
-            known[key] = _combined(specs, list(nodes), clamp=clamp)
+            known[key] = _combined(specs, list(nodes))
         results.append(known[key])
     return results
 
@@ -98,9 +97,7 @@ async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
     return (await _grade_each(spec, [submission], explained=True))[0]
 
 
-async def grade_many(
-    spec: GraderSpec, items: Sequence[tuple[str, Submission]], *, clamp: bool = True
-) -> list[Graded]:
+async def grade_many(spec: GraderSpec, items: Sequence[tuple[str, Submission]]) -> list[Graded]:
     """Grade many submissions with one declared grader, as `grade_submission` would each of them.
 
     They are handed to the grader as one batch (`Grader.compute_many`); give it thousands at a
@@ -109,11 +106,11 @@ async def grade_many(
     Returns:
         What came of each item, in the order of the items.
     """
-    return await grade_items([spec], items, clamp=clamp)
+    return await grade_items([spec], items)
 
 
 async def grade_items(
-    specs: Sequence[GraderSpec], items: Sequence[tuple[str, Submission]], *, clamp: bool = True
+    specs: Sequence[GraderSpec], items: Sequence[tuple[str, Submission]]
 ) -> list[Graded]:
     """Grade many submissions, each as `grade_submission` would; the parts of several are details.
 
@@ -128,7 +125,7 @@ async def grade_items(
     for (name, _), nodes in zip(items, zip(*columns, strict=True), strict=True):
         key = tuple(map(id, nodes))
         if (alike := known.get(key)) is None:
-            result = _combined(specs, list(nodes), clamp=clamp)
+            result = _combined(specs, list(nodes))
             alone = len(specs) == 1
             alike = _graded(name, nodes[0], result) if alone else Graded.of_result(name, result)
             known[key] = alike
@@ -145,14 +142,12 @@ def _graded(item: str, node: SubScore, result: EvaluationResult) -> Graded:
     return replace(graded, score=result.reward, flags=result.flags, reason=reason)
 
 
-def _combined(
-    specs: Sequence[GraderSpec], nodes: list[SubScore], *, clamp: bool
-) -> EvaluationResult:
+def _combined(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> EvaluationResult:
     if any(spec.kind.grader.needs_credit for spec in specs):
         nodes = _without_free_credit(specs, nodes)
     nodes = [_unescaped(node) if node.weight < 0 else node for node in nodes]
     gates = [_hoisted(node, child) for node in nodes for child in node.children or () if child.gate]
-    return combine_scores([*nodes, *gates], clamp=clamp)
+    return combine_scores([*nodes, *gates], clamp=True)
 
 
 def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> list[SubScore]:

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
-from assay.errors import GraderError, InputError, nearest, reason_of, traceback_of
+from assay.errors import GraderError, InputError, is_fault, nearest, reason_of, traceback_of
 from assay.frozen import frozen
 from assay.graders.batched import Batched
 from assay.scoring.combine import combine_all, combine_any
@@ -230,7 +230,9 @@ class Grader(Batched):
         recorded: dict[str, Json] = {"_parameters": dict(record), **(told or {})}
         try:
             scores = await cls.compute_many(calls)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             scores = [error] * len(calls)
         if len(scores) != len(calls):
             wrong = f"{cls.__name__} gave {len(scores)} scores for {len(calls)} submissions"
@@ -285,7 +287,9 @@ class Grader(Batched):
 
                 returned = await in_thread(partial(cls.compute_score, **call))
             return await returned if inspect.isawaitable(returned) else returned
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             return error
 
     @classmethod
@@ -403,7 +407,9 @@ class Grader(Batched):
             return cls._failure(score, node, recorded)
         try:
             packaged = cls._package(score, node, recorded)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             return cls._failure(error, node, recorded)
         if packaged.status == "error":  # said rather than raised, to keep what is known
             failure = GraderError(f"{packaged.name}: {packaged.reason}")

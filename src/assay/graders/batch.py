@@ -27,6 +27,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.quantiles import nearest_rank
 from assay.turns import Turn
+from assay.types.references import is_missing, reference_of
 from assay.types.submission import Submission
 
 __all__ = [
@@ -369,8 +370,10 @@ def _windows(given: Iterable[Row]) -> Iterator[tuple[int, Sequence[Row]]]:
     if isinstance(given, Sequence):
         yield 0, given
         return
-    if not isinstance(cast("object", given), Iterable):
-        raise InputError(f"a batch is a list of rows, and this is {type(given).__name__}")
+    if not isinstance(cast("object", given), Iterable) or hasattr(given, "columns"):
+        kind = type(given).__name__
+        hint = "pass a DataFrame as df.to_dict('records')" if kind == "DataFrame" else ""
+        raise InputError(f"a batch is a list of rows, and this is {kind}", hint=hint)
     first = 0
     for part in in_batches(given, _WINDOW):
         yield first, part
@@ -396,17 +399,38 @@ def _submission(given: Row, number: int) -> Submission:
             f"item {number} is {type(given).__name__}, neither a submission nor a row",
             hint='for example {"answer": "...", "expected": "..."}',
         )
-    # An array, as pandas has a list, is like no answer; what it holds may be.
-    row = given if _SIMPLE.issuperset(map(type, given.values())) else plain(given, _as_it_is)
+    row = given if _SIMPLE.issuperset(map(type, given.values())) else _as_json(given)
     # Rows are of the room above, which is found by name as kinds of graders are.
     return importlib.import_module("assay.tasks.rows").read_row(row, number + 1).submission
 
 
-_SIMPLE = frozenset((str, int, float, bool, type(None)))
+_SIMPLE = frozenset((str, int, bool, type(None)))
+_READ = frozenset(("id", "answer", "messages", "input", "completion", "question", "trace"))
+
+
+def _as_json(given: Mapping[str, object]) -> dict[str, Json]:
+    """A row of pandas, NumPy or Python: what is missing is not given, an array is a list.
+
+    Raises:
+        InputError: For a reference that is no JSON.
+    """
+    row: dict[str, Json] = {}
+    for key, value in given.items():
+        name = str(key)
+        if is_missing(value):
+            row[name] = None
+        elif name == "expected":
+            row[name] = reference_of(value)
+        else:  # what is read is told there, if it is neither JSON nor an array
+            row[name] = plain(value, _as_it_is) if name in _READ else plain(value)
+    metadata = given.get("metadata")
+    if isinstance(metadata, Mapping) and "expected" in metadata:
+        known = cast("dict[str, Json]", row["metadata"])
+        known["expected"] = reference_of(cast("Mapping[str, object]", metadata)["expected"])
+    return row
 
 
 def _as_it_is(value: object) -> Json:
-    """What is neither JSON nor an array is told where it is read."""
     return cast("Json", value)
 
 

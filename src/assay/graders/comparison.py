@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import assay.text
-from assay.errors import MissingExtraError
+from assay.errors import MissingExtraError, is_fault
 from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
 from assay.turns import current_turn
@@ -85,7 +85,9 @@ class Comparison(Grader):
 def _called(function: Callable[..., T], call: Mapping[str, object]) -> T | BaseException:
     try:
         return function(**call)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not is_fault(error):
+            raise
         return error
 
 

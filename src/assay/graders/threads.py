@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar, cast
 
-from assay.errors import GraderError, InputError
+from assay.errors import GraderError, InputError, reason_of
 
 __all__ = ["in_thread", "is_own_thread", "on_own_loop", "wait_for"]
 
@@ -38,10 +38,17 @@ class _Own:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
                 self.thread = threading.Thread(
-                    target=self.loop.run_forever, name="assay-batches", daemon=True
+                    target=_run, args=(self.loop,), name="assay-batches", daemon=True
                 )
                 self.thread.start()
             return self.loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run it for ever: what ends a loop is an error of the task that raised it, and of no other."""
+    while True:
+        with suppress(KeyboardInterrupt, SystemExit):
+            loop.run_forever()
 
 
 _own = _Own()
@@ -114,6 +121,8 @@ async def in_thread(call: Callable[[], T]) -> T:
             failure = RuntimeError(f"StopIteration: {error}")
         except (Exception, SystemExit) as error:
             failure = error
+        except BaseException as error:  # a panic of Rust's, say: nobody would hear of it
+            failure = GraderError(reason_of(error))
         with own.lock:
             is_over = True
             own.left -= is_left

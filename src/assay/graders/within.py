@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from contextlib import nullcontext
 from typing import TypeVar
 
-from assay.errors import AssayError
+from assay.errors import AssayError, is_fault, reason_of
 from assay.turns import Turn, taking
 
 __all__ = ["GRACE_SECONDS", "OutOfTimeError", "within"]
@@ -79,6 +79,12 @@ async def _contained(work: Awaitable[T]) -> T:
         if task is not None and task.cancelling():
             raise
         raise AssayError("cancelled itself") from error
+    except Exception:
+        raise
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        raise AssayError(reason_of(error)) from error
 
 
 async def _stop(task: asyncio.Future[T]) -> None:

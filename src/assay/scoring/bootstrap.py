@@ -24,7 +24,7 @@ from assay.errors import ScoreError
 from assay.scoring.intervals import Interval
 from assay.scoring.quantiles import normal_quantile, two_sided
 
-__all__ = ["Bootstrap", "Jackknife", "bootstrap", "bootstrap_all", "bootstrap_items", "jackknife"]
+__all__ = ["Bootstrap", "bootstrap", "bootstrap_all", "bootstrap_items"]
 
 Number = TypeVar("Number", int, float)
 Item = TypeVar("Item")
@@ -59,24 +59,6 @@ class Bootstrap:
     standard_error: float | None
     resamples: int
     undefined: int
-
-
-@dataclass(frozen=True, slots=True)
-class Jackknife:
-    """A statistic recomputed without each cluster in turn (Tukey 1958).
-
-    Attributes:
-        estimate: The statistic of all clusters; None where it is undefined.
-        standard_error: ``sqrt((G - 1) / G * sum (v_g - mean)²)`` over the G values; None for
-            fewer than two clusters, or where the statistic is undefined without one of them.
-        bias: ``(G - 1) (mean of v_g - estimate)``; None like the standard error.
-        clusters: How many there are.
-    """
-
-    estimate: float | None
-    standard_error: float | None
-    bias: float | None
-    clusters: int
 
 
 def bootstrap(
@@ -178,26 +160,6 @@ def bootstrap_items(
         confidence=confidence,
         resamples=resamples,
     )
-
-
-def jackknife(
-    clusters: Sequence[Sequence[Number]],
-    statistic: Callable[[Sequence[Number]], float | None],
-) -> Jackknife:
-    """The standard error and bias of a statistic of totals, leaving out each cluster in turn.
-
-    Raises:
-        ScoreError: For rows of different lengths or a value that is not finite.
-    """
-    rows = _rows(clusters)
-    totals, n = _totals(rows), len(rows)
-    estimate = _value(statistic, totals) if rows else None
-    known = _known(_left_out(rows, totals, statistic)) if n > 1 else None
-    if estimate is None or known is None:
-        return Jackknife(estimate, None, None, n)
-    mean = fsum(known) / n
-    error = sqrt((n - 1) / n * fsum((value - mean) ** 2 for value in known))
-    return Jackknife(estimate, error, (n - 1) * (mean - estimate), n)
 
 
 def _judged(

@@ -23,6 +23,8 @@ from assay.store.records import RunRecord
 from assay.store.restore import read_snapshot
 from assay.store.runs import Store
 
+_AT_WORK = "at-work.lock"
+
 
 @dataclass(frozen=True, slots=True)
 class Freed:
@@ -49,12 +51,16 @@ def at_work(home: str) -> Generator[None]:
 def alone_with(home: str) -> Generator[bool]:
     """Hold the files of a store alone, if nobody is at work; whether it is so."""
     with _lock(home) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not is_held(Path(home, _AT_WORK), shared=True):
+                    continue  # somebody looked whether anybody is at work
+                yield False
+                return
+            yield True
             return
-        yield True
 
 
 @contextmanager
@@ -127,8 +133,7 @@ def run_state(store: Store, run: RunRecord) -> RunState:
 def _open_state(store: Store, run: RunRecord) -> RunState:
     if is_held(rows_lock(store, run.id)):
         return "running"
-    at_work = Path(store.home, "at-work.lock")
-    if run.config.get("kind") != "dataset" and is_held(at_work, shared=True):
+    if run.config.get("kind") != "dataset" and is_held(Path(store.home, _AT_WORK), shared=True):
         newest = store.newest_unfinished()
         return "running" if newest == run.id else "unfinished"
     return "unfinished" if "://" in store.database.place else "interrupted"
@@ -189,7 +194,7 @@ def _busy(run_id: str, *, finished: bool) -> ConflictError:
 def _lock(home: str) -> Generator[int]:
     with disk_faults(f"the store's directory {home}"):
         Path(home).mkdir(parents=True, exist_ok=True)
-        file = os.open(Path(home, "at-work.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(Path(home, _AT_WORK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         yield file
     finally:

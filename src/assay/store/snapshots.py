@@ -22,7 +22,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -109,7 +109,6 @@ def take_snapshot(
     path: str,
     *,
     limits: SnapshotLimits | None = None,
-    exclude: Callable[[str], bool] | None = None,
     known: Known | None = None,
 ) -> Snapshot:
     """Keep a directory as it is now. Blocks; call it in a thread where that matters.
@@ -119,8 +118,6 @@ def take_snapshot(
         path: The directory. If it is gone or no longer a directory, the snapshot is empty and
             says so: whoever worked in it could have removed it.
         limits: How much to keep; by default `SnapshotLimits()`.
-        exclude: Called with the path of each entry; what it says yes to is left out unreported,
-            a directory with all that is in it.
         known: Files of a source that is kept already (see `assay.store.sources`). Those that were
             not touched since are neither read nor kept again: to restore the snapshot, give
             `restore_snapshot` that source.
@@ -129,15 +126,10 @@ def take_snapshot(
         StoreError: If the snapshot cannot be written.
     """
     with Blobs(Path(store_dir, "blobs")) as blobs, Blobs(Path(store_dir, "snapshots")) as manifests:
-        walk = Walk(blobs, limits or SnapshotLimits(), exclude or _nothing, known or {})
+        walk = Walk(blobs, limits or SnapshotLimits(), known or {})
         walk.root(Path(path))
         digest = manifests.put(walk.manifest())
     return Snapshot(digest, walk.files, walk.size, walk.report(), walk.entries)
-
-
-def _nothing(path: str) -> bool:
-    del path
-    return False
 
 
 class _NotKeptError(Exception):
@@ -163,7 +155,6 @@ class Walk:
     Attributes:
         blobs: Where the content goes.
         limits: How much to keep.
-        exclude: What to leave out unreported.
         known: Files that need not be read.
         entries: The manifest so far.
         signatures: Of each file that was read.
@@ -171,7 +162,6 @@ class Walk:
 
     blobs: Keeper
     limits: SnapshotLimits
-    exclude: Callable[[str], bool]
     known: Known = field(default_factory=dict[str, tuple[Signature, Json]])
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
     entries: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -194,8 +184,6 @@ class Walk:
         try:
             for name, entry in self.listing(fd, prefix):
                 path = prefix + name.decode("utf-8", "surrogateescape")
-                if self.exclude(path):
-                    continue
                 try:
                     self.entry(fd, name, entry, path, depth)
                 except _NotKeptError as reason:

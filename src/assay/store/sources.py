@@ -65,7 +65,7 @@ def keep_source(store_dir: str, path: str | None) -> KeptSource:
         SourceError: If it holds what cannot be kept: special files, or more than a snapshot takes.
         StoreError: If it cannot be written.
     """
-    walk = Walk(_Hasher(), SnapshotLimits(), lambda _: False)
+    walk = Walk(_Hasher(), SnapshotLimits())
     if path is not None:
         walk.root(Path(path))
     if dropped := walk.report():

@@ -15,10 +15,10 @@ from assay.text.extract import Pick, answer_text
 from assay.text.normal_form import (
     ARTICLES,
     answer_key,
-    as_text,
     compose,
     fold,
     is_word,
+    reference_text,
     same_words,
     skeleton,
     words,
@@ -105,17 +105,11 @@ def _alternatives(name: str, expected: object) -> list[str]:
     if isinstance(expected, str):
         return [expected]
     if isinstance(expected, list | tuple | set | frozenset):
-        texts = [_text_of_author(name, item) for item in cast("Iterable[object]", expected)]
+        texts = [reference_text(name, item) for item in cast("Iterable[object]", expected)]
         if not texts:
             raise InputError(f"{name} is an empty list", hint="give at least one right answer")
         return texts
-    return [_text_of_author(name, expected)]
-
-
-def _text_of_author(name: str, value: object) -> str:
-    if value is None:
-        raise InputError(f"{name} is missing (None)", hint="an empty answer is written ''")
-    return as_text(value)
+    return [reference_text(name, expected)]
 
 
 def _reads_the_same(text: str, expected: str) -> bool:
@@ -291,7 +285,7 @@ def _comparable(text: str, *, case_sensitive: bool) -> str:
 
 
 def _substring(substring: object, *, case_sensitive: bool) -> str:
-    text = _comparable(_text_of_author("substring", substring), case_sensitive=case_sensitive)
+    text = _comparable(reference_text("substring", substring), case_sensitive=case_sensitive)
     if not text:
         raise InputError("every answer contains the empty text", hint="write what to look for")
     return text

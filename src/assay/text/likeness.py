@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 from assay.errors import InputError, MissingExtraError, nearest
 from assay.text.extract import Pick, answer_text
-from assay.text.normal_form import as_text, compose
+from assay.text.normal_form import compose, reference_text
 
 __all__ = ["MAX_CHARACTERS", "MAX_FUZZY_CHARACTERS", "Metric", "similarity"]
 
@@ -91,9 +91,7 @@ def similarity(
     if threshold is not None:
         check_finite("threshold", threshold, most=1.0)
     longest = MAX_FUZZY_CHARACTERS if metric == "fuzzy" else MAX_CHARACTERS
-    if reference is None:
-        raise InputError("reference is missing (None)")
-    wanted = compose(as_text(reference))
+    wanted = compose(reference_text("reference", reference))
     if len(wanted) > longest:
         raise InputError(f"the reference is longer than the {longest:,} characters of {metric}")
     text = answer_text(answer, extract, pick)

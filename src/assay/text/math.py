@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from assay.errors import InputError
 from assay.text.extract import Pick, check_pick, extract_answer, extractions, last_line, statements
-from assay.text.normal_form import as_text
+from assay.text.normal_form import as_text, reference_text
 from assay.text.numbers import Number, check_finite, parse_number
 
 __all__ = ["answer_proper", "math_decided", "math_equal"]
@@ -99,9 +99,8 @@ def _read(
 
 
 def _gold(expected: object) -> str:
-    if expected is None or not as_text(expected).strip():
+    if expected is None or not (gold := reference_text("expected", expected).strip()):
         raise InputError("expected is blank", hint="write the right answer, such as '\\frac{1}{2}'")
-    gold = as_text(expected).strip()
     boxes = extractions(gold, "boxed")
     return boxes[-1] if boxes and boxes[-1] else gold
 

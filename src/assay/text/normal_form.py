@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from assay.errors import InputError
 
 __all__ = [
     "ARTICLES",
@@ -19,12 +22,33 @@ __all__ = [
     "as_text",
     "fold",
     "normalize",
+    "reference_text",
     "same_answer",
     "same_words",
     "skeleton",
 ]
 
 ARTICLES = frozenset({"a", "an", "the"})
+
+
+def reference_text(name: str, value: object) -> str:
+    """The text of one right answer; a list of one is that one.
+
+    Raises:
+        InputError: For None, and for several and for an object: no answer is like their text, and
+            every one would be wrong.
+    """
+    if isinstance(value, list | tuple) and len(several := cast("Sequence[object]", value)) == 1:
+        value = several[0]
+    if value is None:
+        raise InputError(f"{name} is missing (None)", hint="an empty answer is written ''")
+    if isinstance(value, Mapping):
+        hint = "json_match compares JSON; of an answer in a field, name the field"
+        raise InputError(f"{name} is an object, not text: {value!r:.80}", hint=hint)
+    if isinstance(value, list | tuple | set | frozenset):
+        hint = "give one; exact_match and f1_score take a list of right answers"
+        raise InputError(f"{name} is a list, not text: {value!r:.80}", hint=hint)
+    return as_text(value)
 
 
 def as_text(answer: object) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, time
-from decimal import Decimal
 from functools import wraps
 from typing import ParamSpec, TypeAlias, cast
 
 from assay.errors import InputError, reason_of
-from assay.scoring.json_safe import Json, plain
+from assay.scoring.json_safe import plain
+from assay.types.references import reference_of
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -68,29 +66,6 @@ def submission_of(
         question=next((t for role, t in [*reversed(before), *turns] if role == "user" and t), None),
         expected=reference_of(expected),
         metadata=known if isinstance(known, dict) else {},
-    )
-
-
-def reference_of(expected: object) -> Json:
-    """A reference answer as JSON, exactly; NaN, as tables have it for nothing, is none.
-
-    Raises:
-        InputError: For what is not JSON: no answer would be like what stands for it.
-    """
-    if isinstance(expected, float) and math.isnan(expected):
-        return None
-    return plain(expected, _refused)
-
-
-def _refused(value: object) -> Json:
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal) and value.is_finite():
-        return str(value)
-    shown = repr(value) if isinstance(value, float) else f"of the type {type(value).__name__}"
-    raise InputError(
-        f"a reference answer is {shown}, which no grader can read",
-        hint="give text, a number, or a list or dict of these",
     )
 
 

@@ -17,9 +17,10 @@ from typing import Unpack
 
 from assay.errors import InputError
 from assay.graders.endpoints.forms.openrlhf import sample
-from assay.training.chat import read_or_why, reference_of
+from assay.training.chat import read_or_why
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.training.trainers import module_of
+from assay.types.references import reference_of
 from assay.types.submission import Submission
 
 __all__ = ["reward_function"]

@@ -110,7 +110,7 @@ class Reward(Batches):
         else:
             if place := url or store:
                 raise InputError(
-                    f"url= and store= are for stored graders, and this is none: {place!r}",
+                    f"a grader that is not stored cannot be asked at {place!r}",
                     hint="a stored grader is named KEY or KEY@VERSION",
                 )
             way = _way(grader)

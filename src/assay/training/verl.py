@@ -19,8 +19,9 @@ from typing import TypeAlias, Unpack, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import plain
-from assay.training.chat import read_or_why, reference_of
+from assay.training.chat import read_or_why
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
+from assay.types.references import reference_of
 from assay.types.submission import Submission
 
 __all__ = ["ComputeScore", "reward_function"]
