@@ -235,9 +235,8 @@ def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any)
         (raylet,) = cluster.head_node.all_processes["raylet"]
         os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
         is_dead.set()
-        assert site.waiting(job)["message"].startswith(
-            "waits for the cluster: what kept the limits"
-        )
+        said = site.waiting(job)["message"]
+        assert said.startswith("waits for the cluster: the actor that keeps its limits of models")
         ended = site.ended(job)
     assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
 
