@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import InputError, MissingExtraError
+from assay.errors import GraderError, InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
 from assay.eval.cluster import Cluster, _held, _place, connected, engine_address
 from assay.eval.heads import Parts, require_head
@@ -218,6 +218,27 @@ def test_an_actor_whose_loop_stands_still_is_ended(
                     await pool(600)
 
     asyncio.run(ask())
+
+
+def test_it_is_said_once_and_then_an_error_that_no_worker_finds_room(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("assay.eval.actors._SAID_SECONDS", 0.0)
+
+    async def ask() -> None:
+        with cluster.actors(abs, 2) as holding:
+            await asyncio.gather(*(holding(-1) for _ in range(2)))
+            await asyncio.to_thread(until, lambda: holding.ready == 2)
+            monkeypatch.setattr("assay.eval.actors._START_SECONDS", 3.0)
+            caplog.clear()
+            with cluster.actors(abs, 1) as pool:
+                await pool(-1)
+
+    with pytest.raises(GraderError, match="no worker has found room") as told:
+        asyncio.run(ask())
+    assert "the cluster has 2 cores, 0 of them free" in told.value.message
+    assert "a firewall" in told.value.hint
+    assert ["no worker has found room" in said for said in caplog.messages] == [True]
 
 
 def test_a_machine_that_does_not_see_the_data_is_named(tmp_path: Path, cluster: Cluster) -> None:

@@ -98,6 +98,24 @@ def test_exit_codes(bash: Shell, line: str, code: int) -> None:
     assert bash(line).exit_code == code
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="makes namespaces")
+def test_commands_run_in_a_container_whose_second_process_has_ended(who: str) -> None:
+    code = (
+        "import subprocess; subprocess.run(['true'], check=True)\n"
+        "from pathlib import Path; assert not Path('/proc/2').exists()\n"
+        "from assay.sandbox import run_command_sync\n"
+        "print(run_command_sync(['echo', 'ran'], workspace=None).stdout)"
+    )
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "/usr/bin/python3", "-c", code]
+    if who == "ordinary":
+        words[1:1] = ["--user", "--map-current-user"]
+        words = [*SETPRIV, *words]
+    done = subprocess.run(
+        words, env=surroundings(), cwd="/", capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("ran\n\n", 0), done.stderr
+
+
 @pytest.mark.parametrize(("word", "code"), [("no-such-program", 127), ("./kept", 126)])
 def test_missing_program_is_the_submissions_fault(
     bash: Shell, workspace: Path, word: str, code: int, who: str

@@ -144,10 +144,15 @@ def hand(site: Site) -> int:
 
 def child_of(parent: int, mark: bytes) -> int:
     """The child of a process that has something in its command line."""
+    (found,) = [pid for pid, line in children_of(parent).items() if mark in line]
+    return found
+
+
+def children_of(parent: int) -> dict[int, bytes]:
+    """The command lines of the children of a process."""
     children = Path(f"/proc/{parent}/task").glob("*/children")
     pids = [int(pid) for listed in children for pid in listed.read_text().split()]
-    (found,) = [pid for pid in pids if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found
+    return {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
 
 
 def test_a_job_comes_to_what_it_comes_to_on_the_server_itself(site: Site, tmp_path: Path) -> None:
@@ -193,6 +198,25 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
     assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
 
 
+def test_a_server_whose_cluster_is_gone_from_the_note_goes_back_to_it_and_begins_none(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray").mkdir()
+    noted = tmp_path / "ray" / "ray_current_cluster"
+    noted.write_text(address)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with ServerProcess(tmp_path, None, "--engine", "ray") as server:
+        site = Site(server)
+        site.fill()
+        noted.unlink()
+        os.kill(hand(site), signal.SIGKILL)
+        until(lambda: site.state() == ("ready", "away"))
+        assert site.ended(site.begin("exact"))["status"] == "finished"
+        assert site.state() == ("ready", "joined")
+        assert not any(b"gcs_server" in one for one in children_of(hand(site)).values())
+
+
 def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any) -> None:
     rows = [{"id": str(n), "answer": f"x{n}"} for n in range(400)]  # none is in the cache
     is_dead = threading.Event()
@@ -211,9 +235,8 @@ def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any)
         (raylet,) = cluster.head_node.all_processes["raylet"]
         os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
         is_dead.set()
-        assert site.waiting(job)["message"].startswith(
-            "waits for the cluster: what kept the limits"
-        )
+        said = site.waiting(job)["message"]
+        assert said.startswith("waits for the cluster: the actor that keeps its limits of models")
         ended = site.ended(job)
     assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
 

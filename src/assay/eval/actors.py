@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import logging
 import pickle
 import socket
 import tempfile
@@ -49,6 +50,8 @@ SLOW_SECONDS = 600.0
 """How long an actor may take over a request beyond the time that grading has, or stand still."""
 _START_SECONDS = 600.0
 """How long to wait while no actor is there: clusters that grow need minutes for a machine."""
+_SAID_SECONDS = 30.0
+"""After how long it is said."""
 _WATCH_SECONDS = 1.0
 _ASK_SECONDS = 10.0
 _END_SECONDS = 5.0
@@ -58,6 +61,8 @@ _LOSSES = 20
 """So often a request may be lost with machines that go away."""
 _STARTS = 5
 """So often an actor may fail to start before the cluster is blamed."""
+
+_LOG = logging.getLogger("assay.cluster")
 
 
 class EndsWorkersError(GraderError):
@@ -404,7 +409,7 @@ class Actors:
     async def _watch(self) -> None:
         """End actors that hang, start more when machines join, and notice when none is left."""
         loop = asyncio.get_running_loop()
-        parts, seen = Parts(*_parts()), loop.time()
+        parts, seen, is_said = Parts(*_parts()), loop.time(), False
         while self._fault is None:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
@@ -415,7 +420,10 @@ class Actors:
                 return
             now = loop.time()
             if self._actors:
-                seen = now
+                seen, is_said = now, False
+            elif now - seen > _SAID_SECONDS and not is_said:
+                is_said = True
+                _LOG.warning("%s", _no_room(now - seen))
             elif now - seen > _START_SECONDS:
                 self._fail(_no_room(now - seen))
             for actor in self._actors:
@@ -507,5 +515,6 @@ def _no_room(seconds: float) -> GraderError:
     return GraderError(
         f"no worker has found room for {seconds:.0f} s; the cluster has {there:g} cores, "
         f"{ray().available_resources().get('CPU', 0):g} of them free",
-        hint="a worker takes one core: add machines, or stop what uses the cores",
+        hint="a worker takes one core: add machines, or stop what uses the cores; if nothing does, "
+        "a firewall may keep this machine from the workers' ports",
     )

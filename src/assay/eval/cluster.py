@@ -258,7 +258,10 @@ def _not_joined(address: str | None, error: Exception) -> InputError:
     what = " ".join(lines)[:600] or type(error).__name__
     hint = "docs/cluster.md"
     if address is not None:
-        hint = f"has this machine joined? `ray start --address={address} --num-cpus=0`"
+        hint = (
+            f"has this machine joined? `ray start --address={address} --num-cpus=0`; "
+            "and has it the cluster's token, where that asks for one?"
+        )
     return InputError(f"{where}: {what}", hint=hint)
 
 

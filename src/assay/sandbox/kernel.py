@@ -26,6 +26,7 @@ __all__ = [
     "raise_loopback",
     "read_bytes",
     "refuse_links",
+    "sees_kernel_threads",
     "send_kill",
     "set_owner_map",
     "unshare",
@@ -42,6 +43,7 @@ _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
 _AT_CWD, _EMPTY_PATH, _MOVE_FROM_FD, _IDMAP = -100, 0x1000, 4, 0x00100000
 _NOSUID, _NODEV, _NOEXEC, _NO_LINKS = 2, 4, 8, 0x00200000
 _SET_DEATH_SIGNAL = 1
+_FIRST_PIDS = "pid:[4026531836]"
 _CAP_SYS_ADMIN = 21
 _SET_INTERFACE_FLAGS, _UP, _INTERFACE_BYTES = 0x8914, 1, 40
 
@@ -134,6 +136,11 @@ def fork() -> int:
 def fork_sibling() -> int:
     """Fork, but as another child of this process's own parent."""
     return _clone(_SAME_PARENT)
+
+
+def sees_kernel_threads() -> bool:
+    """Whether this is the pid namespace that a machine begins with: 2 is one of its threads."""
+    return os.readlink("/proc/self/ns/pid") == _FIRST_PIDS  # noqa: PTH115 - cheaper
 
 
 def mount_own_proc() -> None:

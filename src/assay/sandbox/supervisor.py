@@ -109,15 +109,16 @@ def _memory(content: bytes) -> str:
 
 def _started(program: int, words: list[str], identity: Identity, stdin: int) -> int:
     """Start bubblewrap; its process id."""
-    supervisor = os.getpid()
+    supervisor, on_host = os.getpid(), kernel.sees_kernel_threads()
     pid = kernel.fork()
     if pid:
         return pid
     try:
         own = os.open("/proc/self/stat", os.O_RDONLY)
-        # bubblewrap looks for its child by the number that this has in the new pid namespace. In
+        # bubblewrap looks for its child by the number that this has in the new pid namespace, 2. In
         # the /proc of the old one that is somebody else, or nobody: then it would give up.
-        kernel.mount_own_proc()
+        if not on_host:
+            kernel.mount_own_proc()
         identity.become()
         if kernel.die_with_parent(supervisor, own):
             os.dup2(stdin, 0)
