@@ -26,6 +26,7 @@ from assay.sandbox.functions import (
 )
 from assay.sandbox.functions import pool as pools
 from assay.sandbox.functions.processes import cpu_seconds, descendants
+from assay.turns import Turn, taking
 
 pytestmark = pytest.mark.sandbox
 
@@ -146,6 +147,18 @@ async def test_a_call_whose_worker_dies_twice_is_our_error_and_never_a_score() -
         outcome = await call
         assert (outcome.status, outcome.score, outcome.retried) == ("sandbox_error", None, True)
         assert (await pool.call(b"2")).score == 2.0
+
+
+async def test_a_second_try_has_only_the_time_that_the_first_has_left_of_a_turn() -> None:
+    limits = FunctionLimits(cpu_seconds=60, wall_seconds=0.5)
+    async with FunctionPool(_PROGRAM, workers=1, limits=limits, tier="bwrap") as pool:
+        for seconds, status in ((None, "wall_timeout"), (60.0, "wall_timeout"), (0.8, "late")):
+            turn = Turn(seconds)
+            with taking(turn):
+                outcome = await pool.call(b"[60]")
+            assert (outcome.status, outcome.retried) == (status, True), seconds
+            assert outcome.wall_seconds >= (0.75 if status == "late" else 1.0)
+            assert turn.spent >= outcome.wall_seconds, "both tries are the work of the call"
 
 
 async def test_workers_are_replaced_after_a_while(

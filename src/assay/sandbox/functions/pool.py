@@ -235,7 +235,9 @@ class FunctionPool:
         most = self.limits.payload_bytes
         if seconds is not None:  # those of one time are made together
             rounded = math.ceil(max(0.0, seconds) / _STEP_SECONDS) * _STEP_SECONDS or _STEP_SECONDS
-            seconds = rounded if rounded < self.limits.wall_seconds else None
+            seconds = (
+                rounded if rounded < 2 * self.limits.wall_seconds else None
+            )  # it has two tries
         calls: list[Call] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:

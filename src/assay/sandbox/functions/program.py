@@ -318,7 +318,7 @@ class Outcome:
         message: What went wrong, for people; written by the program, so not to be trusted.
         output: What the call printed to stdout and stderr, its head; likewise.
         cpu_seconds: CPU time of the call, 0 where it is not known.
-        wall_seconds: Real time of the call.
+        wall_seconds: Real time of the call, of both tries if there were two.
         retried: Whether this is the outcome of a second try.
     """
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias
 
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.functions.nursery import NURSERY
@@ -136,14 +137,15 @@ class Slot:
             self._failed(calls, error)
             return
         assert self._session is not None
-        made, doubtful = 0, list[Call]()
+        made, doubtful = 0, list[_Doubt]()
+        last = started = time.monotonic()
 
         def heard(outcomes: list[Outcome]) -> None:
-            nonlocal made
+            nonlocal made, last
             doubtful.extend(self._deliver(calls[made : made + len(outcomes)], outcomes))
             made += len(outcomes)
+            last = time.monotonic()
 
-        started = time.monotonic()
         try:
             self._session.run([call.payload for call in calls], heard, calls[0].seconds)
             self._failures = 0
@@ -156,21 +158,25 @@ class Slot:
         except WorkerError:
             self._end_session()
             if made < len(calls):
-                doubtful.append(calls[made])  # it was being made; those after it only waited
+                # It was being made; those after it only waited.
+                doubtful.append((calls[made], time.monotonic() - last))
                 made += 1
         self._put_back(calls[made:])
         self._pace(time.monotonic() - started, made)
-        for call in doubtful:
-            outcome = self._again(call)
+        for call, spent in doubtful:
+            outcome = self._again(call, spent)
             self._stats.calls += 1
             self._pending.settle([call], [outcome])
         self._look_after_worker()
 
-    def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
+    def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[_Doubt]:
         """Deliver what is beyond doubt; returns the calls to be made again."""
-        outcomes = [_in_time(*one) for one in zip(calls, outcomes, strict=True)]
+        outcomes = [
+            self._in_time(call, outcome, call.seconds)
+            for call, outcome in zip(calls, outcomes, strict=True)
+        ]
         doubtful = [
-            call
+            (call, outcome.wall_seconds)
             for call, outcome in zip(calls, outcomes, strict=True)
             if outcome.status in _DOUBTFUL
         ]
@@ -185,19 +191,34 @@ class Slot:
         self._pending.settle(calls, outcomes)
         return doubtful
 
-    def _again(self, call: Call) -> Outcome:
-        """Make a call a second time, alone and in a fresh worker: what it does then, it did."""
+    def _again(self, call: Call, spent: float) -> Outcome:
+        """Make a call a second time, alone and in a fresh worker: what it does then, it did.
+
+        Args:
+            call: It has the seconds that the first time has left of its own.
+            spent: How many that took.
+        """
         self._stats.retries += 1
+        left = None if call.seconds is None else max(0.001, call.seconds - spent)
         self._end_session()
         try:
             self._session = self._fresh()
-            (outcome,) = self._session.run([call.payload], seconds=call.seconds).outcomes
+            (outcome,) = self._session.run([call.payload], seconds=left).outcomes
         except WorkerError as error:
             self._end_session()
-            return Outcome(error.status, message=error.message, retried=True)
+            outcome = Outcome(error.status, message=error.message)
         except AssayError as error:
-            return Outcome("sandbox_error", message=error.message, retried=True)
-        return replace(_in_time(call, outcome), retried=True)
+            outcome = Outcome("sandbox_error", message=error.message)
+        else:
+            outcome = self._in_time(call, outcome, left)
+        return replace(outcome, retried=True, wall_seconds=spent + outcome.wall_seconds)
+
+    def _in_time(self, call: Call, outcome: Outcome, left: float | None) -> Outcome:
+        """The outcome of a call, which is late if it had less time left than the limit."""
+        if outcome.status != "wall_timeout" or left is None or left >= self._limits.wall_seconds:
+            return outcome
+        why = f"it was not graded within {call.seconds:g} seconds"
+        return replace(outcome, status="late", message=why)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         if self._pending.is_closed:
@@ -263,14 +284,6 @@ class Slot:
         self._sessions.pop(self._number, None)
 
 
-def _in_time(call: Call, outcome: Outcome) -> Outcome:
-    """The outcome of a call, which is late if its time was shorter than the limit."""
-    if outcome.status != "wall_timeout" or call.seconds is None:
-        return outcome
-    why = f"it was not graded within {call.seconds:g} seconds"
-    return replace(outcome, status="late", message=why)
-
-
 def _closed() -> SandboxError:
     return SandboxError("the pool of a function was closed while it worked")
 
@@ -310,7 +323,7 @@ class Call:
         group: Whose it is.
         index: Its place there.
         payload: JSON.
-        seconds: Real time that it has, less than the limit; None for the limit.
+        seconds: Real time that it has, a second try included; None for the limits alone.
     """
 
     __slots__ = ("group", "index", "payload", "seconds")
@@ -322,6 +335,10 @@ class Call:
         self.index = index
         self.payload = payload
         self.seconds = seconds
+
+
+_Doubt: TypeAlias = "tuple[Call, float]"
+"""A call that is to be made again, and the seconds that it took."""
 
 
 class Pending:
