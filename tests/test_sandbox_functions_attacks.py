@@ -330,8 +330,11 @@ async def test_a_program_that_must_be_as_written_is_that_or_not_loaded() -> None
         report = await load_once(Program(source=source, as_written=True), [b"1"])
         assert [outcome.score for outcome in report.outcomes] == [0.5]
     replaced = "\n" + written + "globals()['grade'] = lambda x: 1.0\n"
-    for source in (replaced, "\ndef grade(x): return 1.0\n"):
+    for source, said in (
+        (replaced, "'grade' is not the 'async def' of the file"),
+        ("\ndef grade(x): return 1.0\n", "'grade' must be 'async def'; write 'async' before 'def'"),
+    ):
         report = await load_once(Program(source=source, as_written=True), [b"1"])
-        assert "'grade' is not the 'async def' of the file" in report.error
+        assert said in report.error
         free = await load_once(Program(source=source), [b"1"])
         assert [outcome.score for outcome in free.outcomes] == [1.0]

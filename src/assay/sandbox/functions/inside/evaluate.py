@@ -356,10 +356,15 @@ def _check_written(function: object, code: CodeType, entry: str) -> None:
     line = 0
     called = function.__code__ if _type(function) is _Function else None  # type: ignore[attr-defined] - a function has it
     for made in _codes(code):
-        if made.co_qualname == entry and made.co_flags & _COROUTINE:
+        if made.co_qualname != entry:
+            continue
+        if made.co_flags & _COROUTINE:
             if made is called:
                 return
             line = made.co_firstlineno
+        elif made is called:
+            why = f"{entry!r} must be 'async def'; write 'async' before 'def'"
+            raise LoadError(why, made.co_firstlineno)
     replaced = "something in the file replaces it when it is loaded; take that out"
     raise LoadError(f"{entry!r} is not the 'async def' of the file: {replaced}", line)
 
