@@ -6,6 +6,7 @@ Part of the supervisor, which must start fast: only cheap modules are imported.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 __all__ = [
@@ -175,8 +176,14 @@ def default_signals() -> None:
 
 
 def send_kill(pidfd: int) -> None:
-    """Kill by descriptor, which no other process can ever take over."""
-    _libc.syscall(_PIDFD_SEND_SIGNAL, pidfd, SIGKILL, None, 0)
+    """Kill by descriptor, which no other process can ever take over; one that has ended is left.
+
+    Raises:
+        OSError: It may not be killed: nobody should wait for its end.
+    """
+    returned = _libc.syscall(_PIDFD_SEND_SIGNAL, pidfd, SIGKILL, None, 0)
+    if returned < 0 and ctypes.get_errno() != errno.ESRCH:
+        _check(returned, "pidfd_send_signal")
 
 
 def is_admin() -> bool:

@@ -108,10 +108,14 @@ def _memory(content: bytes) -> str:
 
 
 def _started(program: int, words: list[str], identity: Identity, stdin: int) -> int:
-    """Start bubblewrap; its process id."""
+    """Start bubblewrap as the command's user; its process id."""
     supervisor, on_host = os.getpid(), kernel.sees_kernel_threads()
+    started, is_root = os.pipe()
     pid = kernel.fork()
     if pid:
+        os.close(is_root)
+        os.read(started, 1)  # until it has given up root: whoever has may not kill whoever has not
+        os.close(started)
         return pid
     try:
         own = os.open("/proc/self/stat", os.O_RDONLY)
@@ -120,6 +124,7 @@ def _started(program: int, words: list[str], identity: Identity, stdin: int) -> 
         if not on_host:
             kernel.mount_own_proc()
         identity.become()
+        os.close(is_root)
         if kernel.die_with_parent(supervisor, own):
             os.dup2(stdin, 0)
             # By descriptor: the stage covers some directories.
