@@ -171,14 +171,25 @@ def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         port = urlsplit(server.url).port
-        opened = [socket.create_connection(("127.0.0.1", port)) for _ in range(5 if waits else 1)]
-        try:
-            for one in opened:
-                one.sendall(head.encode() + body)
-            for _ in range(4 if waits else 1):
-                assert hanging.begun.acquire(timeout=60)
-            stands = f'assay_grader_waiting{{grader="slow",project="default"}} {int(waits)}.0'
+        opened: list[socket.socket] = []
+
+        def ask() -> None:
+            opened.append(socket.create_connection(("127.0.0.1", port)))
+            opened[-1].sendall(head.encode() + body)
+
+        def wait_for(waiting: int) -> None:
+            stands = f'assay_grader_waiting{{grader="slow",project="default"}} {waiting}.0'
             until(lambda: stands in httpx.get(f"{server.url}/metrics").text)
+
+        try:
+            for _ in range(4 if waits else 1):
+                ask()
+                assert hanging.begun.acquire(timeout=60)
+            if waits:
+                ask()
+                wait_for(1)
+                opened[-1].close()  # before the others: whose turn came would be at work
+            wait_for(0)
         finally:
             for one in opened:
                 one.close()
