@@ -237,6 +237,13 @@ def test_code_and_line_come_from_one_decision(counts: dict[str, int], code: int,
     assert (decided.code, decided.line) == (code, line)
 
 
+def test_strict_takes_no_skipped_cell_for_a_verdict() -> None:
+    decided = verdict(summary_of(passed=2, skips=1), strict=True)
+    line = "NO VERDICT: 1 cell was skipped; all of 2 graded cells passed"
+    assert (decided.code, decided.line) == (3, line)
+    assert verdict(summary_of(passed=2), strict=True).code == 0
+
+
 def test_fail_under_judges_the_mean_and_not_single_cells() -> None:
     half = summary_of(passed=1, failed=1)
     assert verdict(half, fail_under=0.5).code == 0

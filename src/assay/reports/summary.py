@@ -347,8 +347,8 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
     Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
     such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
     cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
-    single cells say. ``strict`` makes it 3 where a grader was skipped. Malformed rows that were
-    left out are told, and decide nothing.
+    single cells say. ``strict`` makes it 3 where a grader or a whole cell was skipped. Malformed
+    rows that were left out are told, and decide nothing.
     """
     if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
@@ -359,6 +359,9 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
     partly = summary.not_graded
     if partly and strict:
         not_graded.append(str(partly))
+    if totals.skipped and strict:
+        were = "was" if totals.skipped == 1 else "were"
+        not_graded.append(f"{count(totals.skipped, 'cell')} {were} skipped")
     if totals.graded == 0:
         causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
