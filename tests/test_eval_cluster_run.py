@@ -164,7 +164,7 @@ async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
         await ready.go(store, workers=1, cluster=cluster)
         [cell] = ended(store, ready.run.id)
     assert (cell.status, cell.reward) == ("error", None)
-    assert "workers ended over it" in cell.error
+    assert "workers died over it" in cell.error
     assert (place / "log").read_text() == "begun begun begun "
 
 
