@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from assay.scratch import sweep
+
 __all__ = ["watch"]
 
 _SUBREAPER = 36
@@ -121,6 +123,8 @@ class _Left:
                 self.lines.append(f"mount {line.split()[4]}")
 
     def _files(self) -> None:
+        # Of workers that were killed while they tried their sandbox: the next one removes it.
+        sweep("assay-canary-", self.scratch)
         for path in sorted(Path(self.scratch).iterdir()):
             self.lines.append(f"file {path.name} (of user {path.lstat().st_uid})")
 

@@ -9,12 +9,10 @@ cluster: its machine has joined, if with no cores to give.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import importlib
 import logging
 import os
 import re
-import shutil
 import socket
 import sys
 import tempfile
@@ -28,6 +26,7 @@ from typing import Protocol, cast
 from assay.errors import InputError
 from assay.eval.actors import DEPTH, Actors, Ray, cores, ray
 from assay.eval.heads import require_head
+from assay.scratch import scratch
 
 __all__ = ["Cluster", "connected", "engine_address"]
 
@@ -116,7 +115,7 @@ def connected(engine: str) -> Generator[Cluster]:
         begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
         if address is not None:
             require_head(address)
-        place = "" if address else stack.enter_context(_place())
+        place = "" if address else stack.enter_context(scratch(_PREFIX, _base()))
         stack.callback(_leave, library)
         try:
             if address is None:
@@ -125,7 +124,7 @@ def connected(engine: str) -> Generator[Cluster]:
                     num_cpus=len(os.sched_getaffinity(0)),
                     object_store_memory=_LOCAL_STORE_BYTES,
                     include_dashboard=False,
-                    _temp_dir=place,
+                    _temp_dir=str(place),
                 )
             else:
                 begin(address=address)
@@ -265,36 +264,7 @@ def _not_joined(address: str | None, error: Exception) -> InputError:
     return InputError(f"{where}: {what}", hint=hint)
 
 
-@contextmanager
-def _place() -> Generator[str]:
-    """A directory for a cluster of this machine alone, removed at the end, or by the next one."""
-    base = tempfile.gettempdir()
-    base = base if len(base) <= _LONGEST_PLACE else "/tmp"  # noqa: S108 - as above
-    for left in Path(base).glob(f"{_PREFIX}*"):
-        with suppress(OSError), _held(left):  # else it is in use, or another's
-            shutil.rmtree(left, ignore_errors=True)
-    with ExitStack() as stack:
-        place = None
-        while place is None:
-            made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-            with suppress(BlockingIOError, FileNotFoundError):  # another one has taken it for left
-                stack.enter_context(_held(made))
-                place = made
-        stack.callback(shutil.rmtree, place, ignore_errors=True)
-        yield str(place)
-
-
-@contextmanager
-def _held(place: Path) -> Generator[None]:
-    """Have a directory to oneself for as long as this process lives.
-
-    Raises:
-        OSError: Somebody else has it, or it has been removed.
-    """
-    opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        place.lstat()  # whoever has removed it had it until then
-        yield
-    finally:
-        os.close(opened)
+def _base() -> str:
+    """Where a cluster of this machine alone has its directory, in which it makes sockets."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _LONGEST_PLACE else "/tmp"  # noqa: S108 - as above

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 import time
 from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
@@ -20,6 +18,7 @@ from assay.sandbox.checks import Check, SandboxReport
 from assay.sandbox.functions.launch import LOSSES
 from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
+from assay.scratch import scratch
 
 __all__ = ["Tier", "function_tier", "function_tiers"]
 
@@ -28,6 +27,7 @@ Tier = Literal["bwrap", "landlock"]
 _TIERS: tuple[Tier, ...] = ("bwrap", "landlock")
 _LIMITS = FunctionLimits()
 _BROKEN = "this kernel does not isolate as it should: do not run untrusted code here"
+_CANARY_PREFIX = "assay-canary-"
 _CANARY = """
 import ctypes, os, socket, time
 
@@ -123,10 +123,10 @@ def function_tiers() -> SandboxReport:
 def _prove(tier: Tier) -> float:
     """Let the canary try a tier. What fails is tried again next time."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="assay-canary-") as place:
+    with scratch(_CANARY_PREFIX) as place:
         # So that nothing but the sandbox keeps the canary from it.
-        Path(place).chmod(0o755)
-        secret = Path(place, "secret")
+        place.chmod(0o755)
+        secret = place / "secret"
         secret.touch(0o666)
         secret.chmod(0o666)
         try:

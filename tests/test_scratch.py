@@ -1,0 +1,79 @@
+"""Directories for a while: what is in use stays, and what killed processes left goes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from assay.sandbox.functions import tiers
+from assay.scratch import _held, scratch
+
+
+def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    base = str(tmp_path)
+    with scratch("x-", base) as place:
+        left = Path(f"{place}-left")
+    (left / "session").mkdir(parents=True)
+    (tmp_path / "y-other").mkdir()
+    (tmp_path / "x-link").symlink_to(tmp_path / "y-other")
+    with scratch("x-", base) as first, scratch("x-", base) as second:
+        assert not left.exists()
+        assert first.is_dir()
+        assert second.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x-link", "y-other"]
+
+
+def test_a_directory_that_another_removes_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, make, made = str(tmp_path), tempfile.mkdtemp, list[str]()
+    with ExitStack() as others:
+
+        def slow(prefix: str, dir: str) -> str:  # noqa: A002 - its name there
+            made.append(make(prefix=prefix, dir=dir))
+            if len(made) == 1:
+                shutil.rmtree(made[0])
+            elif len(made) == 2:  # is about to
+                others.enter_context(_held(Path(made[1])))
+                others.callback(shutil.rmtree, made[1])
+            return made[-1]
+
+        monkeypatch.setattr("tempfile.mkdtemp", slow)
+        with scratch("x-", base) as place:
+            assert [Path(one).is_dir() for one in made] == [False, True, True]
+            assert str(place) == made[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import sys
+from assay.sandbox.functions import tiers
+
+def tried(tier, secret):
+    print(secret, flush=True)
+    sys.stdin.read()
+
+tiers._release_canary = tried
+tiers.function_tiers()
+"""
+
+
+@pytest.mark.sandbox
+def test_what_was_killed_while_it_proved_its_sandbox_leaves_nothing_for_ever() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip()).parent
+        process.send_signal(signal.SIGKILL)
+    assert left.is_dir()
+    tiers._prove.cache_clear()
+    tiers.function_tiers()
+    assert not left.exists()
