@@ -68,7 +68,7 @@ def run(given: Namespace) -> int:
     """Look at the run, and say what it could teach.
 
     Raises:
-        InputError: For an unknown run, or a directory of parts.
+        InputError: For an unknown run, parts that are damaged, or a floor of another kind.
     """
     if is_parts(given.run):
         return _run_of_parts(given)

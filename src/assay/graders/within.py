@@ -79,10 +79,8 @@ async def _contained(work: Awaitable[T]) -> T:
         if task is not None and task.cancelling():
             raise
         raise AssayError("cancelled itself") from error
-    except Exception:
-        raise
     except BaseException as error:
-        if not is_fault(error):
+        if isinstance(error, Exception) or not is_fault(error):
             raise
         raise AssayError(reason_of(error)) from error
 
