@@ -261,10 +261,8 @@ def plan_rows(
         if earlier is not None and lock is not None:
             run, kept = earlier, store.counts(earlier.id).total
         else:
-            run, kept = (
-                start_run(store, config=config, digests=digests, planned=planned, holding=hold),
-                0,
-            )
+            run = start_run(store, config=config, digests=digests, planned=planned, holding=hold)
+            kept = 0
         try:
             yield RowRun(
                 data=rows,
