@@ -107,6 +107,7 @@ class SweBenchGrader(Grader):
         allow_equality: list[str] | None = None,
         isolation: Isolation = "auto",
         fresh: Fresh = "module",
+        contract: dict[str, Json] | None = None,
         FAIL_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
         PASS_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
     ) -> SubScore:
@@ -128,6 +129,8 @@ class SweBenchGrader(Grader):
                 process with it. ``auto`` is decided by the case's reference; without one, shared.
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
+            contract: With ``process``, what the reference needs; see `Contract`. Of a case it
+                stands in the lock file.
             FAIL_TO_PASS: The same as ``fail_to_pass``.
             PASS_TO_PASS: The same as ``pass_to_pass``.
 
@@ -146,6 +149,7 @@ class SweBenchGrader(Grader):
             }
         )
         from assay.graders.testing.attempt import TestCommand
+        from assay.graders.testing.contract import Contract
 
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
         sources = _Sources.of(read_inject(inject), workspace)
@@ -158,6 +162,7 @@ class SweBenchGrader(Grader):
             loose=allow_equality or (),
             isolation=mode_of(isolation, cmd_prefix, workspace.source),
             fresh=fresh,
+            contract=Contract.read(contract) if contract else None,
         )
         command, run = await _run(asked, sources, workspace)
         verdicts = _judge(wanted, run, sources)
@@ -404,6 +409,8 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
+    if run.needs:
+        evidence["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:

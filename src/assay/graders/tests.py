@@ -126,6 +126,7 @@ class TestsGrader(Grader):
         allow_equality: list[str] | None = None,
         isolation: Isolation = "auto",
         fresh: Fresh = "module",
+        contract: dict[str, Json] | None = None,
     ) -> SubScore:
         """Run the tests over the workspace, in a sandbox without network.
 
@@ -146,6 +147,8 @@ class TestsGrader(Grader):
                 process with it. ``auto`` is decided by the case's reference; without one, shared.
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
+            contract: With ``process``, what the reference needs; see `Contract`. Of a case it
+                stands in the lock file.
 
         Raises:
             InputError: For a command whose outcomes could only be guessed, and an expected test
@@ -154,6 +157,7 @@ class TestsGrader(Grader):
                 test to run.
             SandboxError: If the sandbox failed.
         """
+        from assay.graders.testing.contract import Contract
         from assay.graders.testing.hidden import hidden_files, read_inject
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
@@ -176,6 +180,7 @@ class TestsGrader(Grader):
             loose=allow_equality or (),
             isolation=mode_of(isolation, cmd, workspace.source),
             fresh=fresh,
+            contract=Contract.read(contract) if contract else None,
         )
         run = await run_tests(command, workspace)
         value = len(run.passed) / len(run.expected) if run.expected else 0.0
@@ -330,6 +335,8 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         evidence["missing"] = [name[:500] for name in run.missing[:_MOST_NAMES]]
     said = {"undecided": run.undecided, "notes": run.notes}
     evidence |= {name: list(lines) for name, lines in said.items() if lines}
+    if run.needs:
+        evidence["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
     if not run.complete:
         evidence["why"] = run.why
     if result.status == "timed_out":

@@ -21,6 +21,7 @@ from assay.errors import GraderError
 from assay.frozen import frozen
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
+from assay.graders.testing.contract import Contract
 from assay.graders.testing.hidden import Injected
 from assay.graders.testing.outcomes import Fresh, Mode
 from assay.graders.testing.runners import CHANNEL, INSIDE, surroundings
@@ -57,6 +58,7 @@ class TestCommand:
         loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
         isolation: Whether the tests share a process with what they test.
         fresh: How often ``process`` loads the submission anew.
+        contract: What ``process`` permits, because the reference needs it.
     """
 
     __test__ = False
@@ -71,6 +73,7 @@ class TestCommand:
     loose: Sequence[str] = ()
     isolation: Mode = "shared"
     fresh: Fresh = "module"
+    contract: Contract | None = None
 
     @property
     def declares(self) -> bool:
@@ -142,6 +145,7 @@ async def _attempt_apart(
         "hidden": [*plan.hidden],
         "allow": [*command.loose],
         "fresh": command.fresh,
+        "contract": (command.contract or Contract()).to_json(),
         "shared": [f"{_SHARED}/"],
         "seconds": min(_LONGEST_CALL, command.timeout_s / 2),
     }

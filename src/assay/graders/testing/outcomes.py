@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError
@@ -25,7 +26,7 @@ __all__ = [
     "separable_runners",
 ]
 
-BOUNDARY = 1
+BOUNDARY = 2
 """Version of the boundary between judge and submission: what was decided for another is stale."""
 
 Mode: TypeAlias = Literal["process", "shared"]
@@ -145,6 +146,7 @@ class TestRun:
         isolation: Whether the tests shared a process with the submission.
         undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
             would have had to decide a test, which therefore failed.
+        needs: What the reference needed, by test function; told while it is proven.
     """
 
     __test__ = False
@@ -159,6 +161,7 @@ class TestRun:
     notes: tuple[str, ...] = ()
     isolation: Mode = "shared"
     undecided: tuple[str, ...] = ()
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
 
     @property
     def assurance(self) -> Assurance:

@@ -188,6 +188,7 @@ async def conclude(
         notes=tuple(notes),
         isolation=command.isolation,
         undecided=tuple(dict.fromkeys(heard.undecided)),
+        needs={test: tuple(entries) for test, entries in heard.needs.items()},
     )
 
 

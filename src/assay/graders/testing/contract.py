@@ -1,0 +1,76 @@
+"""What the author's reference was seen to need where tests are judged apart.
+
+While the reference is proven, the judge writes down, for every way by which a test came to
+something (a *trail*, such as ``kit.load().name``), what it found there. The contract stands in the
+case's lock file; a submission gets what the reference needed, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from assay.frozen import frozen
+from assay.scoring.json_safe import Json
+from assay.types.codec import from_json, to_json
+
+__all__ = ["Contract"]
+
+_COUNTED = "said"
+"""Entries of this kind end in a number; of several runs the largest stays."""
+
+
+@frozen(kw_only=True)
+class Contract:
+    """What a reference needed.
+
+    Attributes:
+        seed: Seed of the near misses that equality and order are asked about; the same for every
+            grading, so that a regrade is no second chance.
+        needs: By test function, without its parameters, entries ``kind:trail``; the test is empty
+            for what happens outside of tests, such as the import of test modules.
+        learns: Whether the reference is being proven: everything is permitted and written down.
+    """
+
+    seed: str = ""
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    learns: bool = False
+
+    @classmethod
+    def read(cls, data: Json) -> Contract:
+        """Read one.
+
+        Raises:
+            ShapeError: Naming the field that is wrong.
+        """
+        return from_json(cls, data)
+
+    def to_json(self) -> Json:
+        """Its JSON form, in which it stands in lock files and briefs."""
+        return to_json(self)
+
+    @classmethod
+    def of_runs(cls, seed: str, runs: Iterable[Mapping[str, Iterable[str]]]) -> Contract:
+        """The union of what several runs of the reference needed."""
+        found: dict[str, dict[str, int | None]] = {}
+        for run in runs:
+            for test, entries in run.items():
+                for entry in entries:
+                    name, number = _read_entry(entry)
+                    kept = found.setdefault(test, {})
+                    before = kept.get(name)
+                    kept[name] = number if before is None else max(before, number or 0)
+        needs = {
+            test: tuple(
+                sorted(name if most is None else f"{name}:{most}" for name, most in kept.items())
+            )
+            for test, kept in sorted(found.items())
+        }
+        return cls(seed=seed, needs=needs)
+
+
+def _read_entry(entry: str) -> tuple[str, int | None]:
+    if not entry.startswith(f"{_COUNTED}:"):
+        return entry, None
+    name, _, number = entry.rpartition(":")
+    return name, int(number)
