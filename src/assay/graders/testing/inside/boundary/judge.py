@@ -8,9 +8,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary.modules import Finder, Module
-from assay.graders.testing.inside.boundary.references import Session
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary.judge_side import JudgeSide
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     current,
     doors,
@@ -20,6 +19,7 @@ from assay.graders.testing.inside.boundary.session import (
     ref_of,
     state,
 )
+from assay.graders.testing.inside.boundary.modules import Finder, Module
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def install(
     """Set up the boundary, before the first test is imported."""
     state.root, state.shared = root, tuple(told["shared"])
     state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
-    state.allowed, state.report, state.make = frozenset(told["allow"]), report, Session
+    state.allowed, state.report, state.make = frozenset(told["allow"]), report, JudgeSide
     from unittest.case import SkipTest
 
     state.never = (SkipTest,)

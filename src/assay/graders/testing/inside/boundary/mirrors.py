@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary.judge_state import (
     Ref,
     state,
 )
@@ -23,7 +23,7 @@ from assay.graders.testing.inside.boundary.wire import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.graders.testing.inside.boundary.references import Session
+    from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
@@ -132,7 +132,7 @@ def _reading(kind: Any, name: str) -> Callable[..., Any]:
 def _writing(name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
-        talk = cast("Session", ref.talk)
+        talk = cast("JudgeSide", ref.talk)
         if name.startswith("__"):
             found = talk.decode(talk.operate(ref, name, *arguments))
         else:

@@ -11,8 +11,8 @@ import builtins
 import threading
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary import decisions
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary import questions
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     Kind,
     Ref,
@@ -92,7 +92,7 @@ class StandKind(Kind):
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         ref = the_ref(cls)
-        if decisions.built_of(cls, arguments, named) is not None:
+        if questions.built_of(cls, arguments, named) is not None:
             # The submission is not told of it before it needs to be.
             made = object.__new__(cls)
             object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
@@ -105,7 +105,7 @@ class StandKind(Kind):
             if (
                 not is_new
                 and made._assay_form["equal"] != "enum"
-                and not decisions.trust(type(made))
+                and not questions.trust(type(made))
             ):
                 # Lists find an object equal to itself without asking.
                 label = type(made)._assay_label
@@ -211,17 +211,17 @@ class Stand(
         return names_of(self)
 
     def __eq__(self, other: object) -> Any:
-        return decisions.equal(self, other)
+        return questions.equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        found = decisions.equal(self, other)
+        found = questions.equal(self, other)
         return not found if type(found) is bool else found
 
     def __hash__(self) -> int:
-        return decisions.hash_of(self)
+        return questions.hash_of(self)
 
     def __bool__(self) -> bool:
-        return decisions.truth(self)
+        return questions.truth(self)
 
     def __copy__(self) -> Any:
         return forward(self, "__copy__")
@@ -268,7 +268,7 @@ _NUMBERS = frozenset(
 def _forwarder(name: str) -> Callable[..., Any]:
     def operate(self: Any, *arguments: Any) -> Any:
         if name in _NUMBERS and "_assay_of_plain" in object.__getattribute__(self, "__dict__"):
-            raise decisions.undecided_arithmetic(type(self))
+            raise questions.undecided_arithmetic(type(self))
         return forward(self, name, *arguments)
 
     operate.__name__ = name
@@ -387,7 +387,7 @@ _SPECIAL: dict[str, Any] = {
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
-    "__contains__": decisions.contains,
+    "__contains__": questions.contains,
 }
 
 
@@ -410,7 +410,7 @@ class _Member:
         base = None if instance is None else kind._assay_base
         if base in _MUTABLE:  # it may change what it holds
             object.__getattribute__(instance, "__dict__").pop("_assay_made", None)
-        if base in _IMMUTABLE and self.name in vars(base) and not decisions.trust(kind):
+        if base in _IMMUTABLE and self.name in vars(base) and not questions.trust(kind):
             label = kind._assay_label
             raise undecided(label, f"the {self.name} of a built-in type", f"asked:{label}")
         return ref.home().get(ref, self.name)
@@ -438,9 +438,9 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         if base in _IMMUTABLE and one in vars(base) and one not in own:
             continue  # the copy decides
         if one in _ORDERS:
-            space[one] = decisions.ordering(one)
+            space[one] = questions.ordering(one)
         elif one in ARITHMETIC:
-            space[one] = decisions.arithmetic(one)
+            space[one] = questions.arithmetic(one)
         else:
             space[one] = _SPECIAL.get(one) or _forwarder(one)
     for one in form["methods"]:

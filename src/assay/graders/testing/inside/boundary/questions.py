@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     forward,
     length_of,

@@ -1,6 +1,6 @@
 """What the judge makes of what the host tells: copies, stand-ins, mirrors of exceptions.
 
-`Session` reads references; each must be one that it can have been given.
+`JudgeSide` reads references; each must be one that it can have been given.
 """
 
 from __future__ import annotations
@@ -15,18 +15,8 @@ from collections.abc import Callable
 from types import CoroutineType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary import decisions
-from assay.graders.testing.inside.boundary.mirrors import (
-    LINKED,
-    LinkedDict,
-    LinkedList,
-    LinkedSet,
-    exactly,
-    made_error,
-    mirror_kind,
-)
-from assay.graders.testing.inside.boundary.modules import Module
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary import questions
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     HostDiedError,
     Ref,
@@ -38,6 +28,16 @@ from assay.graders.testing.inside.boundary.session import (
     state,
     undecided,
 )
+from assay.graders.testing.inside.boundary.mirrors import (
+    LINKED,
+    LinkedDict,
+    LinkedList,
+    LinkedSet,
+    exactly,
+    made_error,
+    mirror_kind,
+)
+from assay.graders.testing.inside.boundary.modules import Module
 from assay.graders.testing.inside.boundary.stands import (
     BUILTINS,
     StandKind,
@@ -60,7 +60,7 @@ _MOCKS = frozenset(
 _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
 
 
-class Session(Talk):
+class JudgeSide(Talk):
     """A session of the judge's: it knows what the host's references mean."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Session(Talk):
         """An array; an empty one is watched, because it would satisfy every comparison."""
         if found.size or "empty:numpy.ndarray" in state.allowed:
             return found
-        return found.view(decisions.vacuous_kind())
+        return found.view(questions.vacuous_kind())
 
     def kind(self, number: int, form: Any = None) -> Any:
         """What stands for a class."""
@@ -503,14 +503,14 @@ def _enumerations() -> dict[tuple[str, str], Any]:
 _kinds: dict[tuple[str, str, str], Any] = {}
 _coroutines: dict[int, tuple[Any, Ref]] = {}
 _READERS: dict[str, Callable[..., Any]] = {
-    "o": Session.stand,
-    "co": Session.coroutine,
-    "k": Session.kind,
-    "C": Session.class_of_python,
-    "m": Session.module,
-    "h": Session.handle,
-    "J": Session.own_error,
-    "em": Session.member,
-    "L": Session.linked,
-    "e": Session.error,
+    "o": JudgeSide.stand,
+    "co": JudgeSide.coroutine,
+    "k": JudgeSide.kind,
+    "C": JudgeSide.class_of_python,
+    "m": JudgeSide.module,
+    "h": JudgeSide.handle,
+    "J": JudgeSide.own_error,
+    "em": JudgeSide.member,
+    "L": JudgeSide.linked,
+    "e": JudgeSide.error,
 }

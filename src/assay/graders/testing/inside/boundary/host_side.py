@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary.objects import (
+from assay.graders.testing.inside.boundary.host_objects import (
     DECIDING,
     Handle,
     beyond_type,
@@ -60,7 +60,7 @@ def connect(greeting: list[Any]) -> Any:
     return link
 
 
-class Session(Plain):
+class HostSide(Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
     def __init__(self, number: int) -> None:
