@@ -69,6 +69,7 @@ class Heard:
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
         undecided: Classes of the submission that would have had to decide.
+        notes: What is worth a reader's eye.
         needs: What the reference needed, by test function; told while it is proven.
         ready: Whether it came so far that code of the submission could run.
         exit: The exit status it announced as its last word; None while there was none.
@@ -82,6 +83,7 @@ class Heard:
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
     undecided: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
     needs: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     ready: bool = False
     exit: int | None = None
@@ -152,8 +154,9 @@ class FrameReader:
                 return self._keep_result(name, event)
             case "canary":
                 return self._keep_canary(event.get("name"), event.get("outcome"), event)
-            case "tamper" | "undecided" as kind:
-                said = heard.tampering if kind == "tamper" else heard.undecided
+            case "tamper" | "undecided" | "note" as kind:
+                kept = {"tamper": heard.tampering, "undecided": heard.undecided}
+                said = kept.get(kind, heard.notes)
                 if len(said) < _MOST_SIGNS:
                     said.append(_text(event.get("what"))[:200] or "unnamed")
             case "needs":

@@ -176,6 +176,7 @@ async def conclude(
         notes.append(f"order shuffled (seed {channel.seed}); shuffle: false keeps it")
     if channel.nested:
         notes.append(f"{channel.nested} test runs inside the tests were not reported")
+    notes += heard.notes
     notes += [f"{name} ended the process; the others were run again" for name in crashed]
     return TestRun(
         outcomes=outcomes,

@@ -120,6 +120,8 @@ def _forward_warnings(session: HostSide) -> None:
             if isinstance(message, category) and category.__module__ != "builtins"
             else str(message)
         )
+        if "use of fork()" in str(text):  # ours; see `HostSide.do_fork`
+            return
         session.ask("warn", 0, text, category, str(filename), int(lineno))
 
     warnings.simplefilter("always")

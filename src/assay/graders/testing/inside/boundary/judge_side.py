@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+import collections.abc
 import enum
 import io
 import os
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from types import CoroutineType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary import questions
+from assay.graders.testing.inside.boundary import contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     HostDiedError,
@@ -26,7 +27,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     is_module_of_both,
     ref_of,
     state,
-    undecided,
+    the_ref,
 )
 from assay.graders.testing.inside.boundary.mirrors import (
     LINKED,
@@ -40,6 +41,7 @@ from assay.graders.testing.inside.boundary.mirrors import (
 from assay.graders.testing.inside.boundary.modules import Module
 from assay.graders.testing.inside.boundary.stands import (
     BUILTINS,
+    IMMUTABLE,
     StandKind,
     a_loop_runs,
     plain_kind,
@@ -47,15 +49,16 @@ from assay.graders.testing.inside.boundary.stands import (
 )
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
-_NEW = frozenset(["__new_member__", "__init__"])
-"""What an enumeration has that cannot be made again from its members and methods."""
-
+_ABCS = "Mapping MutableMapping Sequence MutableSequence Set MutableSet".split()
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
-_MOCKS = frozenset(
-    "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
-    "assert_called_with assert_has_calls assert_not_called attach_mock await_args "
-    "await_args_list await_count call_args call_args_list call_count called configure_mock "
-    "method_calls mock_add_spec mock_calls reset_mock return_value side_effect".split()
+_LIBRARY = (
+    "_asyncio _collections _io _queue _thread array asyncio collections io itertools logging "
+    "queue tempfile threading weakref".split()
+)
+"""Where the objects are from whose public attributes tell nothing of what a test expects."""
+
+_CODE = frozenset(
+    "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
 )
 _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
 
@@ -65,7 +68,9 @@ class JudgeSide(Talk):
 
     def __init__(self) -> None:
         self._kinds: dict[int, Any] = {}
-        self._enumerations: set[int] = set()
+        self._unmade: dict[int, Any] = {}
+        self._aliases: dict[Any, Any] = {}
+        self._alike: dict[int, list[Any]] = {}
         self.known: dict[int, Any] = {}
         super().__init__()
 
@@ -73,6 +78,11 @@ class JudgeSide(Talk):
 
     def other(self, value: Any, depth: int) -> list[Any]:
         """Tell of something that is not plain: a reference, or a handle."""
+        value = contract.held_by(value)
+        if getattr(self._local, "expresses", False) and (how := _unmade(value)) is not None:
+            object.__getattribute__(value, "__dict__")["_assay_asked"] = True
+            self._unmade[id(value)] = value
+            return ["N", *how, id(value)]
         ref = ref_of(value) or _coroutines.get(id(value), (None, None))[1]
         if ref is not None:
             if ref.path is None and ref.talk is not self:
@@ -94,9 +104,9 @@ class JudgeSide(Talk):
             return ["S", value.__module__, value.__qualname__]
         if isinstance(value, memoryview):
             return self.encode(bytes(value), depth)
-        if isinstance(value, enum.EnumMeta) and not _NEW.intersection(vars(value)):
-            return self._enumeration(value)
-        return ["H", state.number(value), _form(value)]
+        number = state.number(value)
+        state.handed[number] = getattr(self._local, "giving", None) or ["?"]
+        return ["H", number, _form(value)]
 
     def _error(self, error: BaseException) -> list[Any]:
         number = state.number(error)
@@ -111,21 +121,24 @@ class JudgeSide(Talk):
         bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
         return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
 
-    def _enumeration(self, kind: Any) -> list[Any]:
-        """An enumeration of the tests, which the host makes again; its methods stay here."""
-        number = state.number(kind)
-        if number in self._enumerations:
-            return ["EC", number]
-        self._enumerations.add(number)
-        members = {name: one.value for name, one in kind.__members__.items()}
-        methods = {
-            name: one
-            for name, one in vars(kind).items()
-            if isinstance(one, FunctionType) and is_authors(one)
-        }
-        bases = [self.encode(base) for base in kind.__bases__]
-        space = [[name, self.encode(one)] for name, one in {**members, **methods}.items()]
-        return ["EC", number, kind.__name__, bases, space]
+    def express(self, value: Any) -> Any:
+        """Write a value for a fork: what is not made yet, is made there."""
+        self._local.expresses = True
+        try:
+            return self.encode(value)
+        finally:
+            self._local.expresses = False
+
+    def recipe(self, value: Any, node: Any) -> Any:
+        """How a value was made, of which near misses can be; None where that is not known."""
+        if not questions.is_stand(value):
+            return node
+        how = object.__getattribute__(value, "__dict__").get("_assay_how")
+        return None if how is None else ["N", *how]
+
+    def way_of(self, value: Any) -> Ref:
+        """The way by which the tests came to an object, also to one that is not made yet."""
+        return object.__getattribute__(value, "__dict__").get("_assay_way") or the_ref(value)
 
     # -- from the host -------------------------------------------------------------------------
 
@@ -145,6 +158,23 @@ class JudgeSide(Talk):
         Raises:
             WireError: If it is malformed.
         """
+        found = self.reference(node)
+        via = self._via
+        if via is None or node[0] in ("C", "h", "J", "L"):
+            return found
+        what = "code" if _is_code(found) else "object"
+        is_permitted = self._permits.get(what)
+        if is_permitted is None:
+            is_permitted = self._permits[what] = contract.may(what, via)
+        if not is_permitted:
+            return contract.as_value(found, via)
+        ref = ref_of(found)
+        if ref is not None:
+            contract.mark(ref, via)
+        return found
+
+    def reference(self, node: list[Any]) -> Any:
+        """Read a reference, whatever the contract says."""
         reader = _READERS.get(node[0])
         if reader is None:
             raise WireError("a value of an unknown kind")
@@ -153,18 +183,64 @@ class JudgeSide(Talk):
         except (TypeError, IndexError, KeyError, ValueError, AttributeError) as error:
             raise WireError(f"a reference makes no sense: {error}") from None
 
+    @property
+    def _via(self) -> list[str] | None:
+        """The trails of what is being read; None for what no test came to."""
+        return getattr(self._local, "via", None)
+
+    @property
+    def _permits(self) -> dict[str, bool]:
+        return self._local.permits
+
+    def taken(self, node: Any, ref: Ref, name: str) -> Any:
+        """Read what a test came to by a step from something."""
+        return self._read(node, contract.step(contract.trails_of(ref), name), {})
+
+    def values(self, node: Any, trails: list[str]) -> Any:
+        """Read what has to be values."""
+        return self._read(node, trails, {"code": False, "object": False})
+
+    def _read(self, node: Any, trails: list[str], permits: dict[str, bool]) -> Any:
+        local = self._local
+        before = self._via, getattr(local, "permits", None)
+        local.via, local.permits = trails, permits
+        try:
+            found = self.decode(node)
+            is_plain = not any(permits.values()) and type(found) is not contract.Inert
+        finally:
+            local.via, local.permits = before
+        if is_plain:
+            contract.look(found, trails)
+        return found
+
+    def _plainly(self, read: Callable[[], Any]) -> Any:
+        """Read something that no test came to."""
+        before, self._local.via = self._via, None
+        try:
+            return read()
+        finally:
+            self._local.via = before
+
+    def unbounded(self, found: float) -> Any:
+        return found if self._via is None else contract.number(found, self._via)
+
     def array(self, found: Any) -> Any:
-        """An array; an empty one is watched, because it would satisfy every comparison."""
-        if found.size or "empty:numpy.ndarray" in state.allowed:
-            return found
-        return found.view(questions.vacuous_kind())
+        """An array; its items cannot be marked, so one with a NaN is permitted as a whole."""
+        if found.dtype.kind in "fc" and not bool((found - found == 0).all()) and self._via:
+            contract.require(
+                "nan", self._via, "the submission", "an array holds NaN or an infinity"
+            )
+        return found
+
+    def _raised(self, node: Any, mine: int) -> BaseException:
+        return self._plainly(lambda: super(JudgeSide, self)._raised(node, mine))
 
     def kind(self, number: int, form: Any = None) -> Any:
         """What stands for a class."""
         if number not in self._kinds:
             form = form or self.request("kind", ["R", number])[2]
             name, module = word(form["name"]), word(form["module"])
-            bases = [self.others(base) for base in form["bases"]]
+            bases = [self.reference(base) for base in form["bases"]]
             path = None if "<" in name else (module, *name.split("."))
             self._kinds[number] = self._make_kind(Ref(self, number, path), name, bases, form)
         return self._kinds[number]
@@ -187,25 +263,41 @@ class JudgeSide(Talk):
         """What stands for an object."""
         held = self.known.get(number)
         if held is None:
-            cls: Any = self.others(kind)
-            if not isinstance(cls, StandKind):
-                cls = plain_kind(cls)
-            base: Any = cls._assay_base or object
-            if base in (object, list, dict, set, bytearray):
-                held = base.__new__(cast("Any", cls))
-            else:
-                held = base.__new__(
-                    cls, exactly(base, self.decode(self.request("base", ["R", number])))
-                )
-            object.__setattr__(held, "_assay", Ref(self, number))
-            object.__setattr__(held, "_assay_born", state.tick())
-            self.known[number] = held
+            cls: Any = self.reference(kind)
+            held = self.known[number] = self._stand(
+                number, cls if isinstance(cls, StandKind) else plain_kind(cls)
+            )
+            return held
+        via = self._via
+        if via is None or _is_code(held):
+            return held
+        # An object that the test has already, and comes to by another way: that two names mean one
+        # object says nothing of what it holds.
+        alike = [held, *self._alike.get(number, ())]
+        same = next((one for one in alike if via[0] in the_ref(one).trails), None)
+        if same is not None and not via[0].endswith(contract.CALL):
+            return same
+        if contract.may("known", via):
+            return held
+        other = self._stand(number, type(held))
+        self._alike.setdefault(number, []).append(other)
+        return other
+
+    def _stand(self, number: int, cls: Any) -> Any:
+        base: Any = cls._assay_base or object
+        if base in (object, list, dict, set, bytearray):
+            held = base.__new__(cls)
+        else:
+            content = self.decode(self.request("base", ["R", number]))
+            held = base.__new__(cls, exactly(base, content))
+        object.__setattr__(held, "_assay", Ref(self, number))
         return held
 
     def coroutine(self, number: int) -> Any:
         """A coroutine of the judge's that waits for one of the host's."""
         waiting: Any = object.__new__(plain_kind(CoroutineType))
         object.__setattr__(waiting, "_assay", Ref(self, number))
+        contract.mark(ref_of(waiting), self._via or ["?"])
 
         async def wait() -> Any:
             return await waiting
@@ -235,7 +327,7 @@ class JudgeSide(Talk):
 
     def member(self, kind: list[Any], name: Any, value: Any) -> Any:
         """A member of an enumeration that is not the submission's."""
-        found: Any = self.others(kind) if kind[0] == "h" else _enumerations().get(tuple(kind))
+        found: Any = self.reference(kind) if kind[0] == "h" else _enumerations().get(tuple(kind))
         if not isinstance(found, enum.EnumMeta):
             raise WireError("an enumeration is not known")
         return found[name] if name is not None else found(self.decode(value))
@@ -252,6 +344,7 @@ class JudgeSide(Talk):
             return found
         made = kind(found)
         made._assay, made._assay_seen = Ref(self, number), self.changes
+        made._assay.trails = self._via or ["?"]
         return made
 
     def error(
@@ -262,22 +355,24 @@ class JudgeSide(Talk):
         held = self.known.get(number)
         if held is not None:
             return held
-        cls: Any = self.others(kind)
-        values = [self.decode(one) for one in arguments]
+        cls: Any = self._aliased(self.reference(kind))
+        ref = Ref(self, number)
+        ref.trails = [f"{one}{contract.RAISED}" for one in self.asking]
+        values = [self.taken(one, ref, "args") for one in arguments]
         group: Any = getattr(builtins, "BaseExceptionGroup", None)
         if inner and group is not None and issubclass(cls, group):
             message = values[0] if values and type(values[0]) is str else ""
-            error: Any = cls.__new__(cls, message, [self.others(one) for one in inner])
+            error: Any = cls.__new__(cls, message, [self.reference(one) for one in inner])
         else:
             error = made_error(cls, values)
         for name, node in told.items():
             if name.isidentifier() and not name.startswith("_assay"):
-                error.__dict__[name] = self.decode(node)
+                error.__dict__[name] = self.taken(node, ref, name)
         if cause is not None:
-            error.__cause__ = self.others(cause)
+            error.__cause__ = self.reference(cause)
         if context is not None:
-            error.__context__ = self.others(context)
-        error.__dict__.update(_assay=Ref(self, number), _assay_text=text)
+            error.__context__ = self.reference(context)
+        error.__dict__.update(_assay=ref, _assay_text=text)
         self.known[number] = error
         return error
 
@@ -297,64 +392,183 @@ class JudgeSide(Talk):
 
     def get(self, ref: Ref, name: str) -> Any:
         """An attribute. What a module has is found again in other sessions by its name."""
-        found = self.decode(self.request("get", ref.node(), name))
-        own = ref_of(found)
+        trails = contract.step(contract.trails_of(ref), name)
+        try:
+            node = self.request("get", ref.node(), name, trails=trails)
+        except AttributeError:
+            if not contract.may("missing", trails):  # as an expected error, it would prove nothing
+                fail(BoundaryError(f"{trails[0]} is not there"))
+            raise
+        found = self._read(node, trails, {})
+        own = None if type(found) is contract.Inert else ref_of(found)
         if own is not None and own.path is None and ref.path is not None and len(ref.path) == 1:
             own.path = (*ref.path, name)
         elif own is not None and ref.path is None:
             own.steps = name in ("send", "throw", "asend", "athrow")
-        # Under such a name every failure of the judge would be one that was expected.
-        path = (*(ref.path or ()), name)
         if type(found) is tuple:
-            return tuple(self._narrow(one, path) for one in cast("tuple[Any, ...]", found))
-        return self._narrow(found, path)
+            return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
+        return self._narrow(found, trails)
 
-    def _narrow(self, found: Any, path: tuple[str, ...]) -> Any:
-        if isinstance(found, type) and found in (Exception, BaseException, AssertionError):
-            return mirror_kind(Ref(self, 0, path), path[-1], "the submission", [found])
-        return found
+    def _narrow(self, found: Any, trails: list[str]) -> Any:
+        """A class that is the reference's own has to be one here, or a built-in as narrow.
+
+        Under the name of a wider one every failure of the judge would be one that was expected.
+        """
+        if not isinstance(found, type):
+            return found
+        own = ref_of(found) is not None
+        first = next(one for one in found.__mro__ if one.__module__ == "builtins")
+        if state.learns:
+            contract.may("class", [f"{one}:{first.__name__}" for one in trails])
+        if own:
+            return found
+        widest = {
+            entry.rpartition(":")[2]
+            for entry in state.needs.get("", ())
+            if entry.startswith(tuple(f"class:{one}:" for one in trails))
+        }
+        is_narrow = not widest or any(issubclass(found, BUILTINS[name]) for name in widest)
+        if not issubclass(found, BaseException) or (not is_narrow and state.learns):
+            return found
+        if is_narrow and not widest and found not in (Exception, BaseException, AssertionError):
+            return found
+        name = trails[0].rpartition(".")[2]
+        made = mirror_kind(
+            Ref(self, 0, (trails[0],)), name, f"the submission's {trails[0]}", [found]
+        )
+        if is_narrow:
+            self._aliases[found] = made
+        return made
+
+    def _aliased(self, cls: Any) -> Any:
+        """A built-in exception, as what the submission calls it, too."""
+        if ref_of(cls) is not None:
+            return cls
+        alias = next((made for one, made in self._aliases.items() if issubclass(cls, one)), None)
+        if alias is None or alias.__mro__[1] is cls:
+            return alias or cls
+        return mirror_kind(
+            Ref(self, 0, (cls.__name__,)), cls.__name__, alias.__module__, [cls, alias]
+        )
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
         """Set an attribute."""
-        self.request("set", ref.node(), name, self.encode(value))
+        self.request("set", ref.node(), name, self._given(value, contract.trails_of(ref)))
+
+    def _given(self, value: Any, trails: list[str]) -> Any:
+        """Write what is handed over by a call."""
+        self._local.giving = trails
+        return self.encode(value)
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call something of the submission's."""
-        values = [self.encode(one) for one in arguments]
-        options = {name: self.encode(one) for name, one in named.items()}
+        trails = contract.step(contract.trails_of(ref), contract.CALL)
+        how = self._call_of(ref, arguments, named, trails)
         try:
-            answer = self.request("call", ref.node(), values, options, *_where())
+            answer = self.request("call", *how, *_where(), trails=trails)
         except (StopIteration, StopAsyncIteration):
-            entry = f"stops:{ref.label}"
-            if ref.steps or entry in state.allowed:
-                raise
             # Among the items of `map` or `zip` it would end a test before it has compared any.
-            raise undecided(ref.label, "where an iteration ends", entry) from None
+            if not ref.steps:
+                contract.require("stops", trails, ref.label, "an iteration ends")
+            raise
         if type(answer) is list and answer and answer[0] == "X":
-            self._change(arguments, answer[2], f"changes:{ref.label}")
+            self._change(arguments, answer[2], trails)
             answer = answer[1]
-        return self.decode(answer)
+        made = self._read(answer, trails, {})
+        if isinstance(type(made), StandKind) and not _is_telling(how):
+            object.__getattribute__(made, "__dict__").setdefault("_assay_how", how)
+        return made
 
-    def build(self, held: Any, ref: Ref, arguments: Any, named: dict[str, Any]) -> None:
-        """Have the host make what a record of the tests stands for."""
-        values = [self.encode(one) for one in arguments]
-        options = {name: self.encode(one) for name, one in named.items()}
-        answer = self.request("call", ref.node(), values, options)
-        answer = answer[1] if type(answer) is list and answer[0] == "X" else answer
+    def _call_of(
+        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str]
+    ) -> list[Any]:
+        values = [self._given(one, trails) for one in arguments]
+        return [ref.node(), values, {name: self._given(one, trails) for name, one in named.items()}]
+
+    # -- what the test makes -------------------------------------------------------------------
+
+    def construct(self, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Make an object of plain values later, in the judge's good time.
+
+        The object that a test expects would tell the submission what is expected. So nothing is
+        made before it is used for more than a comparison; a fork makes it for each question.
+        """
+        ref = the_ref(cls)
+        trails = contract.step(contract.trails_of(ref), contract.CALL)
+        if state.learns:
+            return self._learnt(cls, ref, arguments, named, trails)
+        self._local.expresses = True
+        try:
+            how = self._call_of(ref, arguments, named, trails)
+        finally:
+            self._local.expresses = False
+        is_plain = (arguments or named) and not _is_telling(how)
+        if not is_plain or contract.may("told", trails):
+            return self.call(ref, arguments, named)
+        content: Any = 0
+        if contract.may("raises", trails) or cls._assay_base in IMMUTABLE:
+            content = self.question("probe", *how)
+            if content is None:  # it raises
+                return self.call(ref, arguments, named)
+        if cls._assay_base in IMMUTABLE:
+            held = self.values(content, trails)
+            made = cls._assay_base.__new__(cls, exactly(cls._assay_base, held))
+        else:
+            made = (cls._assay_base or object).__new__(cls)
+        way = Ref(self, 0)
+        way.trails = trails
+        space = object.__getattribute__(made, "__dict__")
+        space.update(_assay_how=how, _assay_way=way, _assay_kept=self)
+        if state.test:
+            state.unmade.append(made)
+        return made
+
+    def _learnt(self, cls: Any, ref: Ref, arguments: Any, named: Any, trails: list[str]) -> Any:
+        """Make an object of the reference's, and write down what that takes."""
+        try:
+            made = self.call(ref, arguments, named)
+        except BaseException:
+            contract.may("raises", trails)
+            raise
+        if type(made) is not cls:
+            contract.may("told", trails)
+        return made
+
+    def make(self, value: Any) -> None:
+        """Have the host make what the test uses now."""
+        space = object.__getattribute__(value, "__dict__")
+        way: Ref = space["_assay_way"]
+        how = self._made(space["_assay_how"])
+        try:
+            answer = self.request("call", *how, *_where(), trails=way.trails)
+        except BaseException as error:
+            raise fail(BoundaryError(f"{way.trails[0]} raised {type(error).__name__}")) from error
+        answer = answer[1] if type(answer) is list and answer[:1] == ["X"] else answer
         if type(answer) is not list or answer[0] != "o" or answer[1] in self.known:
-            raise fail(BoundaryError(f"{ref.label} did not make a new record"))
-        self.others(answer[2])
-        self.known[answer[1]] = held
-        object.__setattr__(held, "_assay", Ref(self, answer[1]))
+            raise fail(BoundaryError(f"{way.trails[0]} did not make a new object"))
+        self.reference(answer[2])
+        self.known[answer[1]] = value
+        way.number = answer[1]
+        space["_assay"] = way
 
-    def _change(self, arguments: tuple[Any, ...], changed: Any, entry: str) -> None:
-        """Make the changes to its arguments that a function is trusted with."""
+    def _made(self, node: Any) -> Any:
+        """A call in which the objects that were not made yet are."""
+        if type(node) is dict:
+            return {name: self._made(one) for name, one in node.items()}
+        if type(node) is not list:
+            return node
+        if node[:1] == ["N"]:
+            return the_ref(self._unmade[node[4]]).node()
+        return [self._made(one) for one in node]
+
+    def _change(self, arguments: tuple[Any, ...], changed: Any, trails: list[str]) -> None:
+        """Make the changes to its arguments that the reference makes, too."""
         for place, node in changed:
-            value, after = arguments[place], self.decode(node)
+            value, after = arguments[place], self._read(node, trails, {})
             if type(after) is not type(value):
                 raise WireError("an argument became something else")
-            if entry not in state.allowed:
-                state.report(entry)
+            if not contract.may("changes", trails):
+                state.hint(f"changes:{trails[0]}", f"{trails[0]} changed its argument")
             elif isinstance(value, (list, bytearray)):
                 value[:] = after
             else:
@@ -362,35 +576,86 @@ class JudgeSide(Talk):
                 value.update(after)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
-        """Use an operator; what it gives is still encoded."""
-        values = [self.encode(one) for one in arguments]
-        return self.request("operate", ref.node(), name, values, *_where())
+        """Use an operator that the reference was asked for; what it gives is still encoded."""
+        trails = contract.trails_of(ref)
+        contract.require(f"op:{name}", trails, ref.label, f"{name} is asked of {trails[0]}")
+        values = [self._given(one, trails) for one in arguments]
+        return self.request("operate", ref.node(), name, values, *_where(), trails=trails)
 
     # -- what the host asks --------------------------------------------------------------------
 
-    def grant(self, op: str, values: list[Any]) -> Any:
+    def grant(self, op: str, parts: list[Any]) -> Any:
         """Do what the host asks for: nothing but with what the tests gave it."""
         if op == "warn":
-            return _warn(*values)
-        value, name, *rest = state.handles[values[0]], *values[1:]
+            return _warn(*map(self.decode, parts))
+        number = self.decode(parts[0])
+        value = state.handles[number]
+        trails = contract.step(state.handed.get(number, ["?"]), contract.HANDED)
+        name, *rest = [self._read(one, trails, {}) for one in parts[1:]]
         if op == "call":
+            contract.may("called", trails)
+            state.called.update(trails)
             return _run(value(*name, **rest[0]))
         if op == "operate" and name in OPERATORS and _offers(value, name):
+            if name not in ("__call__", "__iter__", "__next__", "__enter__", "__exit__"):
+                _ask_for(name, value, trails)
             return (
                 next(value)
                 if name == "__next__"
                 else _run(getattr(type(value), name)(value, *rest[0]))
             )
         if op == "attribute" and _may_read(value, name):
+            _ask_for(name, value, trails)
             return getattr(value, name)
         if op == "assign" and _may_read(value, name) and _may_write(value, name):
-            entry = f"changes:{type(value).__module__}.{type(value).__qualname__}.{name}"
-            if entry in state.allowed or type(value).__module__.startswith("unittest.mock"):
+            if type(value).__module__.startswith("unittest.mock") or contract.may(
+                f"sets:{name}", trails
+            ):
                 setattr(value, name, rest[0])
-            else:
-                state.report(entry)
             return None
         raise AttributeError(f"the test's {type(value).__name__} does not offer {name!r}")
+
+
+def check_unmade() -> None:
+    """What a test made and did not use must be possible to make, too."""
+    for made in state.unmade:
+        space = object.__getattribute__(made, "__dict__")
+        talk = space["_assay_kept"]
+        is_used = "_assay" in space or "_assay_asked" in space or talk.dead
+        if not is_used and talk.question("probe", *space["_assay_how"]) is None:
+            fail(BoundaryError(f"{space['_assay_way'].trails[0]} could not be made"))
+    state.unmade.clear()
+
+
+def _ask_for(name: str, value: Any, trails: list[str]) -> None:
+    """What a test's own object tells is what the reference asked it for."""
+    if type(value).__module__.partition(".")[0] not in _LIBRARY:
+        why = f"{name} of what the test hands over is asked for"
+        contract.require(f"reads:{name}", trails, "the submission", why)
+
+
+def _unmade(value: Any) -> Any:
+    """How an object is made that is not made yet; None for anything else."""
+    if not questions.is_stand(value):
+        return None
+    space = object.__getattribute__(value, "__dict__")
+    return None if "_assay" in space else space.get("_assay_how")
+
+
+def _is_telling(node: Any) -> bool:
+    """Whether a call hands over objects of the tests, which may be asked."""
+    if type(node) is dict:
+        return any(map(_is_telling, node.values()))
+    return type(node) is list and (node[:1] in (["H"], ["E"]) or any(map(_is_telling, node)))
+
+
+def _is_code(found: Any) -> bool:
+    """Whether something is a function, a method, a class or a module."""
+    if isinstance(found, (type, ModuleType)) or type(found) is CoroutineType:
+        return True
+    label = getattr(type(found), "_assay_label", "")
+    module, _, name = label.rpartition(".")
+    return module in ("builtins", "functools") and (name in _CODE or module == "functools")
 
 
 def word(text: object) -> str:
@@ -434,7 +699,8 @@ def _form(value: Any) -> dict[str, Any]:
         operators = sorted(name for name in OPERATORS if _offers(value, name))
         place = getattr(value, "name", None) if type(value) in _FILES else None
         file = {"file": os.path.abspath(place)} if type(place) is str else {}
-        return {"operators": operators, "async": _is_async(value), **file}
+        abcs = [one for one in _ABCS if isinstance(value, getattr(collections.abc, one))]
+        return {"operators": operators, "async": _is_async(value), "abcs": abcs, **file}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
@@ -475,7 +741,15 @@ def _may_read(value: Any, name: Any) -> bool:
         return bool(kinds) and not name.startswith("__") and not hasattr(value, "assertEqual")
     if isinstance(value, type):
         return is_authors(value)
-    return not (name in _MOCKS and type(value).__module__.startswith(("unittest.mock", "mock")))
+    is_mock = type(value).__module__.startswith(("unittest.mock", "mock"))
+    return not (is_mock and name in _of_mocks())
+
+
+def _of_mocks() -> list[str]:
+    """What mocks have of their own: the assertions about them are the test's."""
+    from unittest.mock import AsyncMock
+
+    return dir(AsyncMock)
 
 
 def _may_write(value: Any, name: str) -> bool:

@@ -1,157 +1,51 @@
-"""What decides: equality, order, truth and membership of stand-ins, decided on copies.
+"""What decides where the reference has objects, too: a yes that was told from a no.
 
-Where only code of the submission could decide, the test fails with that reason, unless the case
-trusts the class. An author's entry ``module.Class`` trusts it wholly. An entry that the reference
-needed, ``asked:module.Class``, lets it answer among questions that nothing honest says yes to.
+Equality, order and membership are asked of the submission itself. The real question comes among
+near misses: the same question about values that the test made, or could have made, one step from
+each other. Each is asked in a fork of the host of its own, so that nothing remembers, counts or
+compares the questions. The near misses follow from the contract's seed and the values alone: the
+reference was asked the same, and a submission may say yes to no more of them than it did.
 """
 
 from __future__ import annotations
 
+import json
+import random
+import sys
 from typing import TYPE_CHECKING, Any
 
+from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     forward,
     length_of,
+    ref_of,
     state,
     the_ref,
-    undecided,
 )
+from assay.graders.testing.inside.boundary.wire import Plain, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_UNCHANGED = object()
-_FIRST, _MANY, _FEW = 4, 24, 2
-_asked: dict[str, int] = {}
+_NEAR = 8
+"""Near misses of a question."""
+
+_ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
+_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 
 
-def trust(kind: Any) -> str:
-    """How far the class of a stand-in is trusted: not, asked or wholly."""
-    if kind._assay_label in state.allowed:
-        return "wholly"
-    return "asked" if f"asked:{kind._assay_label}" in state.allowed else ""
-
-
-def _is_stand(value: Any) -> bool:
+def is_stand(value: Any) -> bool:
+    """Whether a value stands for an object of the submission's."""
     return isinstance(type(value), Kind)
 
 
 def _how(value: Any) -> str:
-    return type(value)._assay_form["equal"] if _is_stand(value) else ""
-
-
-def equal(one: Any, other: Any) -> Any:
-    """Whether a stand-in equals something."""
-    how, theirs = _how(one), _how(other)
-    if how == "own":
-        return _ask(one, "__eq__", other)
-    if theirs == "own":
-        return _ask(other, "__eq__", one)
-    if how == "fields" and type(one) is type(other):
-        return _same_records(one, other)
-    if how == "base" or (how == "enum" and one is not other and type(one)._assay_base):
-        same = content(one) == (content(other) if _has_content(other) else other)
-        for value in (one, other) if same is True else ():
-            if _is_stand(value) and not trust(type(value)) and not _holds(value):
-                label = type(value)._assay_label
-                raise undecided(label, "what a value holds that its own code made of its arguments")
-        return same
-    if one is not other:
-        return NotImplemented
-    if how == "identity" and type(one)._assay_kind is not None and not trust(type(one)):
-        # That two names mean one object says nothing of what it holds.
-        label = type(one)._assay_label
-        raise undecided(label, "whether an object equals itself", f"asked:{label}")
-    return True
-
-
-def _holds(value: Any) -> bool:
-    """Whether a value of a built-in type's subclass that the test made holds what it was given."""
-    made = object.__getattribute__(value, "__dict__").get("_assay_made")
-    if made is None or _how(value) == "enum":
-        return True
-    _, arguments, named = made
-    base, held = type(value)._assay_base, content(value)
-    if base is tuple:  # a named tuple: field by field
-        given = [*zip(held, arguments), *((one, one) for one in named.values())]
-        is_whole = len(arguments) <= len(held) and all(one in held for one in named.values())
-        if is_whole and all(_is_same(now, then) for now, then in given):
-            return True
-    try:
-        return bool(base(*arguments, **named) == held)
-    except (TypeError, ValueError):
-        return False
+    return type(value)._assay_form["equal"] if is_stand(value) else ""
 
 
 def _has_content(value: Any) -> bool:
-    return _is_stand(value) and type(value)._assay_base is not None
-
-
-def _same_records(one: Any, other: Any) -> bool:
-    if _fields(one) != _fields(other):
-        return False
-    if not trust(type(one)) and _fields(one, compared=False) != _fields(other, compared=False):
-        label = type(one)._assay_label
-        raise undecided(label, "records that differ in fields which they do not compare")
-    return True
-
-
-def built_of(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """The fields of a record whose constructor was written for it; None if that is not known."""
-    built = kind._assay_form.get("built")
-    if not built or len(arguments) > len(built):
-        return None
-    names = [str(name) for name, _, _ in built]
-    given = dict(zip(names, arguments))
-    if given.keys() & named.keys() or not named.keys() <= set(names):
-        return None
-    given.update(named)
-    talk = the_ref(kind).home()
-    for name, _, default in built:
-        if name not in given:
-            if default is None:
-                return None
-            given[name] = talk.decode(default[0])
-    return given
-
-
-def _fields(value: Any, *, compared: bool = True) -> dict[str, Any]:
-    """The fields of a record; they must hold what the test made it of.
-
-    One that the test made, and did nothing else with, was never told to the submission.
-    """
-    space = object.__getattribute__(value, "__dict__")
-    made: tuple[Any, Any, Any] = space.get("_assay_made", (None, (), {}))
-    kind, arguments, named = made
-    given = None if kind is None else built_of(kind, arguments, named)
-    if kind is not None and given is not None and "_assay" not in space:
-        return {
-            n: given[n]
-            for n, is_compared, _ in kind._assay_form["built"]
-            if is_compared is compared
-        }
-    ref = the_ref(value)
-    talk = ref.home()
-    told = talk.request("fields", ref.node())
-    found = {str(name): talk.decode(node) for name, _, node in told}
-    if kind is not None and not trust(type(value)):
-        held = given is not None and all(
-            name in found and _is_same(found[name], one) for name, one in given.items()
-        )
-        if not held:
-            label = type(value)._assay_label
-            raise undecided(label, "what a record holds that its own code made of its arguments")
-    return {str(name): found[name] for name, is_compared, _ in told if is_compared is compared}
-
-
-def _is_same(now: Any, given: Any) -> bool:
-    if now is given:
-        return True
-    alike = type(now) is type(given) or isinstance(now, (int, float)) is isinstance(
-        given, (int, float)
-    )
-    return alike and bool(now == given)
+    return is_stand(value) and type(value)._assay_base is not None
 
 
 def content(value: Any) -> Any:
@@ -159,106 +53,48 @@ def content(value: Any) -> Any:
     base: Any = type(value)._assay_base
     if base is tuple:
         return tuple.__getitem__(value, slice(None))
-    if base in (str, bytes, int, float, complex, frozenset):
-        return _plain(base, value)
+    if base in _CONTENTS:
+        return _CONTENTS[base](value)
     ref = the_ref(value)
     talk = ref.home()
-    found = talk.decode(talk.request("base", ref.node()))
+    found = talk.taken(talk.request("base", ref.node()), ref, "__iter__")
     return found if type(found) is base else base()
 
 
-def _plain(base: Any, value: Any) -> Any:
-    if base is str:
-        return str.__str__(value)
-    if base is bytes:
-        return bytes.__getitem__(value, slice(None))
-    if base is frozenset:
-        return frozenset.__or__(value, frozenset())
-    if base is complex:
-        return complex.__add__(value, 0j)
-    return int.__int__(value) if base is int else float.__float__(value)
+_CONTENTS: dict[Any, Callable[[Any], Any]] = {
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+    frozenset: lambda value: frozenset.__or__(value, frozenset()),
+}
 
 
-def _ask(value: Any, name: str, other: Any) -> Any:
-    """Ask the submission's own method, if the case trusts its class."""
-    label, trusted = type(value)._assay_label, trust(type(value))
-    if not trusted:
-        what = {"__eq__": "equality", "__contains__": "what it contains"}.get(name, "an order")
-        raise undecided(label, what, f"asked:{label}")
-    if trusted == "wholly":
-        return forward(value, name, other)
-    questions = [other]
-    if name in ("__eq__", "__contains__"):
-        questions += _unlike(value, other)
-    order = list(range(len(questions)))
-    state.random.shuffle(order)
-    answers = {place: forward(value, name, questions[place]) for place in order}
-    if answers[0] is True and any(answers[place] is True for place in order if place):
-        raise undecided(label, "what says yes to values unlike the expected one, too,")
-    return answers[0]
+# -- equality, order, membership -------------------------------------------------------------------
 
 
-def _unlike(value: Any, other: Any) -> list[Any]:
-    """Values that nothing honest takes for `other`, to be asked about among it.
-
-    The first questions of a class are many: one that honestly says yes to some of them, as numbers
-    modulo five do, shall be found out by the reference, which then has to trust it wholly, and not
-    by chance when a submission is graded.
-    """
-    label = type(value)._assay_label
-    asked = _asked[label] = _asked.get(label, 0) + 1
-    rounds = range(_MANY if asked <= _FIRST else _FEW)
-    if _is_stand(other) and type(other)._assay_base is None:
-        return [one for _ in rounds for one in (*_made_unlike(other), *_made_unlike(value))]
-    plain = content(other) if _has_content(other) else other
-    return [one for one in (_changed(plain) for _ in rounds) if one is not _UNCHANGED]
-
-
-def _made_unlike(value: Any) -> list[Any]:
-    """An object made as the test made another, but of other values."""
-    made = object.__getattribute__(value, "__dict__").get("_assay_made")
-    if made is None:
-        return []
-    kind, arguments, named = made
-    values = [_changed(one) for one in arguments]
-    options = {name: _changed(one) for name, one in named.items()}
-    if all(one is _UNCHANGED for one in (*values, *options.values())):
-        return []
-    values = [old if new is _UNCHANGED else new for old, new in zip(arguments, values)]
-    options = {name: named[name] if new is _UNCHANGED else new for name, new in options.items()}
-    ref = the_ref(kind)
-    failures = list(state.failures)
-    try:
-        return [ref.home().call(ref, tuple(values), options)]
-    except Exception:
-        state.failures[:] = failures
-        return []
+def equal(one: Any, other: Any) -> Any:
+    """Whether a stand-in equals something."""
+    if one is other:
+        return True
+    if type(other) is contract.Inert:
+        return other == one
+    hows = (_how(one), _how(other))
+    if "own" not in hows and "fields" not in hows:
+        if hows[1] == "" and _has_content(one):
+            return content(one) == other
+        plain = ("identity", "enum", "")
+        if hows[0] in plain and hows[1] in plain and not _is_one_object(one, other):
+            return NotImplemented if not _has_content(one) else content(one) == other
+    return _decided("__eq__", one, other)
 
 
-def _changed(value: Any) -> Any:
-    """A value of the same type, so near that it could be the expected one as well."""
-    kind, step = type(value), state.random.choice((-3, -2, -1, 1, 2, 3))
-    if kind is int:
-        return value + step
-    if kind is float:
-        return value + step * max(1.0, abs(value) / 8)
-    if kind is str:
-        place = state.random.randrange(len(value) or 1)
-        letter = state.random.choice(
-            [one for one in "abcdeghknoprst" if one != value[place:][:1].lower()]
-        )
-        return value[:place] + letter + value[place + 1 :]
-    if kind in (list, tuple, set, frozenset):
-        items = list(value)
-        place = state.random.randrange(len(items) or 1)
-        new = _changed(items[place]) if items else _UNCHANGED
-        items[place : place + 1] = [*items[place : place + 1], 1] if new is _UNCHANGED else [new]
-        return kind(items)
-    if kind is dict and value:
-        key = state.random.choice(list(value))
-        new = _changed(value[key])
-        return {**value, f"{key}_": 1} if new is _UNCHANGED else {**value, key: new}
-    return value + b"x" if kind is bytes else _UNCHANGED
+def _is_one_object(one: Any, other: Any) -> bool:
+    if not is_stand(other):
+        return False
+    here, there = (object.__getattribute__(one, "__dict__").get("_assay") for one in (one, other))
+    return here is not None and there is not None and here.number == there.number
 
 
 def ordering(name: str) -> Callable[[Any, Any], Any]:
@@ -266,44 +102,12 @@ def ordering(name: str) -> Callable[[Any, Any], Any]:
 
     def order(self: Any, other: Any) -> Any:
         kind = type(self)
-        if kind._assay_base is not None and "__lt__" not in kind._assay_form["own"]:
-            theirs = content(other) if _has_content(other) else other
-            return getattr(kind._assay_base, name)(content(self), theirs)
-        if type(other) is kind and kind._assay_form.get("ordered"):
-            mine, theirs = (tuple(_fields(one).values()) for one in (self, other))
-            return getattr(tuple, name)(mine, theirs)
-        return _ask(self, name, other)
-
-    return order
-
-
-def arithmetic(name: str) -> Callable[[Any, Any], Any]:
-    """Make an operator of two values.
-
-    What arithmetic of the submission gives for a plain value, such as the expected one, would say
-    no more than its equality with it.
-    """
-
-    def operate(self: Any, other: Any, *rest: Any) -> Any:
-        kind = type(self)
         if kind._assay_base is not None and name not in kind._assay_form["own"]:
             theirs = content(other) if _has_content(other) else other
-            return getattr(kind._assay_base, name)(content(self), theirs, *rest)
-        found = forward(self, name, other, *rest)
-        if _is_stand(other) or found is NotImplemented or trust(kind):
-            return found
-        if not _is_stand(found) or any(one.__module__ == "numpy" for one in kind.__mro__):
-            raise undecided_arithmetic(kind)
-        object.__getattribute__(found, "__dict__")["_assay_of_plain"] = True
-        return found
+            return getattr(kind._assay_base, name)(content(self), theirs)
+        return _decided(name, self, other)
 
-    return operate
-
-
-def undecided_arithmetic(kind: Any) -> BaseException:
-    """What to raise where a number came of arithmetic with a value of the test."""
-    label = kind._assay_label
-    return undecided(label, "what arithmetic with a plain value gives", f"asked:{label}")
+    return order
 
 
 def contains(self: Any, item: Any) -> Any:
@@ -311,7 +115,311 @@ def contains(self: Any, item: Any) -> Any:
     kind = type(self)
     if kind._assay_base is not None and "__contains__" not in kind._assay_form["own"]:
         return item in content(self)
-    return _ask(self, "__contains__", item)
+    return _decided("__contains__", self, item)
+
+
+def _decided(name: str, one: Any, other: Any) -> Any:
+    """The answer to a question, in which a yes was told from a no."""
+    stands = [value for value in (one, other) if is_stand(value)]
+    talk = the_ref(type(stands[0])).home() if ref_of(type(stands[0])) else the_ref(stands[0]).home()
+    trails = [trail for value in stands for trail in contract.trails_of(talk.way_of(value))]
+    nodes = [talk.express(one), talk.express(other)]
+    is_trusted = any(type(value)._assay_label in state.allowed for value in stands)
+    asked, place = [], 0
+    if not is_trusted:
+        asked, place = _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
+    yes = 0
+    for number in range(len(asked) + 1):
+        is_real = number == place
+        pair = nodes if is_real else asked[number - (number > place)]
+        said = talk.question("compare", name, *pair)
+        if is_real and type(said) is not bool:
+            # It raises, or gives no truth: as any other operator.
+            return forward(stands[0], name, other if stands[0] is one else one)
+        if is_real and not said:
+            return False
+        yes += said is True and not is_real
+    if is_trusted:
+        return True
+    if name in _ORDERS and talk.question("compare", name, *reversed(nodes)) is True:
+        contract.require("both", _named(name, trails), *_told(stands[0], "an order both ways"))
+    what = "equality" if name == "__eq__" else "an order" if name in _ORDERS else "what is in it"
+    return _judged(name, trails, yes, len(asked), _told(stands[0], what), stands)
+
+
+def _told(value: Any, what: str) -> tuple[str, str]:
+    return type(value)._assay_label, f"{what} of an object"
+
+
+def _named(name: str, trails: list[str]) -> list[str]:
+    return [f"{name}:{trail}" for trail in trails]
+
+
+def _judged(
+    name: str, trails: list[str], yes: int, asked: int, told: tuple[str, str], stands: list[Any]
+) -> bool:
+    """Hold a yes, and how many near misses were called one too, against the reference's."""
+    if not asked:
+        contract.require("bare", _named(name, trails), *told)
+        return True
+    entries = [f"said:{one}:" for one in _named(name, trails)]
+    if state.learns:
+        for entry in entries:
+            state.need(state.test, f"{entry}{yes}")
+        return True
+    limits = [
+        int(entry.rpartition(":")[2])
+        for entry in state.needs.get(state.test, ())
+        if entry.startswith(tuple(entries))
+    ]
+    if not limits and name == "__eq__" and any(map(_is_written_in_source, stands)):
+        limits = [0]
+    label, what = told
+    if not limits:
+        why = f"{what} was not asked for of the reference, and so only code of {label} would decide"
+        raise contract.refused(entries[0][:-1], why)
+    most = max(limits)
+    if yes > most + (most > 0) or (yes == asked > most):
+        why = f"{what} of {label} holds for {yes} of {asked} near misses, too"
+        raise contract.refused(entries[0][:-1], why)
+    return True
+
+
+def _is_written_in_source(value: Any) -> bool:
+    """Whether the source that the agent was given writes the equality of a class itself."""
+    module, _, name = type(value)._assay_label.rpartition(".")
+    found = _SOURCES.get(module)
+    if found is None:
+        found = _SOURCES[module] = frozenset(_with_equality(module))
+    return name in found
+
+
+_SOURCES: dict[str, frozenset[str]] = {}
+
+
+def _with_equality(module: str) -> list[str]:
+    import ast
+    import os
+
+    place = module.replace(".", os.sep)
+    for base in ("", "src"):
+        for file in (f"{place}.py", os.path.join(place, "__init__.py")):
+            try:
+                with open(os.path.join(state.root, base, file), encoding="utf-8") as source:
+                    tree = ast.parse(source.read())
+            except (OSError, ValueError, SyntaxError):
+                continue
+            return [
+                one.name
+                for one in ast.walk(tree)
+                if isinstance(one, ast.ClassDef)
+                and any(getattr(item, "name", "") == "__eq__" for item in one.body)
+            ]
+    return []
+
+
+# -- near misses -----------------------------------------------------------------------------------
+
+
+def _near_misses(
+    talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str
+) -> tuple[list[list[Any]], int]:
+    """The same question with one of its sides changed, and where among them the real one comes."""
+    sides = [(place, talk.recipe(pair[place], nodes[place])) for place in (1, 0)]
+    sides = [(place, node) for place, node in sides if node is not None]
+    shown = json.dumps([text, [_bare(node) for _, node in sides]])
+    change = _Change(random.Random(f"{state.seed} {shown}"), _constants())  # noqa: S311
+    found: list[list[Any]] = []
+    seen = [json.dumps(node) for _, node in sides]
+    for number, (place, node) in enumerate(sides):
+        # Each is one step from the next, and the real one is anywhere among them: what knows all
+        # the questions does not know which is the middle.
+        left = change.draw.randrange(_NEAR + 1)
+        for many in (left, _NEAR - left):
+            now = node
+            for _ in range(many):
+                now = change.of(now)
+                if now is None or len(found) >= _NEAR * (number + 1) // len(sides):
+                    break
+                if (written := json.dumps(now)) not in seen:
+                    seen.append(written)
+                    found.append([now, nodes[1]] if place == 0 else [nodes[0], now])
+    change.draw.shuffle(found)
+    return found, change.draw.randrange(len(found) + 1)
+
+
+def _bare(node: Any) -> Any:
+    """A value without the numbers of objects, which differ from run to run."""
+    if type(node) is not list:
+        return node
+    return ["R"] if node[:1] == ["R"] else [_bare(one) for one in node]
+
+
+class _Change:
+    """Changes values by a step: to ones of the same type and look."""
+
+    def __init__(self, draw: random.Random, constants: dict[type, list[Any]]) -> None:
+        self.draw = draw
+        self._constants = constants
+
+    def of(self, node: Any) -> Any:
+        """A value one step from another; None where there is none."""
+        kind = type(node)
+        if kind is bool:
+            return not node
+        if kind in (int, float, str):
+            return self._scalar(node, kind)
+        if kind is not list or not node:
+            return None
+        tag, rest = node[0], node[1:]
+        if tag == "N":
+            return self._call(*rest[:3])
+        if tag in ("l", "t", "s", "f", "q"):
+            changed = self._one_of(rest[0])
+            return None if changed is None and rest[0] else [tag, changed or [1]]
+        if tag in ("d", "od", "dc", "dd"):
+            return self._mapping(tag, *rest)
+        if tag == "w":
+            inner = self.of(rest[1])
+            return None if inner is None else [tag, rest[0], inner]
+        return self._plain(node) if tag in _STEPS else None
+
+    def _scalar(self, value: Any, kind: type) -> Any:
+        others = [one for one in self._constants.get(kind, ()) if self._is_alike(one, value)]
+        if others and self.draw.random() < 0.5:
+            return self.draw.choice(others)
+        if kind is str:
+            return self._text(value)
+        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
+        if kind is int:
+            tens = 10 if value and value % 10 == 0 else 1
+            return value + step * tens
+        return value + step * max(1.0, abs(value) / 8)
+
+    def _is_alike(self, one: Any, value: Any) -> bool:
+        if one == value:
+            return False
+        return type(one) is not str or (
+            one.isalpha(), one.isdigit(), " " in one
+        ) == (value.isalpha(), value.isdigit(), " " in value)  # fmt: skip
+
+    def _text(self, value: str) -> str:
+        places = [place for place, one in enumerate(value) if one.isalnum()]
+        if not places:
+            return value + "x"
+        place = self.draw.choice(places)
+        old = value[place]
+        letters = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
+        new = self.draw.choice([one for one in letters if one != old])
+        return value[:place] + new + value[place + 1 :]
+
+    def _one_of(self, items: list[Any]) -> list[Any] | None:
+        places = list(range(len(items)))
+        self.draw.shuffle(places)
+        for place in places:
+            new = self.of(items[place])
+            if new is not None:
+                return [*items[:place], new, *items[place + 1 :]]
+        return None
+
+    def _mapping(self, tag: str, pairs: list[Any], *rest: Any) -> Any:
+        values = self._one_of([value for _, value in pairs])
+        if values is None:
+            return None if pairs else [tag, [["x", 1]], *rest]
+        return [tag, [[key, new] for (key, _), new in zip(pairs, values)], *rest]
+
+    def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        changed = self._one_of([*arguments, *named.values()])
+        if changed is None:
+            return None
+        count = len(arguments)
+        return ["N", target, changed[:count], dict(zip(named, changed[count:]))]
+
+    def _plain(self, node: list[Any]) -> Any:
+        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
+        try:
+            return _PLAIN.encode(_STEPS[node[0]](_PLAIN.decode(node), step))
+        except (WireError, ValueError, ArithmeticError):
+            return None
+
+
+def _days(value: Any, step: int) -> Any:
+    from datetime import timedelta
+
+    return value + timedelta(days=step)
+
+
+def _add(value: Any, step: int) -> Any:
+    return value + step
+
+
+_PLAIN = Plain()
+_STEPS: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("da", "dt", "td"), _days),
+    **dict.fromkeys(("I", "c", "D", "F", "ip"), _add),
+    **dict.fromkeys(("b", "B"), lambda value, _: value + b"x"),
+    "r": lambda value, step: range(value.start, value.stop + step, value.step),
+    "p": lambda value, step: value / str(abs(step)),
+}
+"""How values of other types are changed, by their tag on the wire."""
+
+
+def _constants() -> dict[type, list[Any]]:
+    """The words and numbers of the test module: near misses that look like them are natural."""
+    if state.current not in _found_constants:
+        module = next(
+            (
+                one
+                for one in list(sys.modules.values())
+                if getattr(one, "__file__", None) == state.current
+            ),
+            None,
+        )
+        found: dict[type, list[Any]] = {}
+        pending = list(_codes(vars(module))) if module else []
+        while pending:
+            for one in pending.pop().co_consts:
+                if hasattr(one, "co_consts"):
+                    pending.append(one)
+                for value in one if isinstance(one, tuple) else (one,):
+                    if type(value) in (int, float, str) and value not in found.setdefault(
+                        type(value), []
+                    ):
+                        found[type(value)].append(value)
+        for values in found.values():
+            values.sort()
+        _found_constants[state.current] = found
+    return _found_constants[state.current]
+
+
+_found_constants: dict[str, dict[type, list[Any]]] = {}
+
+
+def _codes(space: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in list(space.values()):
+        if isinstance(value, type) and value.__module__ == space.get("__name__"):
+            found += [one.__code__ for one in vars(value).values() if hasattr(one, "__code__")]
+        elif getattr(value, "__module__", None) == space.get("__name__"):
+            code = getattr(value, "__code__", None)
+            found += [code] if code is not None else []
+    return found
+
+
+# -- other operators -------------------------------------------------------------------------------
+
+
+def arithmetic(name: str) -> Callable[..., Any]:
+    """Make an operator of two values: the submission computes, the contract says of what kind."""
+
+    def operate(self: Any, *others: Any) -> Any:
+        kind = type(self)
+        if kind._assay_base is not None and name not in kind._assay_form["own"]:
+            plain = [content(one) if _has_content(one) else one for one in others]
+            return getattr(kind._assay_base, name)(content(self), *plain)
+        return forward(self, name, *others)
+
+    return operate
 
 
 def truth(value: Any) -> bool:
@@ -319,8 +427,6 @@ def truth(value: Any) -> bool:
     kind: Any = type(value)
     form = kind._assay_form
     if "__bool__" in form["own"]:
-        if not trust(kind):
-            raise undecided(kind._assay_label, "whether it is true")
         return forward(value, "__bool__") is True
     if kind._assay_base is not None and "__len__" not in form["own"]:
         return bool(content(value))
@@ -333,72 +439,17 @@ def hash_of(value: Any) -> int:
     form = kind._assay_form
     if "__hash__" not in form["operators"] and form["equal"] in ("own", "fields"):
         raise TypeError(f"unhashable type: {kind.__name__!r}")
-    if form["equal"] == "own" or ("__hash__" in form["own"] and form["equal"] != "fields"):
-        return hash(forward(value, "__hash__"))
-    if form["equal"] == "fields":
-        return hash(tuple(_fields(value).values()))
-    return object.__hash__(value) if kind._assay_base is None else hash(content(value))
-
-
-def vacuous_kind() -> Any:
-    """The class of the submission's empty arrays: comparing one with values would prove nothing."""
-    import sys
-
-    if "numpy" not in _vacuous:
-        numpy: Any = sys.modules["numpy"]
-
-        class Empty(numpy.ndarray):
-            """An empty array: whatever is asked of all its items is true."""
-
-            compared = False  # whether it came of one and of values
-
-            def _refuse(self, *_: object, **__: object) -> Any:
-                if self.compared:
-                    raise _vacuous_error()
-                return []
-
-            tolist = _refuse
-
-            def __iter__(self) -> Any:
-                return iter(self._refuse())
-
-            def dot(self, *_: object, **__: object) -> Any:
-                """No product of nothing is looked at."""
-                raise _vacuous_error()
-
-            def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-                plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in inputs]
-                named.pop("out", None)
-                found = getattr(ufunc, method)(*plain, **named)
-                others = any(numpy.size(one) for one in plain)
-                vacuous = others or any(getattr(one, "compared", False) for one in inputs)
-                is_truth = str(getattr(found, "dtype", "")) == "bool"
-                if (is_truth and (vacuous or method == "reduce")) or (
-                    vacuous and numpy.size(found)
-                ):
-                    raise _vacuous_error()
-                if not vacuous or not isinstance(found, numpy.ndarray):
-                    return found
-                found = found.view(Empty)
-                found.compared = True
-                return found
-
-            def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-                plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in args]
-                if any(getattr(one, "compared", False) for one in args):
-                    raise _vacuous_error()
-                if func.__name__ in ("all", "allclose", "isclose", "array_equiv") and (
-                    len(plain) == 1 or any(numpy.size(one) for one in plain[:2])
-                ):
-                    raise _vacuous_error()
-                return func(*plain, **kwargs)
-
-        _vacuous["numpy"] = Empty
-    return _vacuous["numpy"]
-
-
-_vacuous: dict[str, Any] = {}
-
-
-def _vacuous_error() -> BaseException:
-    return undecided("numpy.ndarray", "a comparison with an empty array", "empty:numpy.ndarray")
+    if "__hash__" in form["own"] or form["equal"] in ("own", "fields"):
+        talk = the_ref(kind).home() if ref_of(kind) else the_ref(value).home()
+        way = talk.way_of(value)
+        label = kind._assay_label
+        contract.require(
+            "op:__hash__", contract.trails_of(way), label, "a hash of an object is asked for"
+        )
+        found = talk.question("operate", talk.express(value), "__hash__", [])
+        if type(found) is not int:
+            raise TypeError(f"unhashable type: {kind.__name__!r}")
+        return hash(found)
+    if kind._assay_base is not None:
+        return hash(content(value))
+    return object.__hash__(value)
