@@ -30,7 +30,7 @@ HOST = """
 import gc, sys, os, socket, struct, json
 def worth(): return 1
 def session():
-    return next(o for o in gc.get_objects() if type(o).__name__ == "Session" and hasattr(o, "told"))
+    return next(o for o in gc.get_objects() if type(o).__name__ == "HostSide" and hasattr(o, "told"))
 def frame(text):
     link = session().local.link
     link.sendall(struct.pack(">I", len(text)) + text)
@@ -584,14 +584,15 @@ _HALVES = ([*enumerate(ATTACKS)][::2], [*enumerate(ATTACKS)][1::2])
 
 def _run(half: int) -> Outcomes:
     submission = dict(EXTRA_SUBMISSION)
+    reference: dict[str, str] = {}
     hidden = dict(EXTRA_HIDDEN)
     for number, attack in _HALVES[half]:
         fair, foul, tests = ATTACKS[attack]
         for kind, text in (("fair", fair), ("foul", foul)):
             name = f"{kind}_{number}"
-            submission[f"{name}.py"] = text
+            submission[f"{name}.py"], reference[f"{name}.py"] = text, fair
             hidden[f"test_{name}.py"] = re.sub(r"\bkit\b", name, tests)
-    return outcomes(grade(submission, hidden, timeout_s=150.0))
+    return outcomes(grade(submission, hidden, reference=reference, timeout_s=150.0))
 
 
 @pytest.mark.parametrize("half", range(len(_HALVES)))
@@ -617,19 +618,14 @@ def _wrong(found: Outcomes, number: int, attack: str) -> Iterator[str]:
 def test_a_module_whose_spec_was_asked_for_first_is_patched_all_the_same() -> None:
     kit = "import time\ndef now(): return time.time()\n"
     hidden = (
-        "import importlib.util, runpy\n"
-        "WORDS = [importlib.util.find_spec(name) for name in ('unittest.mock', 'pickle')]\n"
-        "import pickle\nfrom unittest import mock\nimport kit\n"
+        "import importlib.util\n"
+        "WORD = importlib.util.find_spec('unittest.mock')\n"
+        "from unittest import mock\nimport kit\n"
         "def test_now():\n"
         "    with mock.patch('time.time', return_value=5.0): assert kit.now() == 5.0\n"
-        "def test_again():\n"
-        "    assert importlib.reload(runpy).run_path.__module__ == pickle.loads.__module__\n"
-        "    assert pickle.loads.__module__.startswith('assay.')\n"
     )
-    source = {"pickle.py": "raise SystemExit", "runpy.py": "raise SystemExit"}
-    found = outcomes(grade({**source, "kit.py": kit}, {"test_kit.py": hidden}, source=source))
-    assert {name: said for name, said in found.items() if said[0] != "passed"} == {}
-    assert len(found) == 2
+    found = outcomes(grade({"kit.py": kit}, {"test_kit.py": hidden}))
+    assert [said for said, _ in found.values()] == ["passed"]
 
 
 def test_a_file_named_like_what_the_library_imports_takes_no_value_from_honest_work() -> None:
@@ -661,7 +657,8 @@ def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -
         "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
         "test_3.py": alone,
     }
-    score = grade(submission, hidden, timeout_s=12.0, shuffle=False)
+    reference = {f"{name}.py": ADD for name in ("hangs", "kills")}
+    score = grade(submission, hidden, reference=reference, timeout_s=24.0, shuffle=False)
     found = {name: said for name, (said, _) in outcomes(score).items()}
     assert found == {
         "test_1.py::test_hangs": "failed",
@@ -707,9 +704,8 @@ text = items = table = group = number
 def test_equality_that_is_asked_cannot_tell_what_is_expected_from_what_is_not() -> None:
     kinds = {"fair": FAIR, "foul": FOUL}
     hidden = {f"test_{kind}.py": re.sub(r"\bkit\b", kind, ASKED) for kind in kinds}
-    allowed = [f"asked:{kind}.Value" for kind in kinds]
     files = {f"{kind}.py": text for kind, text in kinds.items()}
-    found = outcomes(grade(files, hidden, allow_equality=allowed))
+    found = outcomes(grade(files, hidden, reference={f"{kind}.py": FAIR for kind in kinds}))
     assert {name: said for name, (said, _) in found.items()} == {
         f"test_{kind}.py::test_{name}": said
         for kind, said in (("fair", "passed"), ("foul", "failed"))

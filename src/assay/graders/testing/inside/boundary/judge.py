@@ -156,7 +156,7 @@ def patch(target: Any, name: Any, value: Any) -> None:
     state.patches.append((*place, name, value))
     for talk in list(state.sessions.values()):
         if not talk.dead:
-            talk.request("patch", *place, name, talk.encode(value))
+            talk.request("patch", *place, name, talk.given(value, ["patch"]))
 
 
 def unpatch(target: Any, name: Any) -> None:

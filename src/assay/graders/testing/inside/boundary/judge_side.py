@@ -160,17 +160,25 @@ class JudgeSide(Talk):
         """
         found = self.reference(node)
         via = self._via
-        if via is None or node[0] in ("C", "h", "J", "L"):
+        if via is None or node[0] in ("C", "J", "L"):
             return found
-        what = "code" if _is_code(found) else "object"
-        is_permitted = self._permits.get(what)
-        if is_permitted is None:
-            is_permitted = self._permits[what] = contract.may(what, via)
-        if not is_permitted:
+        if node[0] == "h":
+            if isinstance(found, FunctionType):  # a decorator may as well give one of its own
+                self._permitted("code", via)
+            return found
+        if not (self._permitted("code" if _is_code(found) else "object", via)) and not (
+            _is_callable(found) and self._permitted("code", via)
+        ):
             return contract.as_value(found, via)
         ref = ref_of(found)
         if ref is not None:
             contract.mark(ref, via)
+        return found
+
+    def _permitted(self, what: str, via: list[str]) -> bool:
+        found = self._permits.get(what)
+        if found is None:
+            found = self._permits[what] = contract.may(what, via)
         return found
 
     def reference(self, node: list[Any]) -> Any:
@@ -396,7 +404,8 @@ class JudgeSide(Talk):
         try:
             node = self.request("get", ref.node(), name, trails=trails)
         except AttributeError:
-            if not contract.may("missing", trails):  # as an expected error, it would prove nothing
+            # As an expected error, it would prove nothing.
+            if not name.startswith("_") and not contract.may("missing", trails):
                 fail(BoundaryError(f"{trails[0]} is not there"))
             raise
         found = self._read(node, trails, {})
@@ -405,6 +414,8 @@ class JudgeSide(Talk):
             own.path = (*ref.path, name)
         elif own is not None and ref.path is None:
             own.steps = name in ("send", "throw", "asend", "athrow")
+        if ref.path is None:
+            return found
         if type(found) is tuple:
             return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
         return self._narrow(found, trails)
@@ -453,12 +464,7 @@ class JudgeSide(Talk):
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
         """Set an attribute."""
-        self.request("set", ref.node(), name, self._given(value, contract.trails_of(ref)))
-
-    def _given(self, value: Any, trails: list[str]) -> Any:
-        """Write what is handed over by a call."""
-        self._local.giving = trails
-        return self.encode(value)
+        self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call something of the submission's."""
@@ -482,8 +488,8 @@ class JudgeSide(Talk):
     def _call_of(
         self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str]
     ) -> list[Any]:
-        values = [self._given(one, trails) for one in arguments]
-        return [ref.node(), values, {name: self._given(one, trails) for name, one in named.items()}]
+        values = [self.given(one, trails) for one in arguments]
+        return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
 
     # -- what the test makes -------------------------------------------------------------------
 
@@ -518,20 +524,21 @@ class JudgeSide(Talk):
         way = Ref(self, 0)
         way.trails = trails
         space = object.__getattribute__(made, "__dict__")
-        space.update(_assay_how=how, _assay_way=way, _assay_kept=self)
+        space.update(_assay_how=how, _assay_way=way, _assay_kept=self, _assay_line=_line())
         if state.test:
             state.unmade.append(made)
         return made
 
     def _learnt(self, cls: Any, ref: Ref, arguments: Any, named: Any, trails: list[str]) -> Any:
         """Make an object of the reference's, and write down what that takes."""
+        before = len(self.known)
         try:
             made = self.call(ref, arguments, named)
         except BaseException:
             contract.may("raises", trails)
             raise
-        if type(made) is not cls:
-            contract.may("told", trails)
+        if type(made) is not cls or len(self.known) == before:
+            contract.may("told", trails)  # as an enumeration finds a member
         return made
 
     def make(self, value: Any) -> None:
@@ -539,9 +546,12 @@ class JudgeSide(Talk):
         space = object.__getattribute__(value, "__dict__")
         way: Ref = space["_assay_way"]
         how = self._made(space["_assay_how"])
+        space["_assay_asked"] = True
         try:
             answer = self.request("call", *how, *_where(), trails=way.trails)
         except BaseException as error:
+            if space["_assay_line"] == _line():
+                raise  # as if it had been made at once
             raise fail(BoundaryError(f"{way.trails[0]} raised {type(error).__name__}")) from error
         answer = answer[1] if type(answer) is list and answer[:1] == ["X"] else answer
         if type(answer) is not list or answer[0] != "o" or answer[1] in self.known:
@@ -579,7 +589,7 @@ class JudgeSide(Talk):
         """Use an operator that the reference was asked for; what it gives is still encoded."""
         trails = contract.trails_of(ref)
         contract.require(f"op:{name}", trails, ref.label, f"{name} is asked of {trails[0]}")
-        values = [self._given(one, trails) for one in arguments]
+        values = [self.given(one, trails) for one in arguments]
         return self.request("operate", ref.node(), name, values, *_where(), trails=trails)
 
     # -- what the host asks --------------------------------------------------------------------
@@ -616,6 +626,14 @@ class JudgeSide(Talk):
         raise AttributeError(f"the test's {type(value).__name__} does not offer {name!r}")
 
 
+def _line() -> tuple[str, int]:
+    """The line of the tests that runs."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and not state.is_test_code(frame.f_code.co_filename):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
 def check_unmade() -> None:
     """What a test made and did not use must be possible to make, too."""
     for made in state.unmade:
@@ -647,6 +665,11 @@ def _is_telling(node: Any) -> bool:
     if type(node) is dict:
         return any(map(_is_telling, node.values()))
     return type(node) is list and (node[:1] in (["H"], ["E"]) or any(map(_is_telling, node)))
+
+
+def _is_callable(found: Any) -> bool:
+    """Whether it can stand for a function, as a partial one does."""
+    return questions.is_stand(found) and "__call__" in type(found)._assay_form["operators"]
 
 
 def _is_code(found: Any) -> bool:

@@ -473,13 +473,14 @@ def _subclass(
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
     members: dict[str, Any] = {}
+    trails = contract.trails_of(the_ref(first))
     for key, value in space.items():
         if key in ("__qualname__", "__classcell__", "__firstlineno__", "__static_attributes__"):
             continue
         kind = _WRAPPED.get(type(value), "plain")
         inner = value.fget if kind == "property" else getattr(value, "__func__", value)
-        members[key] = [kind, talk.encode(inner if kind != "plain" else value)]
-    options = {key: talk.encode(value) for key, value in named.items()}
+        members[key] = [kind, talk.given(inner if kind != "plain" else value, trails)]
+    options = {key: talk.given(value, trails) for key, value in named.items()}
     encoded = [talk.encode(base) for base in bases if base is not object]
     node = talk.request("subclass", name, encoded, members, options)
     if type(node) is not list or node[0] != "k":
