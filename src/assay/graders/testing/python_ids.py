@@ -289,7 +289,7 @@ class _Reader:
                 parts.append(len(range(*whole)) if is_literal else None)
             case ast.Call(ast.Name(name), [given, *_]) if name in _AS_LONG:
                 parts.append(self._length(given, deeper))
-            case ast.Call(ast.Attribute(ast.Name() as given, name), []) if name in _VIEWS:
+            case ast.Call(ast.Attribute(given, name), []) if name in _VIEWS:
                 parts.append(self._length(given, deeper))
             case _:
                 return None
