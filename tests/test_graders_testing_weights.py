@@ -73,6 +73,7 @@ const kit = require('./kit.js');
 for (const name of Object.keys(kit)) test(`${name} is a function`, () => {
   assert.strictEqual(typeof kit[name], 'function');
 });
+test.skip('later', () => {});
 test('adds', () => assert.strictEqual(kit.add(1, 2), 3));
 test('parts', async (t) => {
   await t.test('shouts', () => assert.strictEqual(kit.upper('a'), 'A'));
@@ -237,6 +238,20 @@ def test_node_parametrize_padding(tmp_path: Path) -> None:
 @no_sandbox
 @no_node
 @pytest.mark.slow
+def test_node_loop_over_nothing(tmp_path: Path) -> None:
+    hidden = {"kit.test.js": IN_A_LOOP}
+    unseen = HONEST_JS + "for (const k of ['add', 'upper'])\n"
+    unseen += "  Object.defineProperty(exports, k, { enumerable: false });\n"
+    contract = {"variants": {"kit.test.js": 2}}
+    score = graded(tmp_path / "u", unseen, hidden, NODE, contract=contract)
+    assert score.value == pytest.approx(3 / 5)
+    assert told(score)["missing"] == ["kit.test.js"]
+
+
+@sandbox
+@no_sandbox
+@no_node
+@pytest.mark.slow
 def test_node_padding_where_the_reference_made_nothing(tmp_path: Path) -> None:
     hidden = {"kit.test.js": IN_A_LOOP.replace("Object.keys(kit)", "kit.names || []")}
     variants = learned(tmp_path / "r", HONEST_JS, hidden, NODE)
@@ -363,6 +378,16 @@ def test_literal_lists_leave_the_value_as_it_is(
     expected = sum(outcomes.values()) / len(outcomes)
     assert value("\n".join(lines), outcomes)[0] == expected
     assert value("\n".join(lines), outcomes, {})[0] == expected
+
+
+def test_variants_that_vanish_weigh_what_they_did_for_the_reference() -> None:
+    source = (
+        "import pytest\n@pytest.mark.parametrize('n', [1, 2, 3])\ndef test_n(n): pass\n"
+        "def test_plain(): pass\n"
+    )
+    outcomes = {"test_a.py::test_n[1]": False, "test_a.py::test_plain": True}
+    assert value(source, outcomes, {})[0] == 1 / 4
+    assert value(source, outcomes)[0] == 1 / 2  # the command may have left the others out
 
 
 COMPUTED = (

@@ -162,7 +162,8 @@ def weigh(
             listed, usual = 1, found if variants is None else 1
         else:
             listed = tests.variants.get(test, 1)
-            usual = min(listed, found) if heard else listed
+            # What a command leaves out by -k is known of the reference, or seen.
+            usual = min(listed, found) if heard and variants is None else listed
         if made or found != listed:
             had[unit] = found
         weight = (variants or {}).get(unit, usual)

@@ -326,7 +326,7 @@ def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     return {
         path: PythonTests(
             open=True,
-            possible={*tests.names, *tests.possible},
+            possible={*tests.names, *tests.possible, *tests.skipped},
             skips=dict.fromkeys(tests.skipped, True),
         )
         for path, tests in read.items()
