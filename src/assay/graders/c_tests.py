@@ -289,7 +289,7 @@ class CTestsGrader(Grader):
             test_timeout_s=test_timeout_s,
         )
         run = await run_c_tests(command, workspace)
-        value = len(run.passed) / len(run.expected)
+        value = run.value
         return SubScore(
             name=cls.name,
             value=value,

@@ -130,7 +130,7 @@ class SweBenchGrader(Grader):
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
             contract: With ``process``, what the reference needs; see `Contract`. Of a case it
-                stands in the lock file.
+                stands in the lock file. Each id of the lists weighs the same.
             FAIL_TO_PASS: The same as ``fail_to_pass``.
             PASS_TO_PASS: The same as ``pass_to_pass``.
 
@@ -398,6 +398,7 @@ def _row(name: str, verdict: _Verdict) -> dict[str, object]:
 def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     result = run.result
     evidence: dict[str, object] = {
+        **run.learned,
         "command": command,
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
@@ -409,8 +410,6 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
-    if run.needs:
-        evidence["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -41,7 +42,8 @@ class TestsGrader(Grader):
 
     The value is the number of tests that passed, divided by the number expected: every test that
     the hidden sources hold or the runner found. A test that is skipped, deselected, expected to
-    fail or never heard of has not passed.
+    fail or never heard of has not passed. A test's variants weigh together as much as they did
+    when the reference was proven, or as many as its source lists.
 
     pytest, unittest and ``node --test`` report over a channel that the submission cannot write to,
     also from below ``make`` or ``npm test``. ``cargo test``, ``go test``, Jest, Vitest, Mocha,
@@ -147,8 +149,8 @@ class TestsGrader(Grader):
                 process with it. ``auto`` is decided by the case's reference; without one, shared.
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
-            contract: With ``process``, what the reference needs; see `Contract`. Of a case it
-                stands in the lock file.
+            contract: With ``process``, what the reference needs, and always, how many variants its
+                tests had; see `Contract`. Of a case it stands in the lock file.
 
         Raises:
             InputError: For a command whose outcomes could only be guessed, and an expected test
@@ -183,7 +185,7 @@ class TestsGrader(Grader):
             contract=Contract.read(contract) if contract else None,
         )
         run = await run_tests(command, workspace)
-        value = len(run.passed) / len(run.expected) if run.expected else 0.0
+        value = run.value
         return SubScore(
             name=cls.name,
             value=value,
@@ -283,7 +285,11 @@ def reason_of(run: TestRun) -> str:
         return run.why
     if not run.expected:
         return "no tests were found"
-    return f"{len(run.passed)} of {len(run.expected)} tests passed"
+    said = f"{len(run.passed)} of {len(run.expected)} tests passed"
+    if math.isclose(run.value, len(run.passed) / len(run.expected)) or not run.passed:
+        return said
+    weighed = f"{run.weight(run.passed):.4g} of {run.weight(run.expected):.4g}"
+    return f"{said}, which weigh {weighed}: a test weighs the same with any number of variants"
 
 
 def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[str, Json]:
@@ -297,20 +303,7 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
     names = sorted(
         {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
     )
-    tests: list[Json] = []
-    for name in names[:_MOST_TESTS]:
-        heard = run.outcomes.get(name)
-        entry: dict[str, Json] = {
-            "id": name[:500],
-            "outcome": heard.outcome if heard else "missing",
-        }
-        if heard and heard.seconds is not None:
-            entry["seconds"] = round(heard.seconds, 3)
-        if heard and heard.message:
-            entry["message"] = heard.message[:_LONGEST_MESSAGE]
-        if name not in run.expected:
-            entry["counted"] = False
-        tests.append(entry)
+    tests: list[Json] = [_entry(run, name) for name in names[:_MOST_TESTS]]
     counts: dict[str, Json] = {"expected": len(run.expected)}
     for name in run.expected:
         word = run.says(name) or "missing"
@@ -326,6 +319,7 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
         "sandbox": result.tier,
+        **run.learned,
         "stdout": _with_lines(_tail(result.stdout), hidden),
         "stderr": _tail(result.stderr),
     }
@@ -335,8 +329,6 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         evidence["missing"] = [name[:500] for name in run.missing[:_MOST_NAMES]]
     said = {"undecided": run.undecided, "notes": run.notes}
     evidence |= {name: list(lines) for name, lines in said.items() if lines}
-    if run.needs:
-        evidence["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
     if not run.complete:
         evidence["why"] = run.why
     if result.status == "timed_out":
@@ -344,6 +336,20 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
     if result.status == "output_limit":
         evidence["output_limit"] = True
     return evidence
+
+
+def _entry(run: TestRun, name: str) -> dict[str, Json]:
+    heard = run.outcomes.get(name)
+    entry: dict[str, Json] = {"id": name[:500], "outcome": heard.outcome if heard else "missing"}
+    if heard and heard.seconds is not None:
+        entry["seconds"] = round(heard.seconds, 3)
+    if heard and heard.message:
+        entry["message"] = heard.message[:_LONGEST_MESSAGE]
+    if name not in run.expected:
+        entry["counted"] = False
+    elif name in run.weights:
+        entry["weight"] = round(run.weights[name], 4)
+    return entry
 
 
 _LONGEST_LINE = 200

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
+from assay.errors import InputError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
@@ -30,11 +31,15 @@ class Contract:
         needs: By test function, without its parameters, entries ``kind:trail``; the test is empty
             for what happens outside of tests, such as the import of test modules.
         learns: Whether the reference is being proven: everything is permitted and written down.
+        variants: How many tests the reference's run had of a declared test (``tests/a.py::test_b``)
+            where its source does not say it, and of a file beyond those that it declares; None
+            where that is not known.
     """
 
     seed: str = ""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     learns: bool = False
+    variants: Mapping[str, int] | None = None
 
     @classmethod
     def read(cls, data: Json) -> Contract:
@@ -42,19 +47,35 @@ class Contract:
 
         Raises:
             ShapeError: Naming the field that is wrong.
+            InputError: For a number of variants below one.
         """
-        return from_json(cls, data)
+        contract = from_json(cls, data)
+        for test, count in (contract.variants or {}).items():
+            if count < 1:
+                raise InputError(f"contract: {test!r} cannot have {count} variants")
+        return contract
 
     def to_json(self) -> Json:
         """Its JSON form, in which it stands in lock files and briefs."""
         return to_json(self)
 
     @classmethod
-    def of_runs(cls, seed: str, runs: Iterable[Mapping[str, Iterable[str]]]) -> Contract:
-        """The union of what several runs of the reference needed."""
+    def of_runs(
+        cls,
+        seed: str,
+        runs: Iterable[Mapping[str, Iterable[str]]],
+        variants: Iterable[Mapping[str, int]] = (),
+    ) -> Contract:
+        """The union of what several runs of the reference needed, and the most variants they had.
+
+        Args:
+            seed: The seed.
+            runs: What each run needed.
+            variants: How many variants each had; nothing where that was not told.
+        """
         found: dict[str, dict[str, int | None]] = {}
-        for run in runs:
-            for test, entries in run.items():
+        for needed in runs:
+            for test, entries in needed.items():
                 for entry in entries:
                     name, number = _read_entry(entry)
                     kept = found.setdefault(test, {})
@@ -66,7 +87,11 @@ class Contract:
             )
             for test, kept in sorted(found.items())
         }
-        return cls(seed=seed, needs=needs)
+        had: dict[str, int] = {}
+        told = [*variants]
+        for run in told:
+            had |= {test: max(count, had.get(test, 0)) for test, count in run.items()}
+        return cls(seed=seed, needs=needs, variants=dict(sorted(had.items())) if told else None)
 
 
 def _read_entry(entry: str) -> tuple[str, int | None]:
