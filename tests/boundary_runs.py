@@ -47,7 +47,7 @@ def grade(
 
         def run(place: str, contract: Contract) -> SubScore:
             workspace = Workspace(path=f"{home}/{place}", source=f"{home}/source")
-            given = {**options, "inject": inject, "contract": contract.to_json()}
+            given: dict[str, Any] = {**options, "inject": inject, "contract": contract.to_json()}
             return asyncio.run(kind.grade(workspace=workspace, isolation="process", **given))
 
         contract = Contract(seed="5eed")

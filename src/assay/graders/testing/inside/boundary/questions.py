@@ -9,6 +9,7 @@ reference was asked the same, and a submission may say yes to no more of them th
 
 from __future__ import annotations
 
+import binascii
 import json
 import random
 import sys
@@ -125,26 +126,29 @@ def _decided(name: str, one: Any, other: Any) -> Any:
     trails = [trail for value in stands for trail in contract.trails_of(talk.way_of(value))]
     nodes = [talk.express(one), talk.express(other)]
     is_trusted = any(type(value)._assay_label in state.allowed for value in stands)
-    asked, place = [], 0
-    if not is_trusted:
-        asked, place = _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
-    yes = 0
-    for number in range(len(asked) + 1):
-        is_real = number == place
-        pair = nodes if is_real else asked[number - (number > place)]
-        said = talk.question("compare", name, *pair)
-        if is_real and type(said) is not bool:
+    asked = (
+        _Near([], 0, "")
+        if is_trusted
+        else _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
+    )
+    said: list[bool] = []
+    for number in range(len(asked.pairs) + 1):
+        is_real = number == asked.place
+        pair = nodes if is_real else asked.pairs[number - (number > asked.place)]
+        answer = talk.question("compare", name, *pair)
+        if is_real and type(answer) is not bool:
             # It raises, or gives no truth: as any other operator.
             return forward(stands[0], name, other if stands[0] is one else one)
-        if is_real and not said:
+        if is_real and not answer:
             return False
-        yes += said is True and not is_real
+        if not is_real:
+            said.append(answer is True)
     if is_trusted:
         return True
     if name in _ORDERS and talk.question("compare", name, *reversed(nodes)) is True:
         contract.require("both", _named(name, trails), *_told(stands[0], "an order both ways"))
     what = "equality" if name == "__eq__" else "an order" if name in _ORDERS else "what is in it"
-    return _judged(name, trails, yes, len(asked), _told(stands[0], what), stands)
+    return _judged(_Yes(name, trails, said, asked.key), _told(stands[0], what), stands)
 
 
 def _told(value: Any, what: str) -> tuple[str, str]:
@@ -155,34 +159,56 @@ def _named(name: str, trails: list[str]) -> list[str]:
     return [f"{name}:{trail}" for trail in trails]
 
 
-def _judged(
-    name: str, trails: list[str], yes: int, asked: int, told: tuple[str, str], stands: list[Any]
-) -> bool:
-    """Hold a yes, and how many near misses were called one too, against the reference's."""
-    if not asked:
-        contract.require("bare", _named(name, trails), *told)
+class _Yes:
+    """A yes to a question, and what was said to its near misses.
+
+    Attributes:
+        entries: What the contract calls it, without a number.
+        said: The answers.
+        orders: What the contract calls the answers about this very order.
+    """
+
+    def __init__(self, name: str, trails: list[str], said: list[bool], key: str) -> None:
+        named = _named(name, trails)
+        self.named, self.said = named, said
+        self.entries = tuple(f"said:{one}:" for one in named)
+        self.bits = "".join("01"[one] for one in said)
+        self.orders = tuple(f"order:{one}:{key}:" for one in named if name in _ORDERS)
+
+
+def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
+    """Hold the answers against those of the reference."""
+    if not yes.said:
+        contract.require("bare", yes.named, *told)
         return True
-    entries = [f"said:{one}:" for one in _named(name, trails)]
+    count, asked = sum(yes.said), len(yes.said)
     if state.learns:
-        for entry in entries:
-            state.need(state.test, f"{entry}{yes}")
+        for entry in yes.entries:
+            state.need(state.test, f"{entry}{count}")
+        for entry in yes.orders:
+            state.need(state.test, f"{entry}{yes.bits}")
         return True
-    limits = [
-        int(entry.rpartition(":")[2])
-        for entry in state.needs.get(state.test, ())
-        if entry.startswith(tuple(entries))
-    ]
-    if not limits and name == "__eq__" and any(map(_is_written_in_source, stands)):
+    limits = [int(one) for one in _answers(yes.entries)]
+    if not limits and yes.named[0].startswith("__eq__") and any(map(_is_written_in_source, stands)):
         limits = [0]
     label, what = told
     if not limits:
         why = f"{what} was not asked for of the reference, and so only code of {label} would decide"
-        raise contract.refused(entries[0][:-1], why)
-    most = max(limits)
-    if yes > most + (most > 0) or (yes == asked > most):
-        why = f"{what} of {label} holds for {yes} of {asked} near misses, too"
-        raise contract.refused(entries[0][:-1], why)
+        raise contract.refused(yes.entries[0][:-1], why)
+    most, orders = max(limits), _answers(yes.orders)
+    is_alike = not orders or any(
+        sum(one != other for one, other in zip(order, yes.bits)) <= 1 for order in orders
+    )
+    if count > most + (most > 0) or (count == asked > most) or not is_alike:
+        why = f"{what} of {label} holds for {count} of {asked} near misses, unlike the reference's"
+        raise contract.refused(yes.entries[0][:-1], why)
     return True
+
+
+def _answers(entries: tuple[str, ...]) -> list[str]:
+    """What the reference said in comparisons like this one."""
+    needed = state.needs.get(state.test, ()) if entries else ()
+    return [one.rpartition(":")[2] for one in needed if one.startswith(entries)]
 
 
 def _is_written_in_source(value: Any) -> bool:
@@ -221,10 +247,20 @@ def _with_equality(module: str) -> list[str]:
 # -- near misses -----------------------------------------------------------------------------------
 
 
-def _near_misses(
-    talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str
-) -> tuple[list[list[Any]], int]:
-    """The same question with one of its sides changed, and where among them the real one comes."""
+class _Near:
+    """The same question with one of its sides changed.
+
+    Attributes:
+        pairs: The questions.
+        place: Where among them the real one comes.
+        key: Which question it is, the same in every run.
+    """
+
+    def __init__(self, pairs: list[list[Any]], place: int, key: str) -> None:
+        self.pairs, self.place, self.key = pairs, place, key
+
+
+def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) -> _Near:
     sides = [(place, talk.recipe(pair[place], nodes[place])) for place in (1, 0)]
     sides = [(place, node) for place, node in sides if node is not None]
     shown = json.dumps([text, [_bare(node) for _, node in sides]])
@@ -245,7 +281,8 @@ def _near_misses(
                     seen.append(written)
                     found.append([now, nodes[1]] if place == 0 else [nodes[0], now])
     change.draw.shuffle(found)
-    return found, change.draw.randrange(len(found) + 1)
+    key = f"{binascii.crc32(shown.encode()):08x}"
+    return _Near(found, change.draw.randrange(len(found) + 1), key)
 
 
 def _bare(node: Any) -> Any:

@@ -265,7 +265,10 @@ class _Held:
 
     def __init__(self, module: str, name: str, read: Any, write: Any = None) -> None:
         self.module, self.name, self.read = module, name, read
-        self.write = write or (lambda inner: self.kind()(inner))
+        self._write = write
+
+    def write(self, inner: Any) -> Any:
+        return self._write(inner) if self._write else self.kind()(inner)
 
     def kind(self) -> Any:
         return library(self.module).get(self.name)
