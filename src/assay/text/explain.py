@@ -170,7 +170,7 @@ def _contained(value: float, given: _Given, name: str, which: str) -> Explanatio
 
 
 def _regex_match(value: float, given: _Given) -> Explanation:
-    from assay.text.pattern import compile_pattern, encodable
+    from assay.text.compare import match_of
 
     pattern = as_text(given.get("pattern"))
     text = given.read()
@@ -178,8 +178,8 @@ def _regex_match(value: float, given: _Given) -> Explanation:
     expected = f"{'the whole is' if whole else 'somewhere'} /{pattern}/"
     if text is None:
         return _said(None, expected, given.not_found())
-    compiled = compile_pattern(pattern, ignore_case=bool(given.get("ignore_case")))
-    match = None if whole else compiled.search(encodable(text))
+    ignore_case = bool(given.get("ignore_case"))
+    match = None if whole else match_of(pattern, text, full=False, ignore_case=ignore_case)
     if match is not None:
         decided = f"{_quoted(match.group(0) or '', 200)} matches"
     else:
