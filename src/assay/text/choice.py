@@ -165,7 +165,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"\s?[:=]?[*_]{{0,3}}\s{{0,3}}|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<answer>\s{{0,3}})"
             rf"(?P<said>{one}{more}){no_article}"
         ),
-        # Correct: B
+        # after a title, as in "Correct: B"
         (
             rf"\b(?:correct|solution|result|conclusion|verdict)[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
             rf"(?P<titled>{marked}{more}){no_article}"
@@ -175,7 +175,8 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN}))|\b(?:go|going|went)\swith"
             rf"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
             rf"|\b(?:therefore|thus|hence|so)[,:]?"
-            rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)\s(?P<told>{marked}{more}){ends}"
+            rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)"
+            rf"\s(?P<told>{marked}{more}){ends}"
         ),
         # B is correct
         rf"(?<![\w'])(?P<held>{marked}{more})\s(?:is|are)\s{_RIGHT}",
