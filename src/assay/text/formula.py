@@ -138,6 +138,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (rf"(?<![\\A-Za-z{{])(pi|theta|alpha|beta|lambda){_END}", r"\\\1 "),
         (r"(?<![\\A-Za-z{])((?:arc)?(?:sin|cos|tan)|log|ln|exp)(?=\s?[(0-9^\\])", r"\\\1"),
         (r"\^\s*([-+]?[0-9]{2,}|[-+][0-9])", r"^{\1}"),
+        (r"([\^_])\s*\{\s*(\w)\s*\}", r"\1\2"),
+        (r"([0-9])\s*\\cdot\s*(?=\\(?:sqrt|pi|ln|log)(?![A-Za-z])|[A-Za-z])", r"\1"),
     )
 )
 _CALL = re.compile(r"(?:(?<![\\A-Za-z])(sqrt|cbrt)|\\sqrt|(\^))\s?(\()")
@@ -287,7 +289,8 @@ def has_variables(text: str) -> bool:
 
 def sides(text: str) -> list[str]:
     """What stands on the sides of equality signs that are in no brackets."""
-    found, depth, start = [], 0, 0
+    found: list[str] = []
+    depth = start = 0
     for match in _SIDE.finditer(text):
         sign = match[0]
         if sign in "([{":
@@ -351,6 +354,7 @@ _RELATION = re.compile(
     rf"\\(?:to|(?:long)?(?:right|left|leftright)arrow|mapsto|(?:Long)?(?:Right|Left|Leftright)arrow"
     rf"|implies|iff|mid|neg|lnot|land|wedge){_END}|\?"
 )
+_LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")
 _ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt){_END}|[<>]")
 _SCIENTIFIC = re.compile(
     r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
@@ -369,7 +373,7 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
         form: `Form`, or None: as far as the expected answer where that is a number; where it has
             variables, no more than an instruction (a sum, a derivative ...) is refused.
     """
-    if (relation := _RELATION.search(text)) and not _RELATION.search(wanted):
+    if (relation := _RELATION.search(_LIMIT.sub("", text))) and not _RELATION.search(wanted):
         return f"a relation ({relation[0]})"
     is_number = not has_variables(wanted)
     order_is_told = _ORDER.search(wanted) or _SET.search(wanted)

@@ -97,6 +97,7 @@ def math_equal(
 
     read = MATHEMATICS.compare(asked.wanted.latex, asked.answer, timeout_seconds)
     if asked.is_prose and isinstance(read, str):  # only now is it known what was the answer in it
+        read = read.replace("*(1/100)", r"\%")
         return float(not _left(_Formula.of(read), asked.wanted, form))
     return float(bool(read))
 
@@ -145,20 +146,22 @@ def _read(
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
     decided = _decide(found.text, gold)
-    if decided is not None:
-        return float(decided)
-    wanted = _wanted(gold)
-    mine = _Formula.of(found.text, is_prose=bool(found.sentence))
+    return _formulas(found, _wanted(gold), form) if decided is None else float(decided)
+
+
+def _formulas(found: _Found, wanted: _Formula, form: Form | None) -> float | _Asked:
+    is_prose = bool(found.sentence)
+    mine = _Formula.of(found.text, is_prose=is_prose)
     if mine.plain == wanted.plain:
         return 1.0
     if _contradicts(mine, wanted):
         return 0.0
-    if found.sentence:
-        return _Asked(found.sentence, wanted, is_prose=True)
+    if is_prose:
+        return _Asked(found.sentence, wanted, is_prose)
     if _left(mine, wanted, form):
         return 0.0
     decided = _same_number(mine.number, wanted.number)
-    return _Asked(mine.latex, wanted, is_prose=False) if decided is None else float(decided)
+    return _Asked(mine.latex, wanted, is_prose) if decided is None else float(decided)
 
 
 def _gold(expected: object) -> str:
@@ -168,9 +171,13 @@ def _gold(expected: object) -> str:
 
 
 def fault(
-    answer: object, expected: object, form: Form | None, extract: str | None, pick: Pick | None
+    answer: object,
+    expected: object,
+    form: Form | None,
+    extract: str | None,
+    pick: Pick | None,
 ) -> str:
-    """Why an answer is refused by its form; empty where it is not."""
+    """Why an answer is refused whatever it is equal to; empty where it is not."""
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None:
         return ""
@@ -235,7 +242,7 @@ def _in_dollars(text: str) -> str:
 
 # A comma that three digits follow after a space does not separate thousands.
 _SPACING = re.compile(
-    r"\\(?:left|right)(?![A-Za-z])|\\[!;: ]|(?<=[0-9])\\,(?=[0-9]{3})|\\,"
+    r"\\(?:left|right)(?![A-Za-z])|\\[!;: ]|(?<![,\s])\\,"
     r"|(?<![\w,])\s+|(?<=,)\s+(?![0-9]{3}(?![0-9]))|\s+(?!\w)"
 )
 _AROUND = " \t\r\n$*"
@@ -292,7 +299,7 @@ class _Formula:
     @classmethod
     def of(cls, text: str, *, is_prose: bool = False) -> _Formula:
         """Read a text; prose has no sides, and is no number."""
-        written = spelled(text.strip(_AROUND).removesuffix(".").strip(_AROUND))
+        written = spelled(text.replace("\\$", "").strip(_AROUND).removesuffix(".").strip(_AROUND))
         bare, units = split_unit(written)
         return cls(
             text=written,

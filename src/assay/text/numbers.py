@@ -113,7 +113,8 @@ _BEFORE = re.compile(
     r"""
     (?: [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]?
     | \d[.,:] | \d\.{2,3} | [\d)%][-+*/\u00d7\u00b7\u00f7] | \d\*\*
-    | \\(?:sqrt(?:\[\d{1,3}\])?|[dt]?binom|log(?:_\{?\w{1,3}\}?)?|ln|exp|sin|cos|tan)\s?[{(_]?
+    | \\(?:sqrt(?:\[\d{1,3}\])?|[dt]?binom(?:\{\w{1,9}\})?|log(?:_\{?\w{1,3}\}?)?|ln|exp
+        |sin|cos|tan)\s?[{(_]?
     | \\(?:pm|mp|times|cdot|div)[ ]? )\Z
     """,
     re.VERBOSE,
