@@ -33,16 +33,19 @@ def choice_match(
 
     The choice is looked for in this order, and the first kind that occurs decides:
 
-    1. a statement: ``Answer: B``, ``the answer is (b)``, ``\boxed{B}``, ``I choose B``;
+    1. a statement: firm (``Answer: B``, ``the answer is (b)``, ``\boxed{B}``, ``I choose B``), or
+       loose (``B is correct``, ``it's B``, ``therefore, B``), which after a firm one counts only
+       where the text takes that back;
     2. a line that is only a label: ``B``, ``(B)``, ``**B**``, ``B.``;
     3. a line that begins with a marked label: ``B) Paris``, ``B. Paris``;
     4. a label in brackets or bold: ``... so (B)``;
     5. where ``choices`` maps labels to texts: an answer, or a statement, that is the text of one.
 
-    A statement of several options (``Answer: A, B or C``) chooses none; nor does an answer that
-    names all of three or more options in one of the kinds 2 to 4. The article *A* in prose is no
-    label: after it, a statement must end or go on with *because* or the like. A denial (``the
-    answer is not B``) is not a statement.
+    A statement of several options (``Answer: A, B or C``) chooses none; nor does one whose sentence
+    goes on to name another (``Answer: B, or perhaps C``), unless it denies it or gives reasons; nor
+    does an answer that names all of three or more options in one of the kinds 2 to 4. The article
+    *A* in prose is no label: after it, a statement must end or go on with *because* or the like. A
+    denial (``the answer is not B``) is not a statement.
 
     Args:
         answer: What the model said.

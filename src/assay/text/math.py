@@ -179,7 +179,7 @@ def fault(
 ) -> str:
     """Why an answer is refused whatever it is equal to; empty where it is not."""
     found = _answer_proper(as_text(answer), extract, pick)
-    if found is None:
+    if found is None or len(found.text) > _MOST_CHARACTERS:
         return ""
     is_prose = bool(found.sentence)
     mine, wanted = _Formula.of(found.text, is_prose=is_prose), _wanted(_gold(expected))

@@ -261,6 +261,10 @@ def numeric_match(
 ) -> float:
     """Compare a number in the answer with the expected one, in exact decimal arithmetic.
 
+    What is only a part of something larger is no number: with the 5 of ``5!``, ``5^2``, ``√5``,
+    ``5±1``, ``5:4``, ``>5``, ``5-3`` or ``5,6`` the answer scores 0.0, and is not judged by its
+    next number.
+
     A number printed at the full precision of a float (15 digits or more, on either side) also
     matches within a relative 1e-12 where one of the two is not whole, so that
     ``0.30000000000000004`` is 0.3. Whole numbers are always compared exactly.
