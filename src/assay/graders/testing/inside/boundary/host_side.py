@@ -435,13 +435,17 @@ class HostSide(Plain):
 
     # -- forks, each for one question ----------------------------------------------------------
 
-    def do_fork(self, number: int) -> None:
-        """Have a fork answer one question, which this process is not told."""
+    def do_fork(self, first: int, many: int) -> None:
+        """Have each of some forks answer one question, which this process is not told."""
         self.forks = [one for one in self.forks if not _has_ended(one)]
-        child = os.fork()
-        if child:
+        for number in range(first, first + many):
+            child = os.fork()
+            if not child:
+                self.answer_one(number)
             self.forks.append(child)
-            return
+
+    def answer_one(self, number: int) -> None:
+        """Be a fork: answer one question, and end."""
         try:
             self.lock = threading.RLock()
             self.outputs = ()

@@ -19,7 +19,7 @@ from assay.graders.testing.inside.boundary.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -318,22 +318,39 @@ class Talk(Plain):
         return getattr(self._local, "asking", None) or ["?"]
 
     def question(self, op: str, *parts: Any) -> Any:
-        """Ask a fork of the host, which then is no more; None if it raises or does not answer.
+        """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
+        return next(self.questions([(op, *parts)]))
 
-        The host does not know what its fork is asked, and the fork knows nothing of the others.
+    def questions(self, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Ask each question of a fork of its own.
+
+        The host does not know what its forks are asked, and none knows of the others.
         """
         with self._lock:
-            self._forks += 1
-            number = self._forks
-        self.request("fork", number)
-        link = self._local.fork = doors.wait("fork", self.number, number)
+            first = self._forks
+            self._forks += len(asked)
+        self.request("fork", first, len(asked))
+        links: list[socket.socket] = []
+        try:
+            links += [doors.wait("fork", self.number, first + one) for one in range(len(asked))]
+            for link, question in zip(links, asked):
+                yield self._answered(link, question)
+        except GoneError:
+            self.end("the process of the solution did not fork")
+            raise fail(HostDiedError(self.dead)) from None
+        finally:
+            for link in links:
+                link.close()
+
+    def _answered(self, link: socket.socket, question: tuple[Any, ...]) -> Any:
+        op, *parts = question
+        before, self._local.fork = getattr(self._local, "fork", None), link
         try:
             message = self._exchange([op, {}, *parts], link)
         except (TimeoutError, WireError, OSError):
             return None
         finally:
-            self._local.fork = None
-            link.close()
+            self._local.fork = before
         return message[1] if message[0] == "ok" and len(message) > 1 else None
 
     def _exchange(self, message: list[Any], link: Any = None) -> list[Any]:

@@ -132,17 +132,16 @@ def _decided(name: str, one: Any, other: Any) -> Any:
         else _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
     )
     said: list[bool] = []
-    for number in range(len(asked.pairs) + 1):
-        is_real = number == asked.place
-        pair = nodes if is_real else asked.pairs[number - (number > asked.place)]
-        answer = talk.question("compare", name, *pair)
-        if is_real and type(answer) is not bool:
+    pairs = [*asked.pairs[: asked.place], nodes, *asked.pairs[asked.place :]]
+    answers = talk.questions([("compare", name, *pair) for pair in pairs])
+    for number, answer in enumerate(answers):
+        if number != asked.place:
+            said.append(answer is True)
+        elif answer is False:
+            return False
+        elif answer is not True:
             # It raises, or gives no truth: as any other operator.
             return forward(stands[0], name, other if stands[0] is one else one)
-        if is_real and not answer:
-            return False
-        if not is_real:
-            said.append(answer is True)
     if is_trusted:
         return True
     if name in _ORDERS and talk.question("compare", name, *reversed(nodes)) is True:
