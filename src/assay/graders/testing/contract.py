@@ -14,7 +14,10 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
-__all__ = ["Contract"]
+__all__ = ["FILES", "Contract"]
+
+FILES = "files:"
+"""The entry, outside of any test, of a reference whose tests share temporary files with it."""
 
 _COUNTED = "said"
 """Entries of this kind end in a number; of several runs the largest stays."""
@@ -35,6 +38,11 @@ class Contract:
     seed: str = ""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     learns: bool = False
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether both sides see one directory for temporary files."""
+        return self.learns or any(FILES in entries for entries in self.needs.values())
 
     @classmethod
     def read(cls, data: Json) -> Contract:
