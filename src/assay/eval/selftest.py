@@ -89,8 +89,11 @@ class SelfTestPlan:
     async def _prove(
         self, place: Arena, on_cell: OnCell, on_begin: Callable[[CellKey], None]
     ) -> Proof:
-        settled = await settle(self.tasks, place, again=True)
-        benches = [await _Bench.open(task, place, self.repeats) for task in settled]
+        settled, undecided = await settle(self.tasks, place, again=True)
+        benches = [
+            await _Bench.open(task, place, self.repeats, undecided.get(conditions_of(task).id))
+            for task in settled
+        ]
 
         by_case = {bench.task.slug: bench for bench in benches}
 
@@ -207,8 +210,16 @@ class _Bench:
         self._watched = _Watched(self._right())
 
     @classmethod
-    async def open(cls, task: Task, place: Arena, repeats: int | None) -> _Bench:
+    async def open(
+        cls,
+        task: Task,
+        place: Arena,
+        repeats: int | None,
+        undecided: AssayError | None = None,
+    ) -> _Bench:
         try:
+            if undecided is not None:
+                raise undecided
             return cls(task, await place.scene(task), repeats)
         except AssayError as error:  # the case cannot begin: reported with it, not instead of it
             bench = cls(task, None, repeats)

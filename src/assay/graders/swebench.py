@@ -409,10 +409,13 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
-    if run.needs:
-        evidence["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
+    if not run.complete:
+        evidence["why"] = run.why
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:
         evidence["notes"] = list(run.notes)
-    return record_evidence(evidence)
+    bounded = record_evidence(evidence)
+    if run.needs:
+        bounded["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
+    return bounded
