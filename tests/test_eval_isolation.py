@@ -320,7 +320,11 @@ _AT_RANDOM = "from sums import add\nimport random\n\n" + "\n".join(
         (_NO_ROOM, _TEST, "No space left on device"),
         (_ENDS, _TEST, "could not be graded: test_sums.py::test_add: "),
         (_RIGHT, _AT_RANDOM, "does not fail or pass in the same tests: test_sums.py::test_"),
-        (_RIGHT, _TEST.replace("==", "=) ="), "the reference does not pass its tests: test_sums.py: "),
+        (
+            _RIGHT,
+            _TEST.replace("==", "=) ="),
+            "the reference does not pass its tests: test_sums.py: ",
+        ),
     ],
     ids=["wrong", "no room", "a host that ends", "at random", "no syntax"],
 )

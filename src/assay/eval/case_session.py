@@ -315,7 +315,7 @@ class CaseSession:
             complete = replace(submission, workspace=graded)
             result = await self._score(complete)
             policy = self._case.submission.on_suspicion
-            return await audited(self._case.graders, complete, result, policy)
+            return await audited(self._case.graders, complete, result, policy, self._case.expect)
         finally:
             await _remove(directory)
 
