@@ -89,7 +89,13 @@ class Why:
 
 
 class UndecidedError(GraderError):
-    """How tests are isolated could not be decided, so nothing may be graded by them."""
+    """How tests are isolated could not be decided, so nothing may be graded by them.
+
+    Attributes:
+        expected_ids: Where the reference itself skips tests: the others.
+    """
+
+    expected_ids: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -231,7 +237,7 @@ class CaseLock:
             )
         return self._write() if self._found != before else ""
 
-    def resolved(self, reasons: Mapping[int, str] | None = None) -> Case:
+    def resolved(self, reasons: Mapping[int, UndecidedError] | None = None) -> Case:
         """The case with every grader in the mode that was decided.
 
         Args:
@@ -245,17 +251,20 @@ class CaseLock:
             return self.case
         graders = list(self.case.graders)
         for slot in self._slots:
-            graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place, ""))
+            graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place))
         return replace(self.case, graders=tuple(graders))
 
-    def _resolve(self, slot: _Slot, reason: str) -> GraderSpec:
+    def _resolve(self, slot: _Slot, reason: UndecidedError | None) -> GraderSpec:
         spec, decision = slot.spec, self._found.get(slot.place)
-        if refused := slot.separable and self._refused(slot, decision, reason):
-            raise UndecidedError(
+        said = reason.message if reason else ""
+        if refused := slot.separable and self._refused(slot, decision, said):
+            error = UndecidedError(
                 f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
                 f"{refused}",
                 hint=_WAY_PAST,
             )
+            error.expected_ids = reason.expected_ids if reason else ()
+            raise error
         options = {**spec.options, "isolation": "shared"}
         if decision and not decision.shuffle:
             options["shuffle"] = False
@@ -506,5 +515,5 @@ def _in_words(why: Sequence[Why]) -> str:
     """Why the tests are not judged apart, in one line."""
     if not why:
         return "the reference does not pass them when judged in a separate process"
-    more = f", and {len(why) - 1} more" if len(why) > 1 else ""
+    more = f"; also {', '.join(one.test for one in why[1:])}" if len(why) > 1 else ""
     return f"{why[0]}{more}"

@@ -147,7 +147,7 @@ class _Proof:
     lock: CaseLock
     place: Arena
     decided: dict[int, Decision] = field(default_factory=dict[int, Decision])
-    reasons: dict[int, str] = field(default_factory=dict[int, str])
+    reasons: dict[int, UndecidedError] = field(default_factory=dict[int, UndecidedError])
     _played: Run | None = None
 
     async def run(self, place: int) -> None:
@@ -155,7 +155,7 @@ class _Proof:
         try:
             self.decided[place] = await self._decision(place)
         except UndecidedError as error:
-            self.reasons[place] = error.message
+            self.reasons[place] = error
 
     async def _decision(self, place: int) -> Decision:
         """What the reference shows.
@@ -208,13 +208,10 @@ class _Proof:
             seen = await self._grade(place, {"isolation": "shared", **order})
             if seen.is_whole:
                 return Decision(isolation="shared", shuffle=not order, why=one.failed[:_MOST_TESTS])
-        offer = ""
-        if seen.skipped and seen.passed:
-            offer = "; the reference itself skips them, so count the others, expected_ids: "
-            offer += f"[{', '.join(seen.passed)}]"
-        raise UndecidedError(
-            f"the reference does not pass its tests: {_listed(seen.failed)}{offer}"
-        )
+        error = UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
+        if seen.skipped:
+            error.expected_ids = seen.passed
+        raise error
 
     def _may_shuffle(self, place: int) -> bool:
         spec = self.lock.case.graders[place]

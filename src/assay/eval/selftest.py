@@ -25,7 +25,7 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
-from assay.eval.isolation import isolated_graders, reference_of
+from assay.eval.isolation import UndecidedError, isolated_graders, reference_of
 from assay.eval.isolation_proof import settle
 from assay.eval.planning import require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
@@ -161,6 +161,19 @@ def _known_bad(task: Task) -> dict[str, str]:
     if case.selftest.bad:
         return dict(case.selftest.bad)
     return {name: "" for name in found if any(fnmatch(name.lower(), sign) for sign in _BAD)}
+
+
+def _untested(trouble: AssayError | None) -> Check:
+    """A case of which nothing could be tried."""
+    if isinstance(trouble, UndecidedError):
+        ids, fix = trouble.expected_ids, trouble.hint
+        if ids:
+            fix = "the reference itself skips tests: give the grader these expected_ids"
+        return Check(
+            name="isolation", verdict="error", said=trouble.message, fix=fix, expected_ids=ids
+        )
+    verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
+    return Check(name="begin", verdict=verdict, said=str(trouble))
 
 
 class _Solver:
@@ -307,8 +320,7 @@ class _Bench:
     def _checks(self) -> Iterator[Check]:
         threshold = self.case.expect.pass_threshold
         if self._scene is None:
-            verdict = "skipped" if isinstance(self._trouble, SkippedError) else "error"
-            yield Check(name="begin", verdict=verdict, said=str(self._trouble))
+            yield _untested(self._trouble)
             return
         if self._reference:
             least = self.case.expect.min_assurance
