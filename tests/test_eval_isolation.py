@@ -10,8 +10,9 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -25,13 +26,17 @@ from assay.eval.isolation import (
     oracle_digest,
     settled,
 )
+from assay.eval.isolation_proof import decide
+from assay.eval.trials import Arena, Trial
 from assay.graders.digest import grader_digest
 from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 from assay.tasks.case import Case, case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types import Workspace
+from assay.types.run import Run
 from tests.command_line import COMMAND, assay, cells, environment, result
 
 _CASE = """\
@@ -644,3 +649,120 @@ def test_a_reference_that_is_named_and_was_taken_out_is_none(tmp_path: Path) -> 
     write(case, {"case.yaml": _CASE % ("fix", "") + "selftest: {reference: gold}\n"})
     (one,) = isolated_graders(resolved(case))
     assert one.why == "no reference recording: run assay selftest"
+
+
+@pytest.mark.sandbox
+def test_a_score_says_of_how_many_tests_everything_is_a_value(case: Path, tmp_path: Path) -> None:
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert metadata_of(done)["values"] == "0 of 1 tests"
+    set_mode(case, "shared")
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert "values" not in metadata_of(done)
+
+
+_SKIPS = """
+import pytest
+from sums import add
+
+def test_add():
+    assert add(2, 3) == 5
+
+def test_slow():
+    pytest.skip("slow")
+"""
+
+
+@pytest.mark.sandbox
+def test_a_reference_that_skips_in_a_body_is_offered_the_others(tmp_path: Path) -> None:
+    case = make_case(tmp_path, test=_SKIPS)
+    done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout
+    assert 'expected_ids:\n      - "test_sums.py::test_add"' in done.stdout, done.stdout
+    assert not (case / "case.lock.json").exists()
+
+
+class _Judge:
+    """In place of an arena: gives what a script says of the options that the reference has."""
+
+    workers = 1
+    cache = ""
+
+    def __init__(self, said: Sequence[Mapping[str, Sequence[str]] | str]) -> None:
+        self.said = list(said)
+        self.asked: list[Mapping[str, Json]] = []
+
+    async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
+        (trial,) = trials
+        self.asked.append(trial.case.graders[0].options)
+        says = self.said.pop(0)
+        rows: list[Json] = [{"id": says, "outcome": "failed", "message": "no"}]
+        metadata: dict[str, Json] = {"tests": rows} if isinstance(says, str) else {}
+        if not isinstance(says, str):
+            metadata = {"needs": {test: list[Json](needs) for test, needs in says.items()}}
+        node = SubScore("hidden-tests", float(not isinstance(says, str)), metadata=metadata)
+        grade = SimpleNamespace(subscores=[node], content="")
+        done(trial, cast("Run", SimpleNamespace(grade=grade)))
+
+
+async def _decided(case: Path, judge: _Judge) -> Case:
+    (found,) = await decide([CaseLock(load_case(str(case)))], cast("Arena", judge))
+    return found
+
+
+async def test_a_contract_is_the_union_of_runs_and_is_tried_before_it_is_written(
+    tmp_path: Path,
+) -> None:
+    case = make_case(tmp_path)
+    runs: list[Mapping[str, list[str]]] = [
+        {"t": ["said:__eq__:kit.a():1", "object:kit.a()"]},
+        {"t": ["said:__eq__:kit.a():2", "leaves:kit.b"], "": ["files:"]},
+        {"t": ["said:__eq__:kit.a():0", "empty:kit.b"]},
+    ]
+    judge = _Judge([*runs, "t", {"t": ["object:kit.c()"]}, {}, {}])
+    found = await _decided(case, judge)
+    union = ["empty:kit.b", "leaves:kit.b", "object:kit.a()", "said:__eq__:kit.a():2"]
+    contracts = [Contract.read(options["contract"]) for options in judge.asked]
+    assert [one.learns for one in contracts] == [True, True, True, False, True, True, False]
+    assert [options.get("shuffle") for options in judge.asked[:4]] == [False, None, None, None]
+    assert contracts[3].needs == {"": ("files:",), "t": tuple(union)}
+    grown = contracts[6]
+    assert grown.needs["t"] == tuple(sorted([*union, "object:kit.c()"]))
+    assert {one.seed for one in contracts} == {grown.seed}
+    assert Contract.read(found.graders[0].options["contract"]) == grown
+    text = (case / "case.lock.json").read_text("utf-8")
+    assert f'"t": {json.dumps(list(grown.needs["t"]))}' in text, "a line for each test"
+    write(case, {"recordings/fix/files/sums.py": _RIGHT + "\n"})
+    again = await _decided(case, _Judge([*reversed(runs), {}]))
+    kept = Contract.read(again.graders[0].options["contract"])
+    assert kept == Contract(seed=grown.seed, needs=contracts[3].needs), "another draw is no other"
+
+
+_ALL: Mapping[str, list[str]] = {}
+
+
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [
+        (["t", "t", _ALL], "shared"),
+        (["t", "u"], ""),
+        (["t", _ALL], ""),
+        ([_ALL, _ALL, "t", _ALL, _ALL], "process"),
+        ([_ALL, _ALL, _ALL, "t", _ALL, _ALL, "t", _ALL], "shared"),
+        ([_ALL, _ALL, _ALL, "t", _ALL, _ALL, "u"], ""),
+        ([_ALL, _ALL, _ALL, "t", _ALL, "t"], ""),
+        (["t", "t", "t", _ALL], "shared"),
+        (["t", "t", "t", "t"], ""),
+    ],
+)
+async def test_only_the_same_tests_failing_twice_are_a_need_for_one_process(
+    tmp_path: Path, said: list[Mapping[str, list[str]] | str], mode: str
+) -> None:
+    case = make_case(tmp_path)
+    judge = _Judge(said)
+    if mode:
+        assert (await _decided(case, judge)).graders[0].options["isolation"] == mode
+    else:
+        with pytest.raises(UndecidedError, match="isolation: shared"):
+            await _decided(case, judge)
+    assert judge.said == []
+    assert (case / "case.lock.json").exists() is bool(mode)
