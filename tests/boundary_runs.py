@@ -23,7 +23,11 @@ def grade(
     source: Mapping[str, str] | None = None,
     **options: Any,
 ) -> SubScore:
-    """Grade a tree with hidden tests in the real sandbox, apart from each other."""
+    """Grade a tree with hidden tests in the real sandbox, apart from each other.
+
+    Temporary files are shared, as where a reference needs it.
+    """
+    options.setdefault("contract", {"needs": {"": ["files:"]}})
     with tempfile.TemporaryDirectory(prefix="assay-test-") as home:
         places = {"tree": submission, "source": source or {}, "hidden": hidden}
         for place, files in places.items():

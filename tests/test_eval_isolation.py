@@ -695,9 +695,9 @@ class _Judge:
         (trial,) = trials
         self.asked.append(trial.case.graders[0].options)
         says = self.said.pop(0)
-        rows: list[Json] = [{"id": says, "outcome": "failed", "message": "no"}]
-        metadata: dict[str, Json] = {"tests": rows} if isinstance(says, str) else {}
-        if not isinstance(says, str):
+        if isinstance(says, str):
+            metadata: dict[str, Json] = {"tests": [{"id": says, "outcome": "failed"}]}
+        else:
             metadata = {"needs": {test: list[Json](needs) for test, needs in says.items()}}
         node = SubScore("hidden-tests", float(not isinstance(says, str)), metadata=metadata)
         grade = SimpleNamespace(subscores=[node], content="")
