@@ -486,6 +486,9 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
         file.write("# a comment\n")
     done = assay("regrade", "latest", cwd=tmp_path)
     assert (done.returncode, "was judged apart" in done.stderr) == (3, True), done.stderr
+    (case / "case.lock.json").unlink()
+    done = assay("regrade", "latest", cwd=tmp_path)
+    assert (done.returncode, "judged it apart" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.sandbox

@@ -45,6 +45,7 @@ __all__ = [
     "UndecidedError",
     "Why",
     "all_of",
+    "is_by_default",
     "isolated_graders",
     "oracle_digest",
     "reference_of",
@@ -396,6 +397,11 @@ def settled(case: Case, cache: str | None = None) -> Case:
         UndecidedError: If that is not known, and could be.
     """
     return CaseLock(case, cache).resolved()
+
+
+def is_by_default(spec: GraderSpec) -> bool:
+    """Whether the tests of a resolved grader share a process because nobody knows better."""
+    return spec.said.get("isolation_reason") in (_NO_REFERENCE, _STALE)
 
 
 def isolated_graders(case: Case) -> list[Isolated]:
