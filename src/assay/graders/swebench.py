@@ -149,7 +149,7 @@ class SweBenchGrader(Grader):
             }
         )
         from assay.graders.testing.attempt import TestCommand
-        from assay.graders.testing.contract import Contract
+        from assay.graders.testing.contract import Contract, values_label
 
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
         sources = _Sources.of(read_inject(inject), workspace)
@@ -176,7 +176,10 @@ class SweBenchGrader(Grader):
             value=bug.value,
             passed=all(child.passed for child in children),
             reason="; ".join(f"{child.name}: {child.reason}" for child in children),
-            metadata=_evidence(command, run),
+            metadata={
+                **_evidence(command, run),
+                **values_label(asked.contract, run),
+            },
             children=children,
             flags=run.flags,
             assurance=run.assurance,
@@ -410,8 +413,16 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
+<<<<<<< HEAD
+=======
+    if not run.complete:
+        evidence["why"] = run.why
+>>>>>>> auto
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:
         evidence["notes"] = list(run.notes)
-    return record_evidence(evidence)
+    bounded = record_evidence(evidence)
+    if run.needs:
+        bounded["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
+    return bounded

@@ -159,7 +159,7 @@ class TestsGrader(Grader):
                 test to run.
             SandboxError: If the sandbox failed.
         """
-        from assay.graders.testing.contract import Contract
+        from assay.graders.testing.contract import Contract, values_label
         from assay.graders.testing.hidden import hidden_files, read_inject
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
@@ -192,7 +192,10 @@ class TestsGrader(Grader):
             passed=value >= pass_threshold and bool(run.expected),
             reason=reason_of(run),
             flags=run.flags,
-            metadata=test_evidence(run, cmd=cmd, hidden=hidden),
+            metadata={
+                **test_evidence(run, cmd=cmd, hidden=hidden),
+                **values_label(command.contract, run),
+            },
             assurance=run.assurance,
         )
 

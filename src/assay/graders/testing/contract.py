@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
-__all__ = ["Contract"]
+if TYPE_CHECKING:
+    from assay.graders.testing.outcomes import TestRun
 
+__all__ = ["FILES", "Contract", "values_label"]
+
+FILES = "files:"
+"""The entry, outside of any test, of a reference whose tests share temporary files with it."""
+
+_OBJECTS = ("object:", "op:", "said:")
 _COUNTED = "said"
 """Entries of this kind end in a number; of several runs the largest stays."""
 
@@ -40,6 +48,20 @@ class Contract:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     learns: bool = False
     variants: Mapping[str, int] | None = None
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether both sides see one directory for temporary files."""
+        return self.learns or any(FILES in entries for entries in self.needs.values())
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The tests that rest on what objects of the submission say, not on values alone."""
+        return tuple(
+            test
+            for test, entries in self.needs.items()
+            if test and any(entry.startswith(_OBJECTS) for entry in entries)
+        )
 
     @classmethod
     def read(cls, data: Json) -> Contract:
@@ -92,6 +114,20 @@ class Contract:
         for run in told:
             had |= {test: max(count, had.get(test, 0)) for test, count in run.items()}
         return cls(seed=seed, needs=needs, variants=dict(sorted(had.items())) if told else None)
+
+
+def values_label(contract: Contract | None, run: TestRun) -> dict[str, Json]:
+    """Of how many expected tests all that they come to is a value: ``31 of 34 tests``."""
+    if contract is None or contract.learns or run.isolation != "process":
+        return {}
+    objects = {*contract.objects}
+    found = sum(objects.isdisjoint(_units(name)) for name in run.expected)
+    return {"values": f"{found} of {len(run.expected)} tests"}
+
+
+def _units(name: str) -> set[str]:
+    """What may stand for a test in a contract: its function, or in Node its whole file."""
+    return {name, name.partition("[")[0], name.partition("::")[0]}
 
 
 def _read_entry(entry: str) -> tuple[str, int | None]:

@@ -27,7 +27,7 @@ __all__ = [
     "separable_runners",
 ]
 
-BOUNDARY = 2
+BOUNDARY = 3
 """Version of the boundary between judge and submission: what was decided for another is stale."""
 
 Mode: TypeAlias = Literal["process", "shared"]
