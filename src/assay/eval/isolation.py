@@ -271,6 +271,8 @@ class CaseLock:
             options["shuffle"] = False
         if decision is None or decision.isolation == "shared":
             why = _in_words(decision.why) if decision else self._reason(slot)
+            if decision and decision.contract:
+                options["contract"] = decision.contract.to_json()
             return replace(spec, options=options, said={"isolation_reason": why})
         contract = decision.contract or Contract()
         options |= {"isolation": "process", "contract": contract.to_json()}

@@ -35,6 +35,9 @@ from assay.types.run import Run
 
 __all__ = ["decide", "decide_each", "settle"]
 
+_EAGER = "eager:"
+"""Lets a test make its objects at once, in its order: what such a test of the reference needs."""
+
 _MOST_TESTS = 10
 _MOST_IDS = 500
 _LONGEST = 200
@@ -123,6 +126,7 @@ class _Seen:
         passed: Ids of the tests that did.
         trouble: Why it says nothing of the tests; empty where it does.
         needs: What was needed.
+        variants: How many tests there were of what declares them; None where that is not told.
     """
 
     failed: tuple[Why, ...] = ()
@@ -130,6 +134,7 @@ class _Seen:
     passed: tuple[str, ...] = ()
     trouble: str = ""
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    variants: Mapping[str, int] | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -183,7 +188,8 @@ class _Proof:
             runs += [await self._grade(place, {**learning, **kept}) for _ in range(more)]
             if not all(run.is_whole for run in runs):
                 raise UndecidedError(_unsteady(runs))
-            contract = Contract.of_runs(seed, [run.needs for run in runs])
+            eager = {test.partition("[")[0]: (_EAGER,) for one in tried for test in one.tests}
+            contract = _contract(seed, runs, eager)
             own: dict[str, Json] = {"isolation": "process", "contract": contract.to_json()}
             tried.append(await self._grade(place, {**own, **kept}))
             if tried[-1].is_whole:
@@ -204,10 +210,16 @@ class _Proof:
         if self._may_shuffle(place):
             orders.append({"shuffle": False})
         seen = one
+        learning: dict[str, Json] = {"contract": Contract(learns=True).to_json()}
         for order in orders:
-            seen = await self._grade(place, {"isolation": "shared", **order})
+            seen = await self._grade(place, {"isolation": "shared", **learning, **order})
             if seen.is_whole:
-                return Decision(isolation="shared", shuffle=not order, why=one.failed[:_MOST_TESTS])
+                return Decision(
+                    isolation="shared",
+                    contract=_contract("", [replace(seen, needs={})], {}),
+                    shuffle=not order,
+                    why=one.failed[:_MOST_TESTS],
+                )
         error = UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
         if seen.skipped:
             error.expected_ids = seen.passed
@@ -247,6 +259,12 @@ class _Proof:
         return seen
 
 
+def _contract(seed: str, runs: Sequence[_Seen], needed: Mapping[str, Sequence[str]]) -> Contract:
+    """What all runs of the reference needed together."""
+    variants = [run.variants for run in runs if run.variants is not None]
+    return Contract.of_runs(seed, [*(run.needs for run in runs), needed], variants)
+
+
 def _seen(node: SubScore) -> _Seen:
     """Read the node of a grader of tests."""
     parts = (node, *(node.children or ()))
@@ -256,10 +274,13 @@ def _seen(node: SubScore) -> _Seen:
         for row in rows
         if row.get("outcome") != "passed"
     )
-    if _is_whole(node):
-        needs = (node.metadata or {}).get("needs")
-        return _Seen(needs=_needs(needs) if isinstance(needs, dict) else {})
     metadata = node.metadata or {}
+    if _is_whole(node):
+        needs, had = metadata.get("needs"), metadata.get("variants")
+        variants = (
+            {k: n for k, n in had.items() if isinstance(n, int)} if isinstance(had, dict) else None
+        )
+        return _Seen(needs=_needs(needs) if isinstance(needs, dict) else {}, variants=variants)
     of_the_machine = next((row for row in rows if _OF_THE_MACHINE.search(_said(row))), None)
     trouble = ""
     if node.status != "scored":

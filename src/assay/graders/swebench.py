@@ -413,11 +413,8 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
-<<<<<<< HEAD
-=======
     if not run.complete:
         evidence["why"] = run.why
->>>>>>> auto
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:

@@ -509,7 +509,7 @@ class JudgeSide(Talk):
         finally:
             self._local.expresses = False
         is_plain = (arguments or named) and not _is_telling(how)
-        if not is_plain or contract.may("told", trails):
+        if not is_plain or contract.may("eager", [""]) or contract.may("told", trails):
             return self.call(ref, arguments, named)
         content: Any = 0
         if contract.may("raises", trails) or cls._assay_base in IMMUTABLE:
