@@ -149,10 +149,11 @@ class SweBenchGrader(Grader):
             }
         )
         from assay.graders.testing.attempt import TestCommand
-        from assay.graders.testing.contract import Contract, values_label
+        from assay.graders.testing.contract import contract_of, values_label
 
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
         sources = _Sources.of(read_inject(inject), workspace)
+        mode = mode_of(isolation, cmd_prefix, workspace.source)
         asked = TestCommand(
             cmd=cmd_prefix,
             inject=sources.inject,
@@ -160,9 +161,9 @@ class SweBenchGrader(Grader):
             shuffle=False,
             ids=wanted,
             loose=allow_equality or (),
-            isolation=mode_of(isolation, cmd_prefix, workspace.source),
+            isolation=mode,
             fresh=fresh,
-            contract=Contract.read(contract) if contract else None,
+            contract=contract_of(contract, mode),
         )
         command, run = await _run(asked, sources, workspace)
         verdicts = _judge(wanted, run, sources)

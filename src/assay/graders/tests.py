@@ -159,7 +159,7 @@ class TestsGrader(Grader):
                 test to run.
             SandboxError: If the sandbox failed.
         """
-        from assay.graders.testing.contract import Contract, values_label
+        from assay.graders.testing.contract import contract_of, values_label
         from assay.graders.testing.hidden import hidden_files, read_inject
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
@@ -171,6 +171,7 @@ class TestsGrader(Grader):
         before = ""
         if implied := cls.implied({"cmd": cmd, "junit_xml": [*globs], "format": format}):
             globs, format, before = implied.junit_xml, implied.format, implied.before  # noqa: A001
+        mode = mode_of(isolation, cmd, workspace.source)
         command = TestCommand(
             cmd=before + cmd,
             inject=inject or (),
@@ -180,9 +181,9 @@ class TestsGrader(Grader):
             shuffle=shuffle,
             ids=expected_ids or (),
             loose=allow_equality or (),
-            isolation=mode_of(isolation, cmd, workspace.source),
+            isolation=mode,
             fresh=fresh,
-            contract=Contract.read(contract) if contract else None,
+            contract=contract_of(contract, mode),
         )
         run = await run_tests(command, workspace)
         value = run.value

@@ -17,9 +17,9 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
 if TYPE_CHECKING:
-    from assay.graders.testing.outcomes import TestRun
+    from assay.graders.testing.outcomes import Mode, TestRun
 
-__all__ = ["FILES", "Contract", "values_label"]
+__all__ = ["FILES", "Contract", "contract_of", "values_label"]
 
 FILES = "files:"
 """The entry, outside of any test, of a reference whose tests share temporary files with it."""
@@ -114,6 +114,23 @@ class Contract:
         for run in told:
             had |= {test: max(count, had.get(test, 0)) for test, count in run.items()}
         return cls(seed=seed, needs=needs, variants=dict(sorted(had.items())) if told else None)
+
+
+def contract_of(given: Mapping[str, Json] | None, mode: Mode) -> Contract | None:
+    """The contract that a grader is given.
+
+    Raises:
+        InputError: If there is none, and the tests are to be judged apart.
+        ShapeError: Naming the field that is wrong.
+    """
+    if given:
+        return Contract.read(dict(given))
+    if mode == "process":
+        raise InputError(
+            "isolation: process needs the contract of a reference",
+            hint="record a reference and run assay selftest, or hand in a contract from Python",
+        )
+    return None
 
 
 def values_label(contract: Contract | None, run: TestRun) -> dict[str, Json]:
