@@ -740,6 +740,11 @@ def add(a, b):
         "def test_partial():\n    seen = []\n    def check(got, want): seen.append(got == want)\n"
         "    kit.apply(functools.partial(check, want=4), 3)\n    assert seen == [True]\n",
     ),
+    "an attribute that changes between two reads": (
+        "class Found:\n    mean = 2.5\ndef describe(v): return Found()",
+        "class Found:\n    turn = -1e9\n    @property\n    def mean(self):\n        Found.turn = -Found.turn\n        return Found.turn\ndef describe(v): return Found()",
+        "import kit\ndef test_mean():\n    found = kit.describe([1, 4])\n    assert found.mean > 2.4\n    assert found.mean < 2.6\n",
+    ),
     "the environment is not followed": (
         "def add(a, b): return a + b",
         "import os\nos.environ['KIT_TOLERANCE'] = '100'\ndef add(a, b):\n    os.environ['KIT_TOLERANCE'] = '100'\n    return 0",

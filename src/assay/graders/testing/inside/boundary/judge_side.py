@@ -57,6 +57,7 @@ _LIBRARY = (
 )
 """Where the objects are from whose public attributes tell nothing of what a test expects."""
 
+_PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _CODE = frozenset(
     "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
 )
@@ -71,6 +72,7 @@ class JudgeSide(Talk):
         self._unmade: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
+        self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
         self.known: dict[int, Any] = {}
         super().__init__()
 
@@ -408,6 +410,7 @@ class JudgeSide(Talk):
             if not name.startswith("_") and not contract.may("missing", trails):
                 fail(BoundaryError(f"{trails[0]} is not there"))
             raise
+        self._compare_reads(ref, name, node, trails)
         found = self._read(node, trails, {})
         own = None if type(found) is contract.Inert else ref_of(found)
         if own is not None and own.path is None and ref.path is not None and len(ref.path) == 1:
@@ -419,6 +422,15 @@ class JudgeSide(Talk):
         if type(found) is tuple:
             return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
         return self._narrow(found, trails)
+
+    def _compare_reads(self, ref: Ref, name: str, node: Any, trails: list[str]) -> None:
+        """An attribute that is read again, with no call in between, is what it was."""
+        key = (ref.number, name)
+        done, before = self._read_last.get(key, (-1, None))
+        self._read_last[key] = (self.acts, node)
+        is_plain = type(node) is not list or node[:1] in _PLAIN_TAGS
+        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
+            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.

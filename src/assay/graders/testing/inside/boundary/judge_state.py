@@ -27,6 +27,7 @@ _MOST_LANES = 2_000
 _MOST_GREETED = 64
 _PATIENCE = 30.0
 _MOST_WAITING = 256
+_LOOKS = ("get", "names", "base", "kind", "signature", "fork")
 
 
 class UndecidedError(AssertionError):
@@ -238,6 +239,7 @@ class Talk(Plain):
         number: Its number.
         dead: Why there is nobody to talk to any more; empty while there is.
         changes: Counts what may have changed in the host.
+        acts: Counts what was asked of it that may change something, and is not only looked at.
     """
 
     def __init__(self) -> None:
@@ -247,6 +249,7 @@ class Talk(Plain):
         self.dead = ""
         self.changes = 0
         self._calls = 0
+        self.acts = 0
         self._forks = 0
         self._raised_in: dict[int, int] = {}
         self._local = threading.local()
@@ -292,6 +295,7 @@ class Talk(Plain):
             raise fail(HostDiedError(self.dead))
         error: BaseException | None = None
         self._calls += 1
+        self.acts += op not in _LOOKS
         mine, before = self._calls, self.asking
         self._local.asking = trails or ["?"]
         try:
