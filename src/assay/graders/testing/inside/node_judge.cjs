@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided', 'needs']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -16,6 +16,7 @@ class Reader {
     this.evaluated = false;
     this.why = '';
     this.undecidable = new Set();
+    this.needed = []; // [test, what]
     this.broken = false;
     this.canary = undefined;
     this.planted = canary;
@@ -79,6 +80,10 @@ class Reader {
     this.undecidable.add(what);
   }
 
+  needs({ test, what }) {
+    this.needed.push([test, what]);
+  }
+
   broke() {
     this.broken = true;
   }
@@ -115,7 +120,7 @@ function outcomeOf(tests, reports) {
 function judge({ reader, code, signal }, { name, selecting, crashed }) {
   const tampering = reader.forged === '' ? [] : [reader.forged];
   const undecided = [...reader.undecidable];
-  const verdict = { results: [], canary: reader.canary, tampering, undecided, crash: undefined };
+  const verdict = { results: [], canary: reader.canary, tampering, undecided, needed: reader.needed, crash: undefined };
   const fail = (id, message) => verdict.results.push({ id, seconds: 0, outcome: 'error', message });
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);
