@@ -120,7 +120,7 @@ function outcomeOf(tests, reports) {
 function judge({ reader, code, signal }, { name, selecting, crashed }) {
   const tampering = reader.forged === '' ? [] : [reader.forged];
   const undecided = [...reader.undecidable];
-  const verdict = { results: [], canary: reader.canary, tampering, undecided, needed: reader.needed, crash: undefined };
+  const verdict = { results: [], canary: reader.canary, tampering, undecided, crash: undefined };
   const fail = (id, message) => verdict.results.push({ id, seconds: 0, outcome: 'error', message });
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);

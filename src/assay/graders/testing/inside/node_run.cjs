@@ -171,12 +171,15 @@ function asksAnother(name, { apart }) {
 // One file; again without the test that ended its process, if one did.
 async function runFile(file, brief, command, hosts) {
   const crashed = new Map();
-  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [], needed: [] };
+  const needed = []; // in every run of it
+  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [], needed };
   for (;;) {
     const links = (await hosts?.(asksAnother(nameOf(file), brief) ? 2 : 1)) ?? [];
     if (links.includes(undefined)) return verdict;
     const ended = await runOnce(file, brief, command, [...crashed.keys()], links);
+    needed.push(...ended.reader.needed);
     verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
+    verdict.needed = needed;
     if (verdict.crash === undefined || crashed.size >= MOST_CRASHES) return verdict;
     crashed.set(verdict.crash, ended.reader.why || 'it ended the process');
   }

@@ -205,7 +205,7 @@ class Codec {
 
   // How something can be copied; undefined if it cannot.
   tagOf(value, prototype, known) {
-    if (isNativeError(value)) return 'e';
+    if (isNativeError(value) || (value instanceof ErrorPlain && !apply(Object.prototype.hasOwnProperty, value, ['constructor']))) return 'e';
     if (prototype === Object.prototype || prototype === null) {
       if (types.isArgumentsObject(value)) return undefined;
       if (known !== undefined) return 'o';

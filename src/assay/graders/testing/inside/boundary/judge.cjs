@@ -735,7 +735,7 @@ class Judge extends Peer {
   freeze(things) {
     for (const info of this.compared) if (info.isMade !== false) info.fields ??= this.fieldsOf(info);
     const touched = new Set(things.map((thing) => this.infos.get(thing)).filter((info) => info?.kind === 'o'));
-    return [...touched].filter((info) => this.compared.has(info)).length > 1 ? undefined : touched;
+    return [...touched].filter((info) => this.compared.has(info) || info.isMade === false).length > 1 ? undefined : touched;
   }
 
   thaw(touched) {
