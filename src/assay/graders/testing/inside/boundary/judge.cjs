@@ -425,7 +425,7 @@ class Judge extends Peer {
   // What is a value in the reference, and here is none: what it has of its own is copied, all else
   // that is done with it fails the test.
   inertly(info, cx) {
-    const what = info.kind === 'f' ? 'a function' : `an object of ${info.name || 'a class without a name'}`;
+    const what = info.kind === 'f' ? 'a function' : `an object of ${info.name || 'Object'}`;
     const inert = { id: info.id, trail: cx.trail, entry: `object:${cx.trail}`, why: `${cx.trail} is a value in the reference, and here ${what}` };
     if (cx.test) (cx.test.inert ??= new Map()).set(inert.entry, inert.why);
     if (info.kind !== 'o') return this.passedOn(() => {}, inert);
@@ -674,7 +674,7 @@ class Judge extends Peer {
     }
     const value = this.ask('get', target, cx, key, ...receiver);
     if (op === 'then' && typeof value === 'function' && !this.asks(info, op)) {
-      throw this.refuse(`op:then:${this.trailsOf(info)[0]}`, `${info.name} is awaited, but is no Promise`);
+      throw this.refuse(`op:then:${this.trailsOf(info)[0]}`, `${this.trailsOf(info)[0]} is awaited, but is no Promise`);
     }
     if (value !== undefined || op !== undefined) return value;
     const place = this.place(this.current());
@@ -795,8 +795,8 @@ class Judge extends Peer {
       const trails = this.trailsOf(info);
       if (this.contract.learns) for (const trail of trails) this.contract.permits(`said:equal:${trail}`, place, most);
       const allowed = Number(this.contract.of(`said:equal:${trails[0]}`, place) ?? 0);
-      if (most > Math.max(allowed, Math.min(allowed + 2, NEAR - 1)) && !this.loose.has(info.name)) {
-        throw this.refuse(`said:equal:${trails[0]}`, `what ${info.name} makes of other arguments is equal to it, too`);
+      if (most > allowed + (allowed > 0 ? 1 : 0) && !this.loose.has(info.name)) {
+        throw this.refuse(`said:equal:${trails[0]}`, `what ${trails[0]} gives for other arguments is equal to it, too`);
       }
     }
   }
