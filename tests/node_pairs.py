@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,6 +130,9 @@ def judge_apart(
                 "ASSAY_CHANNEL": str(theirs.fileno()),
                 "ASSAY_ROOT": str(judge),
             }
+            reader = FrameReader(_KEY)
+            reading = threading.Thread(target=_read, args=(ours, reader))
+            reading.start()
             try:
                 run = subprocess.run(  # the exit status is the runner's to tell
                     [NODE, str(INSIDE / "node_run.cjs"), "--test", *words],
@@ -142,10 +146,8 @@ def judge_apart(
             finally:
                 os.killpg(hosts.pid, 9)
                 printed = hosts.communicate()[0]
-            theirs.close()
-            reader = FrameReader(_KEY)
-            while chunk := ours.recv(1 << 18):
-                reader.feed(chunk)
+                theirs.close()
+                reading.join()
     heard = reader.heard
     return Told(
         {name: one.outcome for name, one in heard.outcomes.items()},
@@ -157,6 +159,11 @@ def judge_apart(
         (run.stdout + run.stderr + printed).decode(errors="replace"),
         reader.forged,
     )
+
+
+def _read(ours: socket.socket, reader: FrameReader) -> None:
+    while chunk := ours.recv(1 << 18):
+        reader.feed(chunk)
 
 
 def _write(root: Path, files: Mapping[str, str]) -> None:

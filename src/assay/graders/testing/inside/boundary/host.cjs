@@ -80,8 +80,10 @@ class Host extends Peer {
     cx.seen.set(value, cx.seen.size);
     const [kind, items] = contentOf(value);
     const classes = [];
+    const computed = new Set();
     for (let at = getPrototypeOf(value); at !== null && !names.has(at); at = getPrototypeOf(at)) {
       classes.push(`${getOwnPropertyDescriptor(at, 'constructor')?.value?.name}`);
+      for (const key of ownKeys(at)) if (cx.computed && typeof key === 'string' && getOwnPropertyDescriptor(at, key).get) computed.add(key);
     }
     const told = [];
     for (const key of ownKeys(value)) {
@@ -89,7 +91,9 @@ class Host extends Peer {
       if ((kind === 'a' || kind === 'x') && /^\d+$/.test(key)) continue;
       told.push(key, this.write(value[key], cx));
     }
-    return ['I', id, classes, kind, items.map((item) => this.write(item, cx)), told];
+    const hidden = told.length;
+    for (const key of computed) told.push(key, this.write(value[key], cx));
+    return ['I', id, classes, kind, items.map((item) => this.write(item, cx)), told, hidden];
   }
 
   prototypeOf(prototype, cx) {
@@ -173,7 +177,7 @@ class Host extends Peer {
     }
     const thing = this.owned(first);
     const given = others.map((form) => (op === 'call' || op === 'new' ? form : this.decode(form)));
-    if (op === 'content') answer(true, stringify(this.encode(thing, { deep: true })));
+    if (op === 'content') answer(true, stringify(this.encode(thing, { deep: true, computed: given[0] })));
     else if (op === 'iterate') {
       const iterator = apply(thing[given[0]], thing, []);
       const id = this.tell(iterator, false);

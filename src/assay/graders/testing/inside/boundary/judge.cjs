@@ -85,7 +85,7 @@ class Judge extends Peer {
 
   // The test that runs, as the contract names it.
   place(test) {
-    return test?.path === undefined ? this.file : `${this.file}::${test.path}`;
+    return test?.path === undefined ? this.file : (test.place ??= `${this.file}::${test.path}`);
   }
 
   // Whether something may be asked of an object: the reference's was asked it, too.
@@ -172,9 +172,16 @@ class Judge extends Peer {
 
   // ---- what is given to the host
 
+  writeObject(value, cx) {
+    const own = cx.recipe && this.infos.get(value);
+    if (own?.recipe === undefined) return super.writeObject(value, cx);
+    cx.recipe.isWhole &&= !own.isMade; // since it was made, it may have changed
+    return own.recipe;
+  }
+
   foreign(value, cx) {
     const own = this.infos.get(value);
-    if (own !== undefined) return cx.recipe && own.recipe && !own.isMade ? own.recipe : ['t', own.id]; // it is made now
+    if (own !== undefined) return ['t', own.id]; // it is made now
     if (typeof value === 'function') return this.writeHandle(value, cx);
     const prototype = getPrototypeOf(value);
     if (prototype?.constructor?.name === 'TestContext' || prototype?.constructor?.name === 'SuiteContext') {
@@ -430,7 +437,7 @@ class Judge extends Peer {
     if (cx.test) (cx.test.inert ??= new Map()).set(inert.entry, inert.why);
     if (info.kind !== 'o') return this.passedOn(() => {}, inert);
     const { trail, place, test } = cx;
-    return this.decode(this.fieldsOf(info), { trail, place, test, inert });
+    return this.decode(this.fieldsOf(info, true), { trail, place, test, inert });
   }
 
   // Something that may be passed on.
@@ -449,14 +456,14 @@ class Judge extends Peer {
   }
 
   // An instance that is told as a value.
-  readContent([tag, id, classes, kind, items, told], cx) {
+  readContent([tag, id, classes, kind, items, told, hidden], cx) {
     must(cx.bare !== undefined || cx.inert !== undefined);
     if (tag === 'f') {
       if (cx.inert) return this.passedOn(() => {}, { ...cx.inert, id });
       if (!cx.bare.has(id)) cx.bare.set(id, () => {});
       return cx.bare.get(id);
     }
-    must([classes, items, told].every(isArray) && classes.every((name) => typeof name === 'string') && told.length % 2 === 0);
+    must([classes, items, told].every(isArray) && Number.isInteger(hidden) && classes.length < 100 && classes.every((name) => typeof name === 'string') && told.length % 2 === 0);
     const made = kind === 'm' ? new Map() : kind === 's' ? new Set() : kind === 'a' ? [] : kind === 'd' ? new Date(0) : kind === 'x' ? Object(this.read(items[0], { depth: 0 })) : {};
     must(typeof made === 'object');
     if (cx.bare || kind === 'o') setPrototypeOf(made, this.plainOf(classes, getPrototypeOf(made)));
@@ -466,11 +473,11 @@ class Judge extends Peer {
     const inside = items.map((item) => this.inside(item, cx, '[]'));
     if (kind === 'm') for (let at = 0; at + 1 < inside.length; at += 2) made.set(inside[at], inside[at + 1]);
     else if (kind === 's') for (const item of inside) made.add(item);
-    else if (kind === 'a') made.push(...inside);
+    else if (kind === 'a') for (const item of inside) made.push(item);
     else if (kind === 'd') made.setTime(Number(inside[0]));
     for (let at = 0; at < told.length; at += 2) {
       must(typeof told[at] === 'string');
-      defineProperty(made, told[at], { ...WRITABLE, value: this.inside(told[at + 1], cx, stepOf(told[at])) });
+      defineProperty(made, told[at], { ...WRITABLE, enumerable: at < hidden, value: this.inside(told[at + 1], cx, stepOf(told[at])) });
     }
     return given;
   }
@@ -485,9 +492,9 @@ class Judge extends Peer {
     }, base);
   }
 
-  // The content of an instance, told anew.
-  fieldsOf(info) {
-    const value = this.conclude(this.request('content', [info.id], { raw: true }));
+  // The content of an instance, told anew; with what its classes compute.
+  fieldsOf(info, computed = false) {
+    const value = this.conclude(this.request('content', [info.id, computed], { raw: true }));
     must(typeof value === 'string');
     return parse(value);
   }
@@ -691,9 +698,9 @@ class Judge extends Peer {
   construct(info, target, given) {
     const cx = this.from(info, '()');
     const place = this.place(this.current());
-    const recipe = this.recipeOf(info, given);
+    const [recipe, isWhole] = this.recipeOf(info, given);
     const isCompared = this.contract.of(`op:equal:${cx.trail}`, place) !== undefined;
-    if (this.contract.learns || !recipe || !isCompared || this.contract.of(`raises:${cx.trail}`, place) !== undefined) {
+    if (this.contract.learns || !isWhole || !isCompared || this.contract.of(`raises:${cx.trail}`, place) !== undefined) {
       const answer = this.call('new', info, given, []);
       if (!answer.ok && this.contract.learns) this.contract.permits(`raises:${cx.trail}`, place);
       const value = this.conclude(answer);
@@ -723,11 +730,13 @@ class Judge extends Peer {
     return made;
   }
 
-  // How another host could make the same; undefined if that needs more than plain values.
+  // How another host could make the same, as far as that needs no more than plain values; and
+  // whether it would be the same still.
   recipeOf(info, given) {
-    if (info.path === undefined || this.replaced.size > 0 || this.questions === undefined) return undefined;
-    const text = `[${given.map((one) => this.sketch(one, { recipe: true }))}]`;
-    return /\["[FJthRPBye]",/.test(text) ? undefined : ['N', info.path, parse(text)];
+    if (info.path === undefined || this.replaced.size > 0 || this.questions === undefined) return [];
+    const recipe = { isWhole: true };
+    const text = `[${given.map((one) => this.sketch(one, { recipe }))}]`;
+    return /\["[FJthRPBye]",/.test(text) ? [] : [['N', info.path, parse(text)], recipe.isWhole];
   }
 
   // What the host is told next must not change what came before: instances are copied. Gives what
