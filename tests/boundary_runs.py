@@ -15,15 +15,16 @@ from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 
 Outcomes = dict[str, tuple[str, str]]
+Files = Mapping[str, str]
+SEED = "5eed"
 
 
 def grade(
-    submission: Mapping[str, str],
-    hidden: Mapping[str, str],
+    submission: Files,
+    hidden: Files,
     *,
-    source: Mapping[str, str] | None = None,
-    reference: Mapping[str, str] | None = None,
-    learns: bool = True,
+    source: Files | None = None,
+    reference: Files | None = None,
     **options: Any,
 ) -> SubScore:
     """Grade a tree with hidden tests in the real sandbox, apart from each other.
@@ -33,28 +34,45 @@ def grade(
         hidden: The tests.
         source: What the agent was given.
         reference: What the contract is learnt from; the submission itself where there is none.
-        learns: Whether there is a contract at all.
+        options: Of the grader. With a ``contract`` among them, none is learnt.
     """
+    if "contract" not in options:
+        learnt = _run(reference or submission, hidden, source, {**options, "contract": _LEARNS})
+        told: Any = learnt.metadata
+        contract = Contract.of_runs(SEED, [told.get("needs", {})])
+        options["contract"] = contract.to_json()
+    return _run(submission, hidden, source, options)
+
+
+_LEARNS = Contract(seed=SEED, learns=True).to_json()
+
+
+def _run(tree: Files, hidden: Files, source: Files | None, options: Mapping[str, Any]) -> SubScore:
     kind = TestsGrader if "cmd" in options else PytestGrader
     with tempfile.TemporaryDirectory(prefix="assay-test-") as home:
-        trees = {"tree": submission, "reference": reference or submission}
-        for place, files in {**trees, "source": source or {}, "hidden": hidden}.items():
+        for place, files in {"tree": tree, "source": source or {}, "hidden": hidden}.items():
             for name, text in {".keep": "", **files}.items():
                 path = Path(home, place, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
         inject = [Injected(src=str(Path(home, "hidden", name)), dest=name) for name in hidden]
+        workspace = Workspace(path=f"{home}/tree", source=f"{home}/source")
+        given: dict[str, Any] = {**options, "inject": inject, "isolation": "process"}
+        return asyncio.run(kind.grade(workspace=workspace, **given))
 
-        def run(place: str, contract: Contract) -> SubScore:
-            workspace = Workspace(path=f"{home}/{place}", source=f"{home}/source")
-            given: dict[str, Any] = {**options, "inject": inject, "contract": contract.to_json()}
-            return asyncio.run(kind.grade(workspace=workspace, isolation="process", **given))
 
-        contract = Contract(seed="5eed")
-        if learns:
-            told: Any = run("reference", Contract(seed="5eed", learns=True)).metadata
-            contract = Contract.of_runs("5eed", [told.get("needs", {})])
-        return run("tree", contract)
+def prove(
+    reference: Files, hidden: Files, *, source: Files | None = None, **options: Any
+) -> Contract:
+    """What a reference is seen to need.
+
+    Raises:
+        AssertionError: If it does not pass itself.
+    """
+    score = _run(reference, hidden, source, {**options, "contract": _LEARNS})
+    told: Any = score.metadata or {}
+    assert score.value == 1.0, outcomes(score)
+    return Contract.of_runs(SEED, [told.get("needs", {})])
 
 
 def outcomes(score: SubScore) -> Outcomes:

@@ -12,13 +12,17 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.graders.testing.channel import FrameReader
 
-__all__ = ["INSIDE", "NODE", "Told", "judge_apart"]
+__all__ = ["INSIDE", "NODE", "SEED", "Told", "judge_apart"]
+
+SEED = "5eed"
+"""Of near misses."""
 
 NODE = shutil.which("node") or "node"
 INSIDE = Path(__file__).parents[1] / "src" / "assay" / "graders" / "testing" / "inside"
@@ -33,7 +37,8 @@ class Told:
         outcomes: By id.
         messages: Of what did not pass, by id.
         tampering: What the runner noticed.
-        undecided: What would have had to be named.
+        undecided: What a test failed of.
+        needs: What the reference needed, by test.
         canaries: What became of the planted test.
         output: Of both sides.
         forged: Why the report cannot be genuine.
@@ -43,6 +48,7 @@ class Told:
     messages: Mapping[str, str]
     tampering: Sequence[str] = ()
     undecided: Sequence[str] = ()
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "list[str]"])
     canaries: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     output: str = ""
     forged: str = ""
@@ -56,8 +62,10 @@ def judge_apart(
     patience: float = 20.0,
     source: Mapping[str, str] | None = None,
     launcher: str | None = None,
+    reference: Mapping[str, str] | None = None,
+    contract: Mapping[str, object] | None = None,
 ) -> Told:
-    """Run hidden test files against a solution.
+    """Run hidden test files against a solution, as far as a reference needs it.
 
     Args:
         hidden: Test files and what they load, by path.
@@ -67,7 +75,22 @@ def judge_apart(
         patience: Seconds that one call may take.
         source: Files of the judge's tree that are not hidden.
         launcher: Source of a program that is run instead of the launcher of hosts.
+        reference: Files that are run first, and give the contract; None for the solution's.
+        contract: What a reference needed, if that is known already.
     """
+    if contract is None:
+        learning = {"seed": SEED, "learns": True}
+        proven = judge_apart(
+            hidden,
+            reference or solution,
+            *words,
+            loose=loose,
+            patience=patience,
+            source=source,
+            launcher=launcher,
+            contract=learning,
+        )
+        contract = {"seed": SEED, "needs": proven.needs}
     with tempfile.TemporaryDirectory(prefix="nj-") as root:
         judge, host = Path(root, "judge"), Path(root, "host")
         _write(judge, {**(source or {}), **hidden})
@@ -94,7 +117,12 @@ def judge_apart(
                 "hidden": dict[str, str](),
                 "canary": {"name": "canary", "planted": "planted"},
                 "skip": [],
-                "apart": {"hidden": list(hidden), "allow": list(loose), "seconds": patience},
+                "apart": {
+                    "hidden": list(hidden),
+                    "allow": list(loose),
+                    "seconds": patience,
+                    "contract": dict(contract),
+                },
             }
             ours.sendall(json.dumps(brief).encode() + b"\n")
             env = {
@@ -102,6 +130,9 @@ def judge_apart(
                 "ASSAY_CHANNEL": str(theirs.fileno()),
                 "ASSAY_ROOT": str(judge),
             }
+            reader = FrameReader(_KEY)
+            reading = threading.Thread(target=_read, args=(ours, reader))
+            reading.start()
             try:
                 run = subprocess.run(  # the exit status is the runner's to tell
                     [NODE, str(INSIDE / "node_run.cjs"), "--test", *words],
@@ -115,20 +146,24 @@ def judge_apart(
             finally:
                 os.killpg(hosts.pid, 9)
                 printed = hosts.communicate()[0]
-            theirs.close()
-            reader = FrameReader(_KEY)
-            while chunk := ours.recv(1 << 18):
-                reader.feed(chunk)
+                theirs.close()
+                reading.join()
     heard = reader.heard
     return Told(
         {name: one.outcome for name, one in heard.outcomes.items()},
         {name: one.message for name, one in heard.outcomes.items() if one.outcome != "passed"},
         tuple(heard.tampering),
         tuple(heard.undecided),
+        heard.needs,
         heard.canaries,
         (run.stdout + run.stderr + printed).decode(errors="replace"),
         reader.forged,
     )
+
+
+def _read(ours: socket.socket, reader: FrameReader) -> None:
+    while chunk := ours.recv(1 << 18):
+        reader.feed(chunk)
 
 
 def _write(root: Path, files: Mapping[str, str]) -> None:

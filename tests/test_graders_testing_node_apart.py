@@ -9,11 +9,12 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.node_pairs import INSIDE, NODE, Told, judge_apart
+from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
 
@@ -26,6 +27,8 @@ const { test } = require('node:test');
 const assert = require('node:assert');
 """
 
+CHEATS = sorted(path.stem for path in (HERE / "cheats").glob("*.js"))
+TWINS = sorted(path.stem for path in (HERE / "twins").glob("*.js"))
 HONEST = ("values", "classes", "errors", "calls", "mocks")
 LIES = sorted(path.stem for path in (HERE / "lies").glob("*.js"))
 FORGED = re.findall(
@@ -99,19 +102,128 @@ console.log(JSON.stringify(told));
 """
 
 
+class TestContract:
+    """The reference gives the types, the submission the values, the test decides."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def cheats(cls) -> Told:
+        return _judge_by_references("cheats", CHEATS)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def twins(cls) -> Told:
+        return _judge_by_references("twins", TWINS)
+
+    @pytest.mark.parametrize("name", CHEATS)
+    def test_a_cheat_fails(self, cheats: Told, name: str) -> None:
+        outcomes = _outcomes_of(cheats, name)
+        assert set(outcomes.values()) == {"failed"}, (outcomes, cheats.output)
+
+    @pytest.mark.parametrize("name", TWINS)
+    def test_an_honest_twin_passes(self, twins: Told, name: str) -> None:
+        outcomes = _outcomes_of(twins, name)
+        assert set(outcomes.values()) == {"passed"}, (failed(twins), twins.output)
+
+    def test_a_failed_test_says_why(self, cheats: Told) -> None:
+        assert "object:a_value_that_changes.mean()" in cheats.undecided
+        said = cheats.messages["hidden.test.js::a_value_that_changes: mean"]
+        assert said == (
+            "a_value_that_changes.mean() is a value in the reference, and here an object of Object"
+        )
+
+    def test_what_nobody_proved_is_refused(self) -> None:
+        tests = """
+        test('called', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));
+        test('caught', () => { try { require('./kit.js').add(1, 2); } catch {} });
+        test('a value', () => assert.strictEqual(require('./kit.js').size, 3));
+        """
+        told = judge_apart(
+            {"hidden.test.js": HEAD + tests},
+            {"kit.js": "exports.add = (a, b) => a + b; exports.size = 3;"},
+            "hidden.test.js",
+            contract={},
+        )
+        outcomes = {name.rpartition(":")[2]: one for name, one in told.outcomes.items()}
+        assert outcomes == {"called": "failed", "caught": "failed", "a value": "passed"}
+        assert told.undecided == ("object:kit.add",)
+
+    def test_what_a_reference_needs_is_told_by_test(self) -> None:
+        tests = """
+        const kit = require('./kit.js');
+        class Own {}
+        describe('suite', () => test('makes', () => `${new kit.Point(1)}`));
+        test('calls', () => { kit.sort([2, 1], (a, b) => a - b); kit.mean([]); });
+        test('fails', () => assert.throws(() => new kit.Point(-1), kit.Odd));
+        """
+        kit = """
+        exports.Odd = class Odd extends RangeError {};
+        exports.Point = class Point {
+          constructor(x) { if (x < 0) throw new exports.Odd(); this.x = x; }
+          toString() { return String(this.x); }
+        };
+        exports.sort = (list, by) => { list.sort(by); return NaN; };
+        exports.mean = (list) => list.length;
+        """
+        told = judge_apart(
+            {"hidden.test.js": HEAD.replace("{ test }", "{ describe, test }") + tests},
+            {"kit.js": kit},
+            "hidden.test.js",
+            contract={"seed": SEED, "learns": True},
+        )
+        assert failed(told) == {}, told.output
+        needs = {test: {*entries} for test, entries in told.needs.items()}
+        assert needs["hidden.test.js::suite > makes"] >= {
+            "class:kit.Point:Object",
+            "object:kit.Point",
+            "object:kit.Point()",
+            "op:toString:kit.Point()",
+            "leaves:kit.Point().toString()",
+        }
+        assert needs["hidden.test.js::calls"] >= {
+            "changes:kit.sort()",
+            "called:kit.sort()<1>",
+            "nan:kit.sort()",
+        }
+        assert needs["hidden.test.js::fails"] >= {"raises:kit.Point()", "class:kit.Odd:RangeError"}
+
+
+def _judge_by_references(folder: str, names: Sequence[str]) -> Told:
+    """All cases of a folder in one file, each with a module of its own."""
+    tests, references, kits = HEAD, dict[str, str](), dict[str, str]()
+    for name in names:
+        reference, kit, text = _parts(folder, name)
+        text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
+        tests += f"{{{text}}}\n"
+        references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
+    return judge_apart({"hidden.test.js": tests}, kits, "hidden.test.js", reference=references)
+
+
+def _parts(folder: str, name: str) -> tuple[str, str, str]:
+    """A case's reference, its submission and its tests."""
+    source = (HERE / folder / f"{name}.js").read_text("utf-8")
+    reference, _, rest = source.partition("// ---- submission")
+    kit, _, text = rest.partition("// ---- tests")
+    return reference, kit, text
+
+
+def _outcomes_of(told: Told, name: str) -> dict[str, str]:
+    start = f"hidden.test.js::{name}: "
+    return {key: one for key, one in told.outcomes.items() if key.startswith(start)}
+
+
 class TestLies:
     """What only the submission's own code could decide decides nothing."""
 
     @pytest.mark.slow
     def test_no_lie_passes_a_test(self) -> None:
         """All of them at once, each in a file of its own."""
-        tests, kits = dict[str, str](), dict[str, str]()
+        tests, references, kits = dict[str, str](), dict[str, str](), dict[str, str]()
         for number, name in enumerate(LIES):
-            source = (HERE / "lies" / f"{name}.js").read_text("utf-8")
-            kit, _, text = source.partition("// ---- tests")
+            reference, kit, text = _parts("lies", name)
             tests[f"{number}.test.js"] = HEAD + text.replace("./kit.js", f"./kit{number}.js")
-            kits[f"kit{number}.js"] = kit
-        told = judge_apart(tests, kits, *tests)
+            references[f"kit{number}.js"], kits[f"kit{number}.js"] = reference, kit
+        told = judge_apart(tests, kits, *tests, reference=references)
         for number, name in enumerate(LIES):
             file = f"{number}.test.js::"
             outcomes = {key: one for key, one in told.outcomes.items() if key.startswith(file)}
@@ -121,15 +233,10 @@ class TestLies:
 
     def test_what_the_case_names_may_decide(self) -> None:
         tests = """
-        const { Kit, sorted } = require('./kit.js');
+        const { Kit } = require('./kit.js');
         test('equal', () => assert.deepStrictEqual(new Kit(1), new Kit(2)));
         test('awaited', async () => assert.strictEqual(await new Kit(1), 5));
         test('is one', () => assert.ok(new Kit(1) instanceof Kit));
-        test('sorted', () => {
-          const items = [3, 1];
-          assert.strictEqual(sorted(items), 2);
-          assert.deepStrictEqual(items, [1, 3]);
-        });
         """
         kit = """
         exports.Kit = class Kit {
@@ -137,16 +244,19 @@ class TestLies:
           then(done) { done(5); }
           static [Symbol.hasInstance]() { return true; }
         };
-        exports.sorted = function sorted(items) { items.sort(); return items.length; };
         """
         hidden = {"hidden.test.js": HEAD + tests}
-        told = judge_apart(hidden, {"kit.js": kit}, "hidden.test.js")
+        contract = {"needs": {f"hidden.test.js::{one}": _KIT for one in ("equal", "is one")}}
+        contract["needs"] |= {"hidden.test.js::awaited": _KIT, "hidden.test.js": _KIT}
+        told = judge_apart(hidden, {"kit.js": kit}, "hidden.test.js", contract=contract)
         assert set(told.outcomes.values()) == {"failed"}
-        assert set(told.undecided) == {"Kit", "sorted"}
         told = judge_apart(
-            hidden, {"kit.js": kit}, "hidden.test.js", loose=["kit.Kit", "kit.sorted"]
+            hidden, {"kit.js": kit}, "hidden.test.js", contract=contract, loose=["kit.Kit"]
         )
         assert failed(told) == {}, told.output
+
+
+_KIT = ["object:kit.Kit", "object:kit.Kit()", "object:kit.Kit().then", "op:equal:kit.Kit()"]
 
 
 class TestTheWire:
@@ -221,7 +331,9 @@ class TestTheEnd:
             test('behind', () => assert.strictEqual(kit.add(1, 2), 3));
             """
             kits[f"kit{number}.js"] = f"{kit}\nexports.add = (a, b) => a + b;"
-        told = judge_apart(tests, kits, "--test-concurrency=2", *tests, patience=4.0)
+        lives = "exports.die = () => 1; exports.add = (a, b) => a + b;"
+        words = ["--test-concurrency=2", *tests]
+        told = judge_apart(tests, kits, *words, patience=4.0, reference=dict.fromkeys(kits, lives))
         for number, (name, (_, why)) in enumerate(ENDS.items()):
             file = f"{number}.test.js::"
             outcomes = {

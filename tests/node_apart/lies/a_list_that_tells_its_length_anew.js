@@ -1,3 +1,5 @@
+exports.sum = (items) => (items ?? [1, 2]).reduce((a, b) => a + b, 0); exports.list = () => [1, 2];
+// ---- submission
 let n = 0; exports.sum = () => 0; exports.list = () => new Proxy([,,], { get: (l, k) => (k === 'length' && n++ ? 0 : l[k]) });
 // ---- tests
 const kit = require('./kit.js');

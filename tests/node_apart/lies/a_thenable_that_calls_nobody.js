@@ -1,3 +1,5 @@
+exports.load = async (n) => n * n;
+// ---- submission
 exports.load = () => ({ then(take) { return take && take.length === 2 ? take() : Promise.resolve(); } });
 // ---- tests
 const { load } = require('./kit.js');

@@ -1,3 +1,5 @@
+exports.sorted = exports.sortedItself = (items) => [...items].sort();
+// ---- submission
 exports.sorted = (items) => { items.length = 0; return []; };
 exports.sortedItself = (items) => { items.length = 0; return items; };
 // ---- tests

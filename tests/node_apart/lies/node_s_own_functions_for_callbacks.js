@@ -1,3 +1,5 @@
+exports.compare = (a, b) => a === b; exports.leave = () => {}; exports.fs = { read: () => {} };
+// ---- submission
 exports.compare = Object.is; exports.leave = process.exit; exports.fs = require('fs');
 // ---- tests
 const kit = require('./kit.js');

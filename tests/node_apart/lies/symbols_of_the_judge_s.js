@@ -1,3 +1,5 @@
+exports.give = () => Symbol('own'); exports.say = (s) => s;
+// ---- submission
 exports.give = () => Symbol('own'); exports.say = (s) => Symbol.for(String(s.description));
 // ---- tests
 const kit = require('./kit.js'); const own = Symbol('own');

@@ -1,3 +1,5 @@
+exports.run = () => {}; exports.find = () => undefined;
+// ---- submission
 exports.run = (t) => t.skip(); exports.find = (o) => o.mock;
 // ---- tests
 const kit = require('./kit.js');

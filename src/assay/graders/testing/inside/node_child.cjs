@@ -41,7 +41,8 @@ function main() {
   }
 
   const plant = () => strictEqual(brief.planted, '');
-  const api = facade({ tell, skip: new Set(brief.skip), only: brief.only });
+  const ending = (test, failure) => (boundary.judge === undefined ? failure ?? test.failure : boundary.judge.ending(test, failure));
+  const api = facade({ tell, skip: new Set(brief.skip), only: brief.only, ending });
   const boundary = apart ? { judge: judge(brief, api, tell), authors: brief.apart.hidden } : {};
   const load = loader({ ...brief, ...boundary });
 
@@ -86,12 +87,18 @@ function judge(brief, api, tell) {
   const { open } = require('./boundary/link.cjs');
   const { Judge } = require('./boundary/judge.cjs');
   const link = open(Number(process.env.ASSAY_LINK));
+  const asked = process.env.ASSAY_ASKED === undefined ? undefined : open(Number(process.env.ASSAY_ASKED));
   delete process.env.ASSAY_LINK;
+  delete process.env.ASSAY_ASKED;
   const { reallyExit } = process;
   const made = new Judge(link, {
     root: brief.root,
     patience: brief.apart.seconds * 1000,
     loose: brief.apart.allow,
+    contract: brief.apart.contract,
+    file: brief.name,
+    asked,
+    needs: (test, what) => tell('needs', { __proto__: null, test, what }),
     undecided: (what) => tell('undecided', { __proto__: null, what }),
     current: api.current,
     lost(why) {

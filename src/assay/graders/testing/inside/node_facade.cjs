@@ -73,7 +73,7 @@ function shapedLike(fn, wrapped) {
   return wrapped;
 }
 
-function facade({ tell, skip, only }) {
+function facade({ tell, skip, only, ending }) {
   const within = new AsyncLocalStorage();
   let count = 0;
   let loaded = false;
@@ -105,7 +105,7 @@ function facade({ tell, skip, only }) {
     };
     const end = (failure) => {
       test.ended = true;
-      ran(serial, failure ?? test.failure);
+      ran(serial, ending(test, failure));
     };
     if (fn.length === 2) {
       return shapedLike(fn, function (context, done) {

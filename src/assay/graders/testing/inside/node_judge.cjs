@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided', 'needs']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -16,6 +16,7 @@ class Reader {
     this.evaluated = false;
     this.why = '';
     this.undecidable = new Set();
+    this.needed = []; // [test, what]
     this.broken = false;
     this.canary = undefined;
     this.planted = canary;
@@ -77,6 +78,10 @@ class Reader {
 
   undecided({ what }) {
     this.undecidable.add(what);
+  }
+
+  needs({ test, what }) {
+    this.needed.push([test, what]);
   }
 
   broke() {

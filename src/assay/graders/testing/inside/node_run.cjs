@@ -56,7 +56,7 @@ function nameOf(file) {
 }
 
 // One process for one file, once. Resolves to what it told and how it ended.
-function runOnce(file, brief, command, skip, host) {
+function runOnce(file, brief, command, skip, [host, asked]) {
   const key = randomBytes(32).toString('hex');
   const options = [...command.options];
   // What lets a source from memory use import() before there was a constant for it.
@@ -73,12 +73,13 @@ function runOnce(file, brief, command, skip, host) {
       path.join(__dirname, 'node_file.cjs'),
     ],
     {
-      stdio: ['ignore', 'inherit', 'inherit', 'pipe', ...(host ? [host] : [])],
-      env: { ...process.env, ...(host && { ASSAY_LINK: '4' }) },
+      stdio: ['ignore', 'inherit', 'inherit', 'pipe', ...(host ? [host] : []), ...(asked ? [asked] : [])],
+      env: { ...process.env, ...(host && { ASSAY_LINK: '4' }), ...(asked && { ASSAY_ASKED: '5' }) },
       detached: true,
     },
   );
   host?.destroy();
+  asked?.destroy();
   const reader = new Reader(key, brief.canary);
   const link = child.stdio[3];
   link.on('error', () => {});
@@ -91,6 +92,7 @@ function runOnce(file, brief, command, skip, host) {
       hidden: brief.hidden,
       apart: brief.apart,
       root: ROOT,
+      name: nameOf(file),
       only: command.only,
       skip,
     })}\n`,
@@ -137,7 +139,7 @@ function hostsAt(descriptor) {
     else next(socket);
   });
   server.listen({ fd: Number(descriptor) }).unref();
-  return () =>
+  const one = () =>
     new Promise((resolve) => {
       const late = setTimeout(() => resolve(undefined), HOST_MS);
       const take = (socket) => {
@@ -147,17 +149,37 @@ function hostsAt(descriptor) {
       if (free.length > 0) take(free.shift());
       else waiting.push(take);
     });
+  // One after the other: no two files have one of two each, and wait.
+  let last = Promise.resolve();
+  return (count) => {
+    last = last.then(async () => {
+      const taken = [await one()];
+      while (taken.length < count) taken.push(await one());
+      return taken;
+    });
+    return last;
+  };
+}
+
+// Whether another host is asked about near misses of what tests make and compare.
+function asksAnother(name, { apart }) {
+  const { learns, needs = {} } = apart?.contract ?? {};
+  const isCompared = ([test, entries]) => test.startsWith(name) && entries.some((entry) => entry.startsWith('op:equal:'));
+  return learns === true || Object.entries(needs).some(isCompared);
 }
 
 // One file; again without the test that ended its process, if one did.
 async function runFile(file, brief, command, hosts) {
   const crashed = new Map();
-  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [] };
+  const needed = []; // in every run of it
+  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [], needed };
   for (;;) {
-    const host = await hosts?.();
-    if (hosts !== undefined && host === undefined) return verdict;
-    const ended = await runOnce(file, brief, command, [...crashed.keys()], host);
+    const links = (await hosts?.(asksAnother(nameOf(file), brief) ? 2 : 1)) ?? [];
+    if (links.includes(undefined)) return verdict;
+    const ended = await runOnce(file, brief, command, [...crashed.keys()], links);
+    needed.push(...ended.reader.needed);
     verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
+    verdict.needed = needed;
     if (verdict.crash === undefined || crashed.size >= MOST_CRASHES) return verdict;
     crashed.set(verdict.crash, ended.reader.why || 'it ended the process');
   }
@@ -184,10 +206,11 @@ async function run({ socket, brief }) {
   const queue = files.values();
   const work = async () => {
     for (const file of queue) {
-      const { results, canary, tampering, undecided } = await runFile(file, told, command, hosts || undefined);
+      const { results, canary, tampering, undecided, needed } = await runFile(file, told, command, hosts || undefined);
       if (canary !== undefined) canaries.push(canary);
       tell({ event: 'collected', ids: results.map(({ id }) => id) });
       for (const what of undecided) tell({ event: 'undecided', what });
+      for (const [test, what] of needed) tell({ event: 'needs', test, what });
       for (const what of tampering) tell({ event: 'tamper', what });
       for (const result of results) {
         const message = result.message.slice(0, LONGEST_MESSAGE);

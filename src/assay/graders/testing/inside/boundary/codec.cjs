@@ -29,6 +29,39 @@ function must(holds, what = 'a form makes no sense') {
 
 const isId = (id) => Number.isSafeInteger(id) && id !== 0;
 
+const LONG_TRAIL = 60;
+
+// A trail - the way by which something was come to - with one more step. What goes round is told
+// twice, no more.
+function longer(trail, step) {
+  const whole = trail + step;
+  return whole.length <= LONG_TRAIL ? whole : whole.replace(/(.{2,40}?)\1\1$/s, '$1$1').slice(0, 4 * LONG_TRAIL);
+}
+
+const stepOf = (key) =>
+  typeof key === 'symbol' ? `[${key.description}]` : (key >>> 0) + '' === key ? '[]' : `.${key}`;
+
+// The places of plain data in a form: what holds it, and where.
+function* leaves(holder, at) {
+  const form = holder[at];
+  if (!isArray(form)) {
+    if (form !== null) yield [holder, at];
+    return;
+  }
+  const parts = { __proto__: null, a: form[3], m: form[3], s: form[3], o: form[4], N: form[2] }[form[0]];
+  if (isArray(parts)) for (let n = form[0] === 'o' ? 1 : 0; n < parts.length; n += form[0] === 'o' ? 2 : 1) yield* leaves(parts, n);
+  else if ('dxi'.includes(form[0])) yield* leaves(form, form[0] === 'i' ? 1 : 3);
+  else if (form[0] === 'b') yield [form, 4];
+  else if (!['u', '_', 'c'].includes(form[0])) yield [form, -1];
+}
+
+// Whether there is anything in it; undefined if it is nothing itself.
+function isFull(form) {
+  if (form === null || (isArray(form) && 'uPR'.includes(form[0]))) return undefined;
+  for (const [holder, at] of leaves([form], 0)) if (holder[at] !== '') return true;
+  return false;
+}
+
 // Classes whose contents are not their properties.
 const VIEWS = new Map();
 for (const kind of [
@@ -85,10 +118,10 @@ class Codec {
     return thing instanceof WeakRef ? thing.deref() : thing;
   }
 
-  encode(value) {
+  encode(value, settings = {}) {
     const told = [];
     try {
-      return this.write(value, { seen: new PlainMap(), depth: 0, told });
+      return this.write(value, { seen: new PlainMap(), depth: 0, told, ...settings });
     } catch (error) {
       for (const id of told) this.told.delete(id);
       throw error;
@@ -96,9 +129,9 @@ class Codec {
   }
 
   // The text of a form that is not sent.
-  sketch(value) {
+  sketch(value, settings = {}) {
     const told = [];
-    const form = this.write(value, { seen: new PlainMap(), depth: 0, told });
+    const form = this.write(value, { seen: new PlainMap(), depth: 0, told, ...settings });
     for (const id of told) this.told.delete(id);
     return stringify(form);
   }
@@ -128,7 +161,7 @@ class Codec {
       case 'bigint':
         return ['i', `${value}`];
       case 'symbol':
-        return this.writeSymbol(value);
+        return cx.deep ? ['y', `${value.description}`] : this.writeSymbol(value);
       default:
     }
     if (value === null) return null;
@@ -160,7 +193,7 @@ class Codec {
     if (name !== undefined && this.mayName(name)) return ['B', name];
     const proxied = isProxy(value);
     if (typeof value === 'function' || proxied) return this.foreign(value, cx);
-    if (isPromise(value)) return this.writePromise(value);
+    if (isPromise(value)) return cx.deep ? ['u'] : this.writePromise(value);
     const prototype = getPrototypeOf(value);
     const tag = isArray(value) && prototype === Array.prototype ? 'a' : this.tagOf(value, prototype, known);
     if (tag === undefined) return this.foreign(value, cx);
@@ -172,7 +205,7 @@ class Codec {
 
   // How something can be copied; undefined if it cannot.
   tagOf(value, prototype, known) {
-    if (isNativeError(value)) return 'e';
+    if (isNativeError(value) || (value instanceof ErrorPlain && !apply(Object.prototype.hasOwnProperty, value, ['constructor']))) return 'e';
     if (prototype === Object.prototype || prototype === null) {
       if (types.isArgumentsObject(value)) return undefined;
       if (known !== undefined) return 'o';
@@ -243,6 +276,22 @@ class Codec {
     return value;
   }
 
+  // Reads what is inside of what is read: it is come to by a longer trail.
+  inside(form, cx, step) {
+    if (cx.trail === undefined || !isArray(form)) return this.read(form, cx);
+    const { trail } = cx;
+    cx.trail = longer(trail, step);
+    const value = this.read(form, cx);
+    cx.trail = trail;
+    return value;
+  }
+
+  // NaN or an infinity arrives; a class that both ends have.
+  odd() {}
+  named(thing) {
+    return thing;
+  }
+
   readKey(form, cx) {
     const key = this.read(form, cx);
     must(typeof key === 'string' || typeof key === 'symbol');
@@ -255,29 +304,26 @@ class Codec {
     must(isId(ref) && [0, 1, 2].includes(level));
     const ours = ref < 0 ? this.owned(-ref) : undefined;
     const fill = ours !== undefined && cx.fill === true;
+    const before = fill && cx.filled !== undefined && this.sketch(ours);
     const made = MAKERS[tag](this, form, cx, fill && !isFrozen(ours) ? ours : undefined);
     if (level === 2) freeze(made);
     else if (level === 1) preventExtensions(made);
-    if (ref < 0) return fill ? ours : this.returned(ours, made, cx);
+    if (cx.bare) return made;
+    if (before && this.sketch(ours) !== before) cx.filled();
+    // A copy of ours comes back: it is ours as long as it has not changed.
+    if (ref < 0) return fill || (ours !== undefined && (isNativeError(ours) || isDeepStrictEqual(ours, made))) ? ours : made;
     const old = this.theirs.get(ref)?.deref?.();
     // The same thing again, unchanged, is the same here.
     if (cx.depth === 1 && old !== undefined && cx.same && isDeepStrictEqual(old, made)) return old;
     return this.meet(ref, made, true);
   }
 
-  // Something of ours comes back in a reply.
-  returned(ours, made, cx) {
-    if (ours === undefined) return made;
-    if (isNativeError(ours) || isDeepStrictEqual(ours, made)) return ours;
-    if (cx.changed !== undefined) cx.changed.push(ours);
-    return made;
-  }
-
   define(target, form, cx, all = false) {
     must(isArray(form) && form.length % (all ? 3 : 2) === 0);
     for (let at = 0; at < form.length; at += all ? 3 : 2) {
-      defineProperty(target, this.readKey(form[at], cx), {
-        value: this.read(form[at + 1], cx),
+      const key = this.readKey(form[at], cx);
+      defineProperty(target, key, {
+        value: this.inside(form[at + 1], cx, stepOf(key)),
         enumerable: all ? form[at + 2] === true : true,
         writable: true,
         configurable: true,
@@ -311,7 +357,7 @@ const MAKERS = {
     cx.seen.push(list);
     items.forEach((item, at) => {
       if (isArray(item) && item[0] === '_') return;
-      defineProperty(list, at, { value: codec.read(item, cx), enumerable: true, writable: true, configurable: true });
+      defineProperty(list, at, { value: codec.inside(item, cx, '[]'), enumerable: true, writable: true, configurable: true });
     });
     return codec.define(list, extras, cx);
   },
@@ -335,7 +381,10 @@ const MAKERS = {
     const map = into ?? new PlainMap();
     map.clear();
     cx.seen.push(map);
-    for (let at = 0; at < entries.length; at += 2) map.set(codec.read(entries[at], cx), codec.read(entries[at + 1], cx));
+    for (let at = 0; at < entries.length; at += 2) {
+      const key = codec.inside(entries[at], cx, '[]');
+      map.set(key, codec.inside(entries[at + 1], cx, cx.exports && cx.depth === 1 ? stepOf(key) : '[]'));
+    }
     return map;
   },
   s(codec, [, , , items], cx, into) {
@@ -343,7 +392,7 @@ const MAKERS = {
     const set = into ?? new PlainSet();
     set.clear();
     cx.seen.push(set);
-    for (const item of items) set.add(codec.read(item, cx));
+    for (const item of items) set.add(codec.inside(item, cx, '[]'));
     return set;
   },
   d(codec, [, , , time], cx, into) {
@@ -399,7 +448,11 @@ const MAKERS = {
 const READERS = new PlainMap([
   ...'aoemsdrlxb'.split('').map((tag) => [tag, Codec.prototype.readCopied]),
   ['u', () => undefined],
-  ['n', ([, word]) => (must(['-0', 'NaN', 'Infinity', '-Infinity'].includes(word)), Number(word))],
+  ['n', function ([, word], cx) {
+    must(['-0', 'NaN', 'Infinity', '-Infinity'].includes(word));
+    if (word !== '-0') this.odd(cx);
+    return Number(word);
+  }],
   ['i', ([, digits]) => (must(/^-?\d{1,1000000}$/.test(digits)), BigInt(digits))],
   ['y', ([, key]) => (must(typeof key === 'string'), Symbol.for(key))],
   ['w', ([, name]) => {
@@ -428,11 +481,11 @@ const READERS = new PlainMap([
     must(typeof thing !== 'symbol');
     return thing;
   }],
-  ['B', function ([, name]) {
+  ['B', function ([, name], cx) {
     must(typeof name === 'string' && this.mayRead(name) && things.has(name));
-    return things.get(name);
+    return this.named(things.get(name), name, cx);
   }],
-  ['P', function (form) { return this.readPromise(form); }],
+  ['P', function (form, cx) { return this.readPromise(form, cx); }],
 ]);
 
-module.exports = { Broken, Codec, isId, must, shared };
+module.exports = { Broken, Codec, isFull, isId, leaves, longer, must, stepOf };

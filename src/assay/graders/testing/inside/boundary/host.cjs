@@ -19,6 +19,8 @@ const { isArray } = Array;
 const { isPromise } = types;
 const hasInstance = Function.prototype[Symbol.hasInstance];
 const { reallyExit, chdir } = process;
+const { then } = Promise.prototype;
+const { stringify } = JSON;
 
 function isConstructor(value) {
   try {
@@ -35,6 +37,9 @@ class Host extends Peer {
   constructor(link) {
     super(link, 2 ** 31 - 1);
     this.root = process.cwd();
+    this.kept = new Array(1000); // the last copies, that they may be known again
+    this.turn = 0;
+    this.loaded = new Map();
   }
 
   ended(why) {
@@ -58,20 +63,44 @@ class Host extends Peer {
   foreign(value, cx) {
     const id = this.tell(value, false);
     this.own.set(id, value);
+    if (cx.deep) return typeof value === 'function' ? ['f', id] : this.content(value, id, cx);
     if (!this.isNews(id, cx)) return ['R', id];
     const prototype = getPrototypeOf(value);
     if (typeof value !== 'function') return ['R', id, 'o', this.prototypeOf(prototype, cx)];
     const made = isConstructor(value) ? 1 : 0;
     const asked = value[Symbol.hasInstance] === hasInstance ? 0 : 2;
+    const written = getOwnPropertyDescriptor(value, 'prototype')?.writable === false ? 4 : 0;
     const own = made && isObject(value.prototype) ? this.prototypeOf(value.prototype, cx) : null;
     const parent = prototype === Function.prototype || typeof prototype !== 'function' ? null : this.write(prototype, cx);
-    return ['R', id, 'f', `${value.name ?? ''}`, Number(value.length) || 0, made + asked, own, parent];
+    return ['R', id, 'f', `${value.name ?? ''}`, Number(value.length) || 0, made + asked + written, own, parent];
+  }
+
+  // An instance as a value: the names of its classes, what it contains, its own properties.
+  content(value, id, cx) {
+    cx.seen.set(value, cx.seen.size);
+    const [kind, items] = contentOf(value);
+    const classes = [];
+    const computed = new Set();
+    for (let at = getPrototypeOf(value); at !== null && !names.has(at); at = getPrototypeOf(at)) {
+      classes.push(`${getOwnPropertyDescriptor(at, 'constructor')?.value?.name}`);
+      for (const key of ownKeys(at)) if (cx.computed && typeof key === 'string' && getOwnPropertyDescriptor(at, key).get) computed.add(key);
+    }
+    const told = [];
+    for (const key of ownKeys(value)) {
+      if (typeof key === 'symbol' || !getOwnPropertyDescriptor(value, key)?.enumerable) continue;
+      if ((kind === 'a' || kind === 'x') && /^\d+$/.test(key)) continue;
+      told.push(key, this.write(value[key], cx));
+    }
+    const hidden = told.length;
+    for (const key of computed) told.push(key, this.write(value[key], cx));
+    return ['I', id, classes, kind, items.map((item) => this.write(item, cx)), told, hidden];
   }
 
   prototypeOf(prototype, cx) {
     if (prototype === null) return null;
     const name = names.get(prototype);
     if (name !== undefined && shared.has(name)) return ['B', name];
+    if (cx.deep) return this.prototypeOf(getPrototypeOf(prototype), cx);
     const id = this.tell(prototype, false);
     this.own.set(id, prototype);
     if (!this.isNews(id, cx)) return ['R', id];
@@ -86,6 +115,11 @@ class Host extends Peer {
   // A function or an object of the judge's.
   readForeign(form, cx) {
     const [tag, id] = form;
+    if (tag === 'N') {
+      const [, [relative, name, how, ...keys], given] = form;
+      const made = keys.reduce((at, key) => at[key], this.loaded.get(`${[relative, name, how]}`));
+      return construct(made, given.map((one) => this.read(one, cx)));
+    }
     const known = this.theirs.get(id);
     if (tag === 'F') {
       if (form.length === 2) return known;
@@ -94,7 +128,7 @@ class Host extends Peer {
       const called = function (...given) {
         const op = new.target === undefined ? 'call' : 'new';
         const self = peer.encode(op === 'new' ? undefined : this);
-        return peer.conclude(peer.request(op, id, self, given.map((one) => peer.encode(one))));
+        return peer.conclude(peer.request(op, [id, self, given.map((one) => peer.encode(one))]));
       };
       this.meet(id, called, false);
       if (base !== null) called.prototype = things.get(base);
@@ -116,8 +150,14 @@ class Host extends Peer {
   }
 
   // What comes back of ours may have been changed by a test: then it is changed here, too.
+  // The same argument again, unchanged, is the same here.
   decode(form, settings) {
-    return super.decode(form, { fill: true, ...settings });
+    return super.decode(form, { fill: true, same: true, ...settings });
+  }
+
+  meet(id, thing, copied) {
+    if (copied) this.kept[(this.turn = (this.turn + 1) % 1000)] = thing;
+    return super.meet(id, thing, copied);
   }
 
   conclude({ ok, value, changes }) {
@@ -131,9 +171,19 @@ class Host extends Peer {
       this.load(first, others[0], others[1], answer);
       return;
     }
+    if (op === 'made') {
+      answer(true, stringify(first.map((recipe) => this.made(recipe))));
+      return;
+    }
     const thing = this.owned(first);
     const given = others.map((form) => (op === 'call' || op === 'new' ? form : this.decode(form)));
-    if (op === 'call') this.call(thing, others[0], others[1], answer);
+    if (op === 'content') answer(true, stringify(this.encode(thing, { deep: true, computed: given[0] })));
+    else if (op === 'iterate') {
+      const iterator = apply(thing[given[0]], thing, []);
+      const id = this.tell(iterator, false);
+      this.own.set(id, iterator);
+      answer(true, id);
+    } else if (op === 'call') this.call(thing, others[0], others[1], answer);
     else if (op === 'new') this.make(thing, others[0], others[1], answer);
     else answer(true, OPERATIONS[op](thing, ...given));
   }
@@ -161,17 +211,27 @@ class Host extends Peer {
     answer(true, construct(thing, given, made), changes);
   }
 
+  // What an instance holds that is made of plain values; null if it cannot be made.
+  made(recipe) {
+    try {
+      return this.encode(this.decode(recipe), { deep: true });
+    } catch {
+      return null;
+    }
+  }
+
   load(relative, name, how, answer) {
     const from = path.join(this.root, relative);
     process.argv[1] ??= from;
     const near = createRequire(from);
+    const keep = (found) => (this.loaded.set(`${[relative, name, how]}`, found), found);
     if (how === 'require') {
-      answer(true, near(name));
+      answer(true, keep(near(name)));
       return;
     }
     const place = /^[./]/.test(name) ? new URL(name, pathToFileURL(from)).href : /^\w+:/.test(name) ? name : pathToFileURL(near.resolve(name)).href;
     import(place).then(
-      (found) => answer(true, ownKeys(found).filter((key) => typeof key === 'string').map((key) => [key, found[key]])),
+      (found) => answer(true, new Map(ownKeys(keep(found)).filter((key) => typeof key === 'string').map((key) => [key, found[key]]))),
       (error) => answer(false, error),
     );
   }
@@ -201,11 +261,12 @@ class Host extends Peer {
 }
 
 function contentOf(thing) {
-  if (types.isMap(thing)) return ['m', [...apply(Map.prototype.entries, thing, [])]];
+  if (types.isMap(thing)) return ['m', [...apply(Map.prototype.entries, thing, [])].flat(1)];
   if (types.isSet(thing)) return ['s', [...apply(Set.prototype.values, thing, [])]];
   if (isArray(thing)) return ['a', Array.from({ length: thing.length }, (_, at) => thing[at])];
-  if (types.isDate(thing)) return ['d', apply(Date.prototype.getTime, thing, [])];
-  return ['o', null];
+  if (types.isDate(thing)) return ['d', [apply(Date.prototype.getTime, thing, [])]];
+  if (types.isBoxedPrimitive(thing)) return ['x', [thing.valueOf()]];
+  return ['o', []];
 }
 
 const OPERATIONS = {
@@ -220,14 +281,11 @@ const OPERATIONS = {
     const found = getOwnPropertyDescriptor(thing, key);
     return found && [found.enumerable, found.writable ?? true, found.value, found.get, found.set];
   },
-  // What can be compared of an instance: what it contains, and its own enumerable properties.
-  fields(thing) {
-    const told = [];
-    for (const key of ownKeys(thing)) {
-      if (!getOwnPropertyDescriptor(thing, key)?.enumerable || (isArray(thing) && /^\d+$/.test(String(key)))) continue;
-      told.push([key, thing[key]]);
-    }
-    return [...contentOf(thing), told];
+  // The next value of an iterator.
+  step(iterator, how, ...given) {
+    const told = ({ done, value }) => [Boolean(done), value];
+    const result = iterator[how] === undefined ? { done: true, value: given[0] } : apply(iterator[how], iterator, given);
+    return isPromise(result) ? apply(then, result, [told]) : told(result);
   },
 };
 

@@ -2,41 +2,64 @@
 //
 // A stand-in is a proxy over an object of ours; every trap asks the solution host and copies the
 // answer. Nothing that the host says is run, or names anything but an entry of our own tables.
+// There are stand-ins where the author's reference had objects; elsewhere there are only values.
 'use strict';
 
 const { AssertionError } = require('node:assert');
 const { AsyncResource } = require('node:async_hooks');
 const { writeSync } = require('node:fs');
-const { relative } = require('node:path');
+const { types } = require('node:util');
+const path = require('node:path');
 
 const { names, replaceable, shared, symbols, things } = require('./builtins.cjs');
-const { isId, must } = require('./codec.cjs');
+const { isFull, isId, longer, must, stepOf } = require('./codec.cjs');
+const { Contract } = require('./contract.cjs');
 const { Peer } = require('./peer.cjs');
+const { NEAR, Questions } = require('./questions.cjs');
 
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, is, setPrototypeOf } = Object;
+const { parse, stringify } = JSON;
 const { isArray } = Array;
 const enqueue = setImmediate; // a microtask is not part of the test to node
 const ofFunctions = Function.prototype;
 const NOT_STATIC = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
+const WRITABLE = { enumerable: true, writable: true, configurable: true };
+const ITERATORS = new Map([
+  [Symbol.iterator, things.get('%Iterator%')], [Symbol.asyncIterator, things.get('%AsyncIterator%')],
+]);
+// What JavaScript itself asks of objects where values are compared, added, shown or awaited.
+const ASKED = new Map([[Symbol.toPrimitive, 'toPrimitive'], ...['toString', 'valueOf', 'toJSON', 'then'].map((key) => [key, key])]);
+// What is asked of anything, to find out what it is.
+const QUIET = new Set(['then', 'toJSON', Symbol.toStringTag, Symbol.isConcatSpreadable, Symbol.for('nodejs.util.inspect.custom')]);
+const GENERAL = new Set(['Error', 'Function', 'Object']);
+const MOST_TRAILS = 4;
 
 class Judge extends Peer {
   // `loose` names classes and functions that may decide by themselves; `current` gives the test
-  // that runs ({ended, failure}); `lost` is called when the host can say no more, `undecided` with
-  // the name of what `loose` would have to name.
-  constructor(link, { root, patience, loose, current, lost, undecided }) {
+  // that runs ({path, ended, failure}) of `file`; `lost` is called when the host can say no more,
+  // `undecided` with what a test failed of, `needs` with a test and what it needs; `asked` leads to
+  // a host that is asked about near misses.
+  constructor(link, { root, patience, loose, current, lost, undecided, needs, contract, file = '', asked }) {
     super(link, patience);
     this.loose = new Set(loose.map((name) => name.slice(name.lastIndexOf('.') + 1)));
+    this.contract = new Contract(contract, needs);
+    this.questions = asked && new Questions(asked, patience, this.contract.seed);
     this.current = current;
     this.lost = lost;
     this.undecided = undecided;
-    this.infos = new WeakMap(); // target or stand-in: {id, kind, name, prototype}
+    this.file = file;
+    this.infos = new WeakMap(); // target or stand-in: {id, kind, name, trails, ...}
+    this.inert = new WeakMap(); // what may only be passed on: what is known of it
     this.idle = true;
     this.room = 16 * 1024; // for what the submission prints
     this.root = root;
-    this.plain = new Map(); // stand-in of a prototype: that of copies
+    this.plain = new Map(); // classes: the prototype of copies
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
-    this.bound = new WeakMap();
+    this.modules = []; // that were loaded
+    this.compared = new Set(); // instances that the reference compared in this test
+    this.made = new WeakSet(); // errors that tests made
+    this.replaced = new Set(); // functions of node's in whose place a test put its own
     this.variables = new Map(); // of the environment, that a test has changed
     this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = this.makeTraps();
@@ -52,13 +75,52 @@ class Judge extends Peer {
     throw new Error(`the submission's process: ${why}`);
   }
 
-  // What the test says would be the submission's word: the test fails, whatever becomes of this.
-  decided(name, what) {
-    const message = `${name || 'an object'} ${what}; allow_equality may name it`;
-    if (name) this.undecided(name);
-    const error = new AssertionError({ message, operator: 'boundary' });
-    this.blame(error);
+  // The test fails, whatever becomes of this.
+  refuse(entry, why, test = this.current()) {
+    this.undecided(entry);
+    const error = new AssertionError({ message: why, operator: 'boundary' });
+    this.blame(error, test);
     return error;
+  }
+
+  // The test that runs, as the contract names it.
+  place(test) {
+    return test?.path === undefined ? this.file : (test.place ??= `${this.file}::${test.path}`);
+  }
+
+  // Whether something may be asked of an object: the reference's was asked it, too.
+  asks(info, op) {
+    const place = this.place(this.current());
+    return this.trailsOf(info).map((trail) => this.contract.permits(`op:${op}:${trail}`, place))[0] || this.loose.has(info.name);
+  }
+
+  // The trail by which something was come to last; those of the reference, which may have known
+  // one object by several, are all written down.
+  trailsOf(info, step = '') {
+    const trails = info.trails ?? [info.name];
+    return (this.contract.learns ? trails : trails.slice(0, 1)).map((trail) => longer(trail, step));
+  }
+
+  // What came by a trail in a test had something in it, or nothing.
+  weigh(full, { trail, place, test }) {
+    if (full === undefined) return;
+    if (this.contract.learns) this.contract.permits(`${full ? 'leaves' : 'empty'}:${trail}`, place);
+    else if (test) (test.full ??= new Map()).set(trail, full || test.full.get(trail) === true);
+  }
+
+  // A test ends: why it failed, if it did.
+  ending(test, failure) {
+    const place = this.place(test);
+    this.compared.clear();
+    this.questions?.answered.clear();
+    for (const [trail, full] of test.full ?? []) {
+      const [some, none] = ['leaves', 'empty'].map((kind) => this.contract.of(`${kind}:${trail}`, place) !== undefined);
+      if (!full && some && !none) this.refuse(`leaves:${trail}`, `there was never anything in ${trail}, and in the reference there is`, test);
+    }
+    const why = failure ?? test.failure;
+    if (why === undefined) return why;
+    const told = [...(test.inert ?? [])].map(([entry, sentence]) => (this.undecided(entry), sentence)).filter((one) => !why.includes(one));
+    return [why, ...told].join('; ');
   }
 
   blame(error, test = this.current()) {
@@ -83,33 +145,43 @@ class Judge extends Peer {
     this.link.hold(); // until the host says that it has nothing more to do
   }
 
-  request(op, ...body) {
+  request(op, body, cx) {
     this.scope = new AsyncResource('SubmissionCall');
     this.mirror();
-    return super.request(op, ...body);
+    const test = this.current();
+    return super.request(op, body, { place: this.place(test), test, ...cx });
   }
 
-  // Changed arguments are taken where the call gives back nothing that a test could compare them with.
-  conclude({ ok, value, changes, form }, name = '') {
+  conclude({ ok, value }) {
     if (!ok) throw value;
-    const opaque = value === undefined || form?.[0] === 'P' || this.infos.has(value);
-    if (changes && !opaque && !this.loose.has(name)) {
-      throw this.decided(name, 'changed its argument and returned a value');
-    }
-    for (const change of changes ?? []) this.decode(change, { fill: true });
     return value;
   }
 
-  readAnswer(ok, form, changes) {
-    const changed = [];
+  // Arguments are copies: changes of them are seen where the reference's were.
+  readAnswer(cx, ok, form, changes) {
     must(typeof ok === 'boolean' && (changes === null || isArray(changes)));
-    const value = this.decode(form, { same: true, changed });
-    return { ok, value, changes: changes ?? (changed.length > 0 ? [] : null), form };
+    if (cx.raw && ok) return { ok, value: form };
+    const { trail, place } = cx;
+    if (trail !== undefined && ok && cx.counts !== false) this.weigh(isFull(form), cx);
+    const fill = changes !== null && (this.contract.permits(`changes:${trail}`, place) || this.loose.has(cx.name));
+    const value = this.decode(form, { ...cx, trail: ok ? trail : trail && `${trail}!`, same: true, fill });
+    if (fill) for (const change of changes) this.decode(change, { ...cx, trail: `${trail}<>`, fill });
+    this.thaw(cx.touched);
+    return { ok, value };
   }
 
   // ---- what is given to the host
 
+  writeObject(value, cx) {
+    const own = cx.recipe && this.infos.get(value);
+    if (own?.recipe === undefined) return super.writeObject(value, cx);
+    cx.recipe.isWhole &&= !own.isMade; // since it was made, it may have changed
+    return own.recipe;
+  }
+
   foreign(value, cx) {
+    const own = this.infos.get(value);
+    if (own !== undefined) return ['t', own.id]; // it is made now
     if (typeof value === 'function') return this.writeHandle(value, cx);
     const prototype = getPrototypeOf(value);
     if (prototype?.constructor?.name === 'TestContext' || prototype?.constructor?.name === 'SuiteContext') {
@@ -146,7 +218,7 @@ class Judge extends Peer {
   writeHandle(value, cx) {
     const id = this.tell(value, false);
     const test = this.current();
-    this.handles.set(id, { value, test, scope: new AsyncResource('SubmissionCallback') });
+    this.handles.set(id, { value, test, trail: cx.trail ?? '<>', scope: new AsyncResource('SubmissionCallback') });
     if (!this.isNews(id, cx)) return ['F', id];
     const base = names.get(value.prototype);
     const statics = this.pairs(value, cx, (key) => !NOT_STATIC.has(key), true);
@@ -174,15 +246,24 @@ class Judge extends Peer {
     must((op === 'call' || op === 'new') && isArray(forms), 'there is no such request');
     const handle = this.handles.get(id);
     must(handle !== undefined, 'it calls what it was not given');
-    const given = forms.map((form) => this.decode(form, { fill: true }));
-    const on = this.decode(self, { fill: true });
-    if (handle.test?.ended) throw new Error('the test that gave this function has ended');
+    const { test, trail } = handle;
+    const place = this.place(test);
+    const read = (form, step) => {
+      const own = longer(trail, step);
+      const changes = () => this.contract.permits(`changes:${own}`, place);
+      const fill = this.contract.learns || changes();
+      return this.decode(form, { trail: own, place, test, fill, filled: this.contract.learns ? changes : undefined });
+    };
+    const given = forms.map((form, at) => read(form, `(${at})`));
+    const on = read(self, 'this');
+    if (this.contract.learns) this.contract.permits(`called:${trail}`, place);
+    if (test?.ended) throw new Error('the test that gave this function has ended');
     const changes = this.watch(given);
     const run = () => (op === 'new' ? construct(handle.value, given) : apply(handle.value, on, given));
     try {
       answer(true, handle.scope.runInAsyncScope(run), changes);
     } catch (error) {
-      this.blame(error, handle.test);
+      this.blame(error, test);
       if (typeof error === 'object' && error !== null) this.raised.set(error, handle.scope);
       throw error;
     }
@@ -199,7 +280,8 @@ class Judge extends Peer {
       this.room -= shown.length;
       if (shown !== '') writeSync(name === 'stdout' ? 1 : 2, shown);
     } else if (kind === 'uncaught') {
-      const error = this.decode(body[0]);
+      const test = this.current();
+      const error = this.decode(body[0], { trail: '!', place: this.place(test), test });
       const scope = this.raised.get(error) ?? this.scope;
       scope.runInAsyncScope(() => enqueue(() => { throw error; }));
     } else super.note(kind, body);
@@ -216,7 +298,7 @@ class Judge extends Peer {
       deleteProperty: (target, key) => (delete target[key], changed(key), true),
       defineProperty: (target, key, found) => (defineProperty(target, key, found), changed(key), true),
     });
-    const follow = () => this.post(['n', 'cwd', relative(this.root, process.cwd()), process.cwd()]);
+    const follow = () => this.post(['n', 'cwd', path.relative(this.root, process.cwd()), process.cwd()]);
     process.chdir = (place) => {
       apply(chdir, process, [place]);
       follow();
@@ -235,6 +317,7 @@ class Judge extends Peer {
       const changed = [...this.variables].filter(([key]) => typeof key === 'string');
       this.variables.clear();
       this.post(['n', 'env', this.encode(changed)]);
+      this.questions?.post(['n', 'env', this.encode(changed)]);
     }
     const changes = [];
     for (let at = 0; at < replaceable.length; at += 1) {
@@ -242,6 +325,7 @@ class Judge extends Peer {
       const value = owner[key];
       if (is(value, this.values[at])) continue;
       this.values[at] = value;
+      this.replaced[is(value, plain) ? 'delete' : 'add'](plain);
       this.change(changes, name, key, value, is(value, plain) || value === undefined);
     }
     for (const key of ownKeys(globalThis)) {
@@ -269,16 +353,24 @@ class Judge extends Peer {
   readPrototype(form, cx) {
     if (form === null) return null;
     must(isArray(form) && (form[0] === 'R' || (form[0] === 'B' && /^%|prototype$/.test(form[1]))));
-    return this.read(form, cx);
+    return this.quietly(form, cx);
+  }
+
+  // What is part of a description has no trail.
+  quietly(form, cx) {
+    return this.read(form, { ...cx, trail: undefined });
   }
 
   readForeign(form, cx) {
     const [tag, id, kind] = form;
-    must(tag === 'R' && isId(id) && id > 0, 'a form of an unknown kind');
-    if (form.length === 2) {
-      must(this.infos.has(this.theirs.get(id)), 'it speaks of what it never told');
-      return this.theirs.get(id);
-    }
+    must(isId(id) && id > 0);
+    if (tag === 'I' || tag === 'f') return this.readContent(form, cx);
+    must(tag === 'R' && !cx.bare, 'a form of an unknown kind');
+    return this.arrive(form.length === 2 ? this.theirs.get(id) : this.describe(form, cx), cx);
+  }
+
+  describe(form, cx) {
+    const [, id, kind] = form;
     must(!this.theirs.has(id) || this.theirs.get(id) instanceof WeakRef, 'one thing is told twice');
     if (kind === 'f') return this.readFunction(form, cx);
     must(kind === 'o' || kind === 'p');
@@ -294,13 +386,18 @@ class Judge extends Peer {
     const target = isClass ? function () {} : () => {};
     defineProperty(target, 'name', { value: name, configurable: true });
     defineProperty(target, 'length', { value: length, configurable: true });
-    if (isClass) target.prototype = this.readPrototype(prototype, cx) ?? {};
+    // With the prototype of a class of node's, it would be that class for instanceof.
+    if (isClass) target.prototype = (isArray(prototype) && prototype[0] === 'R' && this.readPrototype(prototype, cx)) || {};
     if (parent !== null) {
-      const above = this.read(parent, cx);
+      const above = this.quietly(parent, cx);
       must(typeof above === 'function');
       setPrototypeOf(target, above);
     }
-    return this.standIn(target, { id, kind: 'f', name, isClass, answers: (flags & 2) === 2 });
+    let base = target.prototype ?? null;
+    while (base !== null && !names.has(base)) base = getPrototypeOf(base);
+    base = base === null ? 'Object' : names.get(base).replace(/\.prototype$/, '');
+    const isOwn = isClass && ((flags & 4) === 4 || base !== 'Object');
+    return this.standIn(target, { id, kind: 'f', name, base, isOwn, answers: (flags & 2) === 2 });
   }
 
   standIn(target, info) {
@@ -310,18 +407,174 @@ class Judge extends Peer {
     return this.meet(info.id, made, false);
   }
 
-  ask(op, thing, ...given) {
-    const { id } = this.infos.get(thing);
-    const { ok, value } = this.request(op, id, ...given.map((one) => this.encode(one)));
-    if (!ok) throw value;
-    return value;
+  // What the host has arrives by a trail: a stand-in if the reference had an object there.
+  arrive(thing, cx) {
+    const info = this.infos.get(thing);
+    must(info !== undefined, 'it speaks of what it never told');
+    const { trail, place } = cx;
+    if (trail === undefined) return thing;
+    const isModule = cx.exports && cx.depth === 1 && info.kind === 'o';
+    const trails = [trail, ...((cx.depth === 1 && cx.others) || [])];
+    if (!isModule && !trails.map((one) => this.contract.permits(`object:${one}`, place))[0]) return this.inertly(info, cx);
+    // A method is the same of every object.
+    const before = info.kind === 'f' ? [] : info.trails ?? [];
+    info.trails = [...new Set([...trails, ...before])].slice(0, MOST_TRAILS);
+    if (cx.depth === 1) info.path ??= cx.path;
+    else if (cx.exports && cx.depth === 2) info.path ??= [...cx.path, trail.slice(cx.exports.length + 1)];
+    if (info.isOwn && this.contract.learns) this.contract.permits(`class:${trail}`, place, info.base);
+    if (info.kind === 'o') {
+      info.from = cx.from;
+      if (this.contract.of(`op:equal:${trail}`, place) !== undefined) this.compared.add(info);
+    }
+    return thing;
+  }
+
+  // What is a value in the reference, and here is none: what it has of its own is copied, all else
+  // that is done with it fails the test.
+  inertly(info, cx) {
+    const what = info.kind === 'f' ? 'a function' : `an object of ${info.name || 'Object'}`;
+    const inert = { id: info.id, trail: cx.trail, entry: `object:${cx.trail}`, why: `${cx.trail} is a value in the reference, and here ${what}` };
+    if (cx.test) (cx.test.inert ??= new Map()).set(inert.entry, inert.why);
+    if (info.kind !== 'o') return this.passedOn(() => {}, inert);
+    const { trail, place, test } = cx;
+    return this.decode(this.fieldsOf(info, true), { trail, place, test, inert });
+  }
+
+  // Something that may be passed on.
+  passedOn(target, inert) {
+    const refuse = () => { throw this.refuse(inert.entry, inert.why); };
+    const get = (_, key) => {
+      const own = typeof target === 'object' && getOwnPropertyDescriptor(target, key);
+      if (own) return own.value;
+      if (ITERATORS.has(key) && inert.id !== undefined) return this.iterable(inert.id, key, [inert.trail]);
+      return QUIET.has(key) ? undefined : refuse();
+    };
+    const made = new Proxy(target, { get, apply: refuse, construct: refuse });
+    this.inert.set(made, target);
+    if (inert.id !== undefined) this.theirIds.set(made, { id: inert.id, copied: false });
+    return made;
+  }
+
+  // An instance that is told as a value.
+  readContent([tag, id, classes, kind, items, told, hidden], cx) {
+    must(cx.bare !== undefined || cx.inert !== undefined);
+    if (tag === 'f') {
+      if (cx.inert) return this.passedOn(() => {}, { ...cx.inert, id });
+      if (!cx.bare.has(id)) cx.bare.set(id, () => {});
+      return cx.bare.get(id);
+    }
+    must([classes, items, told].every(isArray) && Number.isInteger(hidden) && classes.length < 100 && classes.every((name) => typeof name === 'string') && told.length % 2 === 0);
+    const made = kind === 'm' ? new Map() : kind === 's' ? new Set() : kind === 'a' ? [] : kind === 'd' ? new Date(0) : kind === 'x' ? Object(this.read(items[0], { depth: 0 })) : {};
+    must(typeof made === 'object');
+    if (cx.bare || kind === 'o') setPrototypeOf(made, this.plainOf(classes, getPrototypeOf(made)));
+    const given = cx.inert && kind === 'o' ? this.passedOn(made, { ...cx.inert, id, trail: cx.trail }) : made;
+    if (cx.inert && kind !== 'o') this.theirIds.set(made, { id, copied: true });
+    cx.seen.push(given);
+    const inside = items.map((item) => this.inside(item, cx, '[]'));
+    if (kind === 'm') for (let at = 0; at + 1 < inside.length; at += 2) made.set(inside[at], inside[at + 1]);
+    else if (kind === 's') for (const item of inside) made.add(item);
+    else if (kind === 'a') for (const item of inside) made.push(item);
+    else if (kind === 'd') made.setTime(Number(inside[0]));
+    for (let at = 0; at < told.length; at += 2) {
+      must(typeof told[at] === 'string');
+      defineProperty(made, told[at], { ...WRITABLE, enumerable: at < hidden, value: this.inside(told[at + 1], cx, stepOf(told[at])) });
+    }
+    return given;
+  }
+
+  // The prototype of copies: below a proxy, V8 takes an array for an object.
+  plainOf(classes, base) {
+    return classes.reduceRight((above, name) => {
+      if (!this.plain.has(above)) this.plain.set(above, new Map());
+      const below = this.plain.get(above);
+      if (!below.has(name)) below.set(name, create(above, { constructor: { value: { name: this.infos.get(name)?.name ?? name } } }));
+      return below.get(name);
+    }, base);
+  }
+
+  // The content of an instance, told anew; with what its classes compute.
+  fieldsOf(info, computed = false) {
+    const value = this.conclude(this.request('content', [info.id, computed], { raw: true }));
+    must(typeof value === 'string');
+    return parse(value);
+  }
+
+  // NaN or an infinity arrives.
+  odd({ trail, place, test, bare }) {
+    if (trail === undefined || bare || this.contract.permits(`nan:${trail}`, place) || !test) return;
+    this.refuse(`nan:${trail}`, `${trail} is never NaN or infinite in the reference`, test);
+  }
+
+  // A class of node's arrives. Where the reference has one of its own, it may be no more general,
+  // and does not catch what was not raised by the submission.
+  named(thing, name, { trail, place }) {
+    const base = trail === undefined || this.contract.learns ? undefined : this.contract.of(`class:${trail}`, place);
+    if (base === undefined || typeof thing !== 'function') return thing;
+    const above = things.get(base);
+    const is = (one, other) => one === other || apply(Object.prototype.isPrototypeOf, other, [one]);
+    if (GENERAL.has(name) || !above || !is(thing, above)) {
+      return this.passedOn(() => {}, { entry: `class:${trail}`, why: `${trail} is a class of the reference's own, and here ${name}` });
+    }
+    if (!is(thing, Error)) return thing;
+    const isTheirs = (value) => value instanceof thing && (this.theirIds.has(value) || this.made.has(value));
+    return new Proxy(thing, {
+      get: (target, key) => (key === Symbol.hasInstance ? isTheirs : get(target, key)),
+      construct: (target, given) => {
+        const error = construct(target, given);
+        this.made.add(error);
+        return error;
+      },
+    });
+  }
+
+  // What gives an iterator of something of theirs; undefined if it has none.
+  iterable(id, key, trails) {
+    if (this.conclude(this.request('has', [id, this.encode(key)])) !== true) return undefined;
+    return () => {
+      const iterator = this.conclude(this.request('iterate', [id, this.encode(key)]));
+      must(isId(iterator) && iterator > 0);
+      let any = false;
+      const cx = { trail: trails[0], counts: false };
+      const told = ([done, value]) => {
+        const test = this.current();
+        if (!done || !any) this.weigh(!done, { trail: trails[0], place: this.place(test), test });
+        any = true;
+        return { done, value };
+      };
+      const step = (how) => (...given) => {
+        const body = [how, ...given].map((one) => this.encode(one));
+        const value = this.conclude(this.request('step', [iterator, ...body], cx));
+        return value instanceof Promise ? value.then(told) : told(value);
+      };
+      return Object.assign(create(ITERATORS.get(key)), { next: step('next'), return: step('return') });
+    };
+  }
+
+  ask(op, thing, cx, ...given) {
+    const info = this.infos.get(thing);
+    return this.conclude(this.request(op, [info.id, ...given.map((one) => this.encode(one))], cx));
+  }
+
+  // How what is come to from something is read.
+  from(info, step, more = {}) {
+    const [trail, ...others] = this.trailsOf(info, step);
+    return { trail, others, from: info, name: info.name, ...more };
+  }
+
+  call(op, info, given, more) {
+    const cx = this.from(info, '()', { touched: this.freeze([...given, ...more]) });
+    const written = given.map((one, at) => this.encode(one, { trail: longer(cx.trail, `<${at}>`) }));
+    const body = op === 'call' ? [this.encode(more[0]), written] : [written, null];
+    return this.request(op, [info.id, ...body], cx);
   }
 
   // What a file of the judge's asks for that is not here.
   load(from, name, how) {
-    const { ok, value } = this.request('load', relative(this.root, from), name, how);
-    if (!ok) throw value;
-    return value;
+    const where = [path.relative(this.root, from), name, how];
+    this.modules.push(where);
+    const file = /^[./]/.test(name) ? path.relative(this.root, path.resolve(path.dirname(from), name)) : name;
+    const trail = file.replace(/\.[cm]?[jt]s$/, '');
+    return this.conclude(this.request('load', where, { trail, counts: false, exports: trail, path: where }));
   }
 
   // What a class of the test that extends one of the submission's has of its own for a key.
@@ -359,134 +612,205 @@ class Judge extends Peer {
       get(target, key, receiver) {
         const info = judge.infos.get(target);
         if (key === Symbol.hasInstance && info.kind === 'f') {
-          if (!info.answers || judge.loose.has(info.name)) return ofFunctions[Symbol.hasInstance];
-          return () => { throw judge.decided(info.name, 'answers instanceof by itself'); };
+          if (!info.answers || judge.asks(info, 'hasInstance')) return ofFunctions[Symbol.hasInstance];
+          return () => { throw judge.refuse(`op:hasInstance:${judge.trailsOf(info)[0]}`, `${info.name} answers instanceof by itself`); };
         }
         const own = info.derived ? judge.overridden(target, key) : undefined;
         if (own !== undefined) return own.get === undefined ? own.value : apply(own.get, receiver, []);
-        if (isLocal(target, key)) return get(target, key);
-        const other = judge.infos.has(receiver) && judge.infos.get(receiver) !== info ? [receiver] : [];
-        const value = judge.ask('get', target, key, ...other);
-        if (key === 'then' && typeof value === 'function' && !judge.loose.has(info.name)) {
-          throw judge.decided(info.name, 'is awaited, but is no Promise');
+        if (isLocal(target, key)) {
+          const local = get(target, key);
+          if (key === 'prototype' && judge.infos.has(local)) judge.infos.get(local).trails ??= judge.trailsOf(info, '.prototype');
+          return local;
         }
-        return value;
+        if (ITERATORS.has(key) && info.kind === 'o') return judge.iterable(info.id, key, judge.trailsOf(info));
+        return judge.look(info, target, key, judge.infos.has(receiver) && judge.infos.get(receiver) !== info ? [receiver] : []);
       },
       set(target, key, value, receiver) {
-        const own = judge.infos.get(target).derived ? judge.overridden(target, key) : undefined;
+        const info = judge.infos.get(target);
+        const own = info.derived ? judge.overridden(target, key) : undefined;
         if (own?.set !== undefined) apply(own.set, receiver, [value]);
         else if (!judge.isForeign(key)) target[key] = value;
-        else return judge.ask('set', target, key, value);
+        else return judge.ask('set', target, { touched: judge.freeze([receiver, value]) }, key, value);
         return true;
       },
-      has: (target, key) => (isLocal(target, key) ? key in target : judge.ask('has', target, key)),
-      deleteProperty: (target, key) => judge.ask('delete', target, key),
+      has: (target, key) => (isLocal(target, key) ? key in target : judge.ask('has', target, {}, key)),
+      deleteProperty: (target, key) => judge.ask('delete', target, { touched: judge.freeze([target]) }, key),
       defineProperty(target, key, found) {
         if (found.configurable === false || !judge.isForeign(key)) defineProperty(target, key, found);
-        return judge.ask('define', target, key, found);
+        return judge.ask('define', target, { touched: judge.freeze([target]) }, key, found);
       },
       getOwnPropertyDescriptor(target, key) {
         if (isLocal(target, key) || getOwnPropertyDescriptor(target, key)?.configurable === false) {
           return getOwnPropertyDescriptor(target, key);
         }
-        const found = judge.ask('describe', target, key);
+        const found = judge.ask('describe', target, judge.from(judge.infos.get(target), stepOf(key), { counts: false }), key);
         if (found === undefined) return undefined;
         const [enumerable, writable, value, getter, setter] = found;
         const kept = getter || setter ? { get: getter, set: setter } : { value, writable };
         return { ...kept, enumerable, configurable: true };
       },
       ownKeys(target) {
-        const told = judge.ask('keys', target);
+        const told = judge.ask('keys', target, {});
         must(isArray(told) && told.every((key) => typeof key === 'string' || typeof key === 'symbol'));
         return [...new Set([...told.filter((key) => !isLocal(target, key)), ...ownKeys(target)])];
       },
       apply(target, self, given) {
-        const info = judge.infos.get(target);
-        const answer = judge.request('call', info.id, judge.encode(self), given.map((one) => judge.encode(one)));
-        return judge.conclude(answer, info.name);
+        return judge.conclude(judge.call('call', judge.infos.get(target), given, [self]));
       },
       construct(target, given, made) {
         const info = judge.infos.get(target);
-        const derived = judge.infos.get(made) !== info;
-        const overrides = derived ? judge.overrides(made.prototype) : null;
-        const answer = judge.request('new', info.id, given.map((one) => judge.encode(one)), overrides);
-        const value = judge.conclude(answer, info.name);
+        if (judge.infos.get(made) === info) return judge.construct(info, target, given);
+        const cx = judge.from(info, '()');
+        const forms = given.map((one) => judge.encode(one, { trail: longer(cx.trail, '<>') }));
+        const value = judge.conclude(judge.request('new', [info.id, forms, judge.overrides(made.prototype)], cx));
         must(typeof value === 'object' && value !== null);
-        if (derived) {
-          const own = judge.infos.get(value);
-          if (own === undefined) return setPrototypeOf(value, made.prototype);
-          own.derived = true;
-          setPrototypeOf(own.target, made.prototype);
-        }
+        const own = judge.infos.get(value);
+        if (own === undefined) return setPrototypeOf(value, made.prototype);
+        own.derived = true;
+        setPrototypeOf(own.target, made.prototype);
         return value;
       },
     };
   }
 
-  // ---- what is compared
+  look(info, target, key, receiver) {
+    const op = info.kind === 'o' ? ASKED.get(key) : undefined;
+    const cx = this.from(info, stepOf(key), { path: info.path && typeof key === 'string' && [...info.path, key] });
+    if (op !== undefined && op !== 'then' && !this.asks(info, op)) {
+      throw this.refuse(`op:${op}:${this.trailsOf(info)[0]}`, `${cx.trail} decides, and does not for the reference`);
+    }
+    const value = this.ask('get', target, cx, key, ...receiver);
+    if (op === 'then' && typeof value === 'function' && !this.asks(info, op)) {
+      throw this.refuse(`op:then:${this.trailsOf(info)[0]}`, `${this.trailsOf(info)[0]} is awaited, but is no Promise`);
+    }
+    if (value !== undefined || op !== undefined) return value;
+    const place = this.place(this.current());
+    if (this.contract.learns) this.contract.permits(`missing:${cx.trail}`, place);
+    const [wanted, missing] = ['object', 'missing'].map((kind) => this.contract.of(`${kind}:${cx.trail}`, place) !== undefined);
+    // A name that is not there is never the error that a test waits for.
+    return wanted && !missing ? this.passedOn(() => {}, { entry: `missing:${cx.trail}`, why: `there is no ${cx.trail}` }) : value;
+  }
 
-  // A value in which instances of the submission's classes are copies, taken once. `empty` gets
-  // those of which nothing can be compared.
-  still(value, copies, empty) {
-    if (typeof value !== 'object' || value === null) return value;
+  // ---- what is made, and what is compared
+
+  // What a test makes of plain values to compare with it is not made before something else is
+  // asked of it: the host is not told what is expected.
+  construct(info, target, given) {
+    const cx = this.from(info, '()');
+    const place = this.place(this.current());
+    const [recipe, isWhole] = this.recipeOf(info, given);
+    const isCompared = this.contract.of(`op:equal:${cx.trail}`, place) !== undefined;
+    if (this.contract.learns || !isWhole || !isCompared || this.contract.of(`raises:${cx.trail}`, place) !== undefined) {
+      const answer = this.call('new', info, given, []);
+      if (!answer.ok && this.contract.learns) this.contract.permits(`raises:${cx.trail}`, place);
+      const value = this.conclude(answer);
+      must(typeof value === 'object' && value !== null);
+      if (this.infos.has(value)) Object.assign(this.infos.get(value), { recipe, isMade: true });
+      return value;
+    }
+    const empty = create(target.prototype);
+    const own = { kind: 'o', name: info.name, target: empty, trails: [cx.trail], recipe, isMade: false };
+    const made = new Proxy(empty, this.traps);
+    const id = () => {
+      this.freeze([]);
+      const forms = stringify(recipe).includes('["N",') ? given.map((one) => this.encode(one)) : recipe[2];
+      const value = this.conclude(this.request('new', [info.id, forms, null], cx));
+      const real = this.infos.get(value);
+      if (real === undefined) throw this.refuse(`object:${cx.trail}`, `${cx.trail} is an object in the reference`);
+      own.isMade = true;
+      defineProperty(own, 'id', { value: real.id });
+      this.compared.delete(real);
+      this.compared.add(own);
+      this.theirs.set(own.id, made);
+      this.theirIds.set(made, { id: own.id, copied: false });
+      return own.id;
+    };
+    defineProperty(own, 'id', { get: id, configurable: true });
+    this.infos.set(empty, own).set(made, own);
+    return made;
+  }
+
+  // How another host could make the same, as far as that needs no more than plain values; and
+  // whether it would be the same still.
+  recipeOf(info, given) {
+    if (info.path === undefined || this.replaced.size > 0 || this.questions === undefined) return [];
+    const recipe = { isWhole: true };
+    const text = `[${given.map((one) => this.sketch(one, { recipe }))}]`;
+    return /\["[FJthRPBye]",/.test(text) ? [] : [['N', info.path, parse(text)], recipe.isWhole];
+  }
+
+  // What the host is told next must not change what came before: instances are copied. Gives what
+  // the call is about, which it may change.
+  freeze(things) {
+    for (const info of this.compared) if (info.isMade !== false) info.fields ??= this.fieldsOf(info);
+    const touched = new Set(things.map((thing) => this.infos.get(thing)).filter((info) => info?.kind === 'o'));
+    return [...touched].filter((info) => this.compared.has(info) || info.isMade === false).length > 1 ? undefined : touched;
+  }
+
+  thaw(touched) {
+    for (const info of touched ? this.compared : []) {
+      for (let at = info; at !== undefined; at = at.from) if (touched.has(at) && at.path === undefined) info.fields = undefined;
+    }
+  }
+
+  // A value in which instances are copies; `found` gets these.
+  still(value, copies, found) {
+    if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || types.isNativeError(value)) return value;
     if (copies.has(value)) return copies.get(value);
     const info = this.infos.get(value);
-    if (info !== undefined) return this.stillInstance(value, info, copies, empty);
-    if (!this.holds(value, new Set())) return value;
-    const next = (item) => this.still(item, copies, empty);
-    const copy = isArray(value) ? [] : value instanceof Map ? new Map() : value instanceof Set ? new Set() : create(getPrototypeOf(value));
-    copies.set(value, copy);
-    if (isArray(value)) copy.length = value.length;
-    if (copy instanceof Map) value.forEach((item, key) => copy.set(next(key), next(item)));
-    if (copy instanceof Set) value.forEach((item) => copy.add(next(item)));
-    for (const key of ownKeys(value)) {
-      const found = getOwnPropertyDescriptor(value, key);
-      if (found.enumerable) defineProperty(copy, key, { ...WRITABLE, value: next(value[key]) });
+    if (info !== undefined) {
+      found.add(info);
+      if (!this.asks(info, 'equal')) throw this.refuse(`op:equal:${this.trailsOf(info)[0]}`, `${this.trailsOf(info)[0]} is not compared in the reference`);
+      let form = info.isMade === false && this.questions.forms(info.recipe, this.modules).real;
+      if (form && /\["f",/.test(stringify(form))) void info.id; // functions are the same in one host only
+      if (info.isMade !== false) form = info.fields ?? this.fieldsOf(info);
+      if (form === null) throw new AssertionError({ message: `${info.name} cannot be made`, operator: 'boundary' });
+      const copy = this.bare(form, info.isMade === false ? new Map() : copies.bare);
+      copies.set(value, copy);
+      const prototype = getPrototypeOf(value);
+      return setPrototypeOf(copy, this.infos.has(prototype) ? this.plainOf([prototype], getPrototypeOf(copy)) : prototype);
     }
-    return copy;
-  }
-
-  stillInstance(value, info, copies, empty) {
-    if (typeof value === 'function') return value;
-    const [kind, content, told] = this.ask('fields', value);
-    must(isArray(told) && (kind === 'o' || kind === 'd' || isArray(content)));
-    const copy =
-      kind === 'm' ? new Map() : kind === 's' ? new Set() : kind === 'a' ? [] : kind === 'd' ? new Date(content) : {};
+    const own = this.inert.get(value) ?? value;
+    const copy = isArray(own) ? [] : own instanceof Map ? new Map() : own instanceof Set ? new Set() : create(getPrototypeOf(own));
     copies.set(value, copy);
-    const next = (item) => this.still(item, copies, empty);
-    if (kind === 'm') for (const [key, item] of content) copy.set(next(key), next(item));
-    else if (kind === 's') for (const item of content) copy.add(next(item));
-    else if (kind === 'a') for (const item of content) copy.push(next(item));
-    for (const [key, item] of told) defineProperty(copy, key, { ...WRITABLE, value: next(item) });
-    setPrototypeOf(copy, this.plainPrototype(getPrototypeOf(value)));
-    if (kind === 'o' && told.length === 0 && !this.loose.has(info.name)) empty.set(info.id, info.name);
-    return copy;
-  }
-
-  // The prototype of copies: below a proxy, V8 takes an array for an object.
-  plainPrototype(prototype) {
-    if (!this.infos.has(prototype)) return prototype;
-    if (!this.plain.has(prototype)) {
-      const made = create(this.plainPrototype(getPrototypeOf(prototype)));
-      defineProperty(made, 'constructor', { value: { name: this.infos.get(prototype).name } });
-      this.plain.set(prototype, made);
+    let differs = own !== value;
+    const next = (item) => {
+      const stilled = this.still(item, copies, found);
+      differs ||= stilled !== item;
+      return stilled;
+    };
+    if (isArray(own)) copy.length = own.length;
+    if (copy instanceof Map) apply(Map.prototype.forEach, own, [(item, key) => copy.set(next(key), next(item))]);
+    if (copy instanceof Set) apply(Set.prototype.forEach, own, [(item) => copy.add(next(item))]);
+    for (const key of ownKeys(own)) {
+      const { enumerable, value: item } = getOwnPropertyDescriptor(own, key);
+      if (enumerable) defineProperty(copy, key, { ...WRITABLE, value: next(item) });
     }
-    return this.plain.get(prototype);
+    if (!differs) copies.set(value, value);
+    return differs ? copy : value;
   }
 
-  // Whether an instance of the submission's is part of a value.
-  holds(value, seen) {
-    if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) return false;
-    if (this.infos.has(value)) return typeof value === 'object';
-    if (typeof value === 'function') return false;
-    seen.add(value);
-    if (value instanceof Map) for (const [key, item] of value) if (this.holds(key, seen) || this.holds(item, seen)) return true;
-    if (value instanceof Set) for (const item of value) if (this.holds(item, seen)) return true;
-    if (ArrayBuffer.isView(value)) return false;
-    return ownKeys(value).some((key) => {
-      const found = getOwnPropertyDescriptor(value, key);
-      return found.enumerable && 'value' in found && this.holds(found.value, seen);
-    });
+  bare(form, functions) {
+    return this.decode(form, { bare: functions });
+  }
+
+  // Whether fields tell instances apart: of the near misses of what the test made, no more may be
+  // equal to it than were for the reference.
+  tellApart(sides, isEqual) {
+    const place = this.place(this.current());
+    const made = sides.find((side) => [...side].every((info) => info.recipe !== undefined));
+    for (const info of made ?? [...sides[0], ...sides[1]]) {
+      const { real, near } = info.recipe ? this.questions.forms(info.recipe, this.modules) : { near: [] };
+      const functions = new Map();
+      const alike = near.filter((form) => form !== null && isEqual(this.bare(real, functions), this.bare(form, functions)));
+      const most = near.length === 0 ? NEAR : Math.round((NEAR * alike.length) / near.length);
+      const trails = this.trailsOf(info);
+      if (this.contract.learns) for (const trail of trails) this.contract.permits(`said:equal:${trail}`, place, most);
+      const allowed = Number(this.contract.of(`said:equal:${trails[0]}`, place) ?? 0);
+      if (most > allowed + (allowed > 0 ? 1 : 0) && !this.loose.has(info.name)) {
+        throw this.refuse(`said:equal:${trails[0]}`, `what ${trails[0]} gives for other arguments is equal to it, too`);
+      }
+    }
   }
 
   // A comparison of copies; `negated` if equality makes it fail.
@@ -494,17 +818,21 @@ class Judge extends Peer {
     const judge = this;
     const compare = function (actual, expected, ...others) {
       if (arguments.length < 2) return apply(original, this, arguments);
-      const sides = [new Map(), new Map()];
-      const copies = new Map();
-      const still = [actual, expected].map((value, at) => judge.still(value, is(actual, expected) ? copies : new Map(), sides[at]));
-      for (const [one, other] of [sides, [sides[1], sides[0]]]) {
-        for (const [id, name] of one) {
-          if (!other.has(id) && !negated) {
-            throw judge.decided(name, 'has nothing that could be compared');
-          }
+      const one = new Set();
+      const sides = [one, is(actual, expected) ? one : new Set()];
+      const bare = new Map();
+      const maps = [0, 1].map(() => Object.assign(new Map(), { bare }));
+      const still = [actual, expected].map((value, at) => judge.still(value, maps[is(actual, expected) ? 0 : at], sides[at]));
+      const told = apply(original, this, [...still, ...others]);
+      const isEqual = (...both) => {
+        try {
+          return apply(original, undefined, both) !== false;
+        } catch {
+          return false;
         }
-      }
-      return apply(original, this, [...still, ...others]);
+      };
+      if (!negated && told !== false && sides.every((side) => side.size > 0)) judge.tellApart(sides, isEqual);
+      return told;
     };
     defineProperty(compare, 'name', { value: original.name });
     return compare;
@@ -524,7 +852,6 @@ class Judge extends Peer {
   }
 }
 
-const WRITABLE = { enumerable: true, writable: true, configurable: true };
 const COMPARISONS = [
   'deepEqual', 'deepStrictEqual', 'notDeepEqual', 'notDeepStrictEqual', 'partialDeepStrictEqual', 'isDeepStrictEqual',
 ];

@@ -36,16 +36,15 @@ function importer(judge) {
   return (url) => {
     const [parent, name] = JSON.parse(decodeURIComponent(url.slice(url.indexOf(':') + 1)));
     const call = `process[Symbol.for('assay.solution')](${stringify(url)})`;
-    let pairs;
+    let values;
     try {
-      pairs = judge.load(fileURLToPath(parent), name, 'import');
-      must(Array.isArray(pairs) && pairs.every((pair) => Array.isArray(pair) && pair.length === 2));
+      values = judge.load(fileURLToPath(parent), name, 'import');
+      must(values instanceof Map);
     } catch (error) {
       loaded.set(url, () => { throw error; });
       return call;
     }
-    const names = pairs.map(([key]) => key).filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
-    const values = new Map(pairs);
+    const names = [...values.keys()].filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
     loaded.set(url, () => names.map((key) => values.get(key)));
     const own = names.map((_, at) => `v${at}`);
     return `const [${own.join(', ')}] = ${call};

@@ -16,8 +16,9 @@ class Peer extends Codec {
     this.link = link;
     this.patience = patience; // milliseconds that an answer may take
     this.asked = 0;
-    this.answers = new Map(); // number: undefined while it is waited for
-    this.pending = new Map(); // id of a promise of theirs: how to settle ours
+    this.waiting = new Map(); // number of a question: how to read its answer
+    this.answers = new Map();
+    this.pending = new Map(); // id of a promise of theirs: how to settle ours, and how to read it
     this.followed = new Set();
     this.sent = 0;
     this.taken = 0;
@@ -30,12 +31,12 @@ class Peer extends Codec {
     this.link.send(stringify(message));
   }
 
-  // The answer to a question: {ok, value, changes, form}.
-  request(op, ...body) {
+  // The answer to a question: {ok, value, changes}. `cx` says how it is read.
+  request(op, body, cx = {}) {
     this.asked += 1;
     const number = this.asked;
+    this.waiting.set(number, cx);
     this.post(['q', number, op, ...body]);
-    this.answers.set(number, undefined);
     for (;;) {
       const answer = this.answers.get(number);
       if (answer !== undefined) {
@@ -58,8 +59,10 @@ class Peer extends Codec {
       if (kind === 'q') this.serve(first, ...others);
       else if (kind === 'n') this.note(first, others);
       else {
-        must(kind === 'a' && this.answers.has(first) && this.answers.get(first) === undefined, 'nobody asked');
-        this.answers.set(first, this.readAnswer(...others));
+        const cx = this.waiting.get(first);
+        must(kind === 'a' && cx !== undefined, 'nobody asked');
+        this.waiting.delete(first);
+        this.answers.set(first, this.readAnswer(cx, ...others));
       }
     } catch (error) {
       if (!(error instanceof Broken) && !(error instanceof SyntaxError)) throw error;
@@ -67,9 +70,9 @@ class Peer extends Codec {
     }
   }
 
-  readAnswer(ok, form, changes) {
+  readAnswer(cx, ok, form, changes) {
     must(typeof ok === 'boolean' && (changes === null || isArray(changes)));
-    return { ok, value: this.decode(form, { same: true }), changes, form };
+    return { ok, value: this.decode(form, { ...cx, same: true }), changes, cx };
   }
 
   serve(number, op, ...body) {
@@ -106,7 +109,7 @@ class Peer extends Codec {
     const settle = this.pending.get(id);
     must(settle !== undefined, 'a promise that nobody has');
     this.pending.delete(id);
-    const answer = this.readAnswer(ok, form, changes);
+    const answer = this.readAnswer(settle.cx, ok, form, changes);
     try {
       settle.resolve(this.conclude(answer));
     } catch (error) {
@@ -149,7 +152,7 @@ class Peer extends Codec {
     return tell;
   }
 
-  readPromise([, id]) {
+  readPromise([, id], { trail, place, test, touched, counts, name }) {
     must(isId(id) && id > 0);
     if (this.theirs.has(id)) {
       const promise = this.met(id);
@@ -158,7 +161,7 @@ class Peer extends Codec {
     }
     let settle;
     const promise = new PlainPromise((resolve, reject) => {
-      settle = { resolve, reject };
+      settle = { resolve, reject, cx: { trail, place, test, touched, counts, name } };
     });
     this.pending.set(id, settle);
     return this.meet(id, promise, false);
