@@ -61,20 +61,6 @@ def _run(tree: Files, hidden: Files, source: Files | None, options: Mapping[str,
         return asyncio.run(kind.grade(workspace=workspace, **given))
 
 
-def prove(
-    reference: Files, hidden: Files, *, source: Files | None = None, **options: Any
-) -> Contract:
-    """What a reference is seen to need.
-
-    Raises:
-        AssertionError: If it does not pass itself.
-    """
-    score = _run(reference, hidden, source, {**options, "contract": _LEARNS})
-    told: Any = score.metadata or {}
-    assert score.value == 1.0, outcomes(score)
-    return Contract.of_runs(SEED, [told.get("needs", {})])
-
-
 def outcomes(score: SubScore) -> Outcomes:
     """Each test's outcome and message, by its name."""
     told: Any = score.metadata or {}
