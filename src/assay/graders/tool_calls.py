@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError
 from assay.graders.shell_lines import LIVE, overlap
 from assay.graders.tool_effects import (
     Touch,
@@ -22,7 +22,7 @@ from assay.graders.tool_effects import (
     possible_kinds,
     touches,
 )
-from assay.graders.usage import walk
+from assay.graders.usage import untold_part, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolKind, ToolStep, Trace
 
@@ -149,6 +149,9 @@ class CallMatching:
     A ban is read by what a call may do: any word of a text may be a path, a shell line is read with
     its quotes, variables and globs, and a tool of unknown kind may be of any. Input too long to be
     read through (1,000,000 words in all) counts as banned.
+
+    Where the harness tells no input of calls, only their names are known, and `require_told`
+    refuses what rests on more.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -158,12 +161,33 @@ class CallMatching:
         if isinstance(cwd, str) and cwd.startswith("/") and len(cwd) < _LONGEST_PATH:
             roots.append(posixpath.normpath(cwd))
         self._roots = roots
+        self._untold = untold_part(trace)
         self._left = _MOST_WORDS
         self._touched: dict[int, tuple[ToolCall, list[Touch]]] = {}
 
     def idles(self, observed: ObservedCall) -> bool:
         """Whether a call did nothing that anybody could have asked for."""
         return does_nothing(observed.call) or is_scratch(observed.call, self._roots)
+
+    def require_told(self, matcher: ToolMatcher, *, is_ban: bool) -> None:
+        """Refuse what cannot be judged: a path, or what calls are not to do, without their input.
+
+        It depends on the harness and the matcher alone, never on the calls.
+
+        Raises:
+            GraderError: If the harness does not tell what is asked.
+        """
+        if self._untold and (matcher.path_glob or (is_ban and matcher.kind)):
+            raise GraderError(
+                f"{matcher}: {self._untold}, and so nothing of the input of calls",
+                hint="let the tracer keep contents: for OpenTelemetry's own instrumentations, "
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
+            )
+
+    def kinds_of(self, observed: ObservedCall) -> frozenset[str]:
+        """The kinds of work that a call may have been."""
+        is_told = not self._untold or bool(observed.call.arguments)
+        return possible_kinds(observed.call, is_told=is_told)
 
     def meets(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
         """Whether a call did what is demanded: it matches, it ran, and it was no empty gesture."""

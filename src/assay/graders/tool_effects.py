@@ -6,10 +6,11 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from assay.graders.shell_lines import Simple, simple_commands
 from assay.scoring.json_safe import Json
-from assay.types.trace import ToolCall
+from assay.types.trace import ToolCall, ToolKind
 
 __all__ = ["Touch", "command_line", "does_nothing", "is_scratch", "possible_kinds", "touches"]
 
@@ -104,8 +105,13 @@ class Touch:
     deep: bool = False
 
 
-def possible_kinds(call: ToolCall) -> frozenset[str]:
-    """The kinds of work that a tool may do: where its name tells nothing, by what it is given."""
+def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
+    """The kinds of work that a tool may do: where its name tells nothing, by what it is given.
+
+    Args:
+        call: The call.
+        is_told: Whether it is known what it is given; without that it may be of any kind.
+    """
     if call.kind not in (None, "other"):
         return frozenset({call.kind})
     name = call.raw_name or call.name
@@ -113,7 +119,7 @@ def possible_kinds(call: ToolCall) -> frozenset[str]:
     words = _name_words(name)
     if words & _HARMLESS and not (own and name.startswith("mcp")):
         return frozenset({"other"})
-    return own or _kinds_given(call.arguments)
+    return own or (_kinds_given(call.arguments) if is_told else frozenset(get_args(ToolKind)))
 
 
 def _kinds_given(arguments: Mapping[str, Json]) -> frozenset[str]:
