@@ -10,10 +10,10 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from assay.errors import GraderError, InputError
-from assay.graders.shell_lines import LIVE, overlap
+from assay.graders.globs import LIVE, overlap
 from assay.graders.tool_effects import (
     Touch,
     command_line,
@@ -21,6 +21,8 @@ from assay.graders.tool_effects import (
     is_scratch,
     possible_kinds,
     touches,
+    undone_edits,
+    works_at,
 )
 from assay.graders.usage import untold_part, walk
 from assay.scoring.json_safe import Json
@@ -162,12 +164,16 @@ class CallMatching:
             roots.append(posixpath.normpath(cwd))
         self._roots = roots
         self._untold = untold_part(trace)
+        self._undone = undone_edits([one.call for one in observed_calls(trace) if one.ran])
         self._left = _MOST_WORDS
         self._touched: dict[int, tuple[ToolCall, list[Touch]]] = {}
 
     def idles(self, observed: ObservedCall) -> bool:
         """Whether a call did nothing that anybody could have asked for."""
-        return does_nothing(observed.call) or is_scratch(observed.call, self._roots)
+        return self._is_empty(observed.call) or is_scratch(observed.call, self._roots)
+
+    def _is_empty(self, call: ToolCall) -> bool:
+        return id(call) in self._undone or does_nothing(call)
 
     def require_told(self, matcher: ToolMatcher, *, is_ban: bool) -> None:
         """Refuse what cannot be judged: a path, or what calls are not to do, without their input.
@@ -197,8 +203,14 @@ class CallMatching:
         glob = matcher.path_glob
         if glob is None:
             return not self.idles(observed)
-        return not does_nothing(observed.call) and any(
-            self._is_at(text, glob) for text in _texts(observed.call.arguments)
+        if self._is_empty(observed.call):
+            return False
+        line = command_line(observed.call.arguments) if observed.kind == "execute" else ""
+        return any(
+            works_at(text, partial(self._is_at, glob=glob))
+            if text and text == line
+            else self._is_at(text, glob)
+            for text in _texts(observed.call.arguments)
         )
 
     def breaks(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
