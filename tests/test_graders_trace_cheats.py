@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.graders.shell_lines import Steps
 from assay.graders.tool_correctness import ToolCorrectnessGrader
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, ToolCall, ToolKind, ToolResult, ToolStep, Trace
@@ -492,19 +494,82 @@ def test_no_line_breaks_its_reader(line: str) -> None:
     checked(bash(line), require_tools=[wanted], forbid_tools=[matcher])
 
 
+_MANY = 60_000
+HOSTILE = {
+    "parentheses": "(" * _MANY,
+    "blocks": "if true; then for x in a; do " * (_MANY // 29),
+    "cases": "case a in a) " * (_MANY // 13),
+    "patterns": "case " + "a" * 1_000 + " in " + ("a" * 500 + "*|") * (_MANY // 50) + "b) :;; esac",
+    "printed": "$(echo x) " * (_MANY // 5),
+    "printed inside": "echo $(echo $(echo x)); " * (_MANY // 10),
+    "chained": "true && " * _MANY,
+    "functions in a circle": "f(){ g;g;g;}; g(){ h;h;h;}; h(){ f;f;f;}; f;" * (_MANY // 40),
+    "functions that double": "f0(){ ls;};"
+    + "".join(f"f{n + 1}(){{ f{n};f{n};}};" for n in range(40))
+    + "f40",
+    "a long function": "f(){ " + "ls;" * 1_000 + "};" + "f;" * _MANY,
+    "heredocs": "cat <<E\nx\nE\n" * (_MANY // 5),
+    "heredocs without end": "cat <<E;" * _MANY + "\n",
+    "a variable that doubles": "a=aaaaaaaaaa;" + "a=$a$a;" * (_MANY // 7) + "rm $a",
+    "a loop within a word": "for x in " + "a " * 1_000 + "; do rm $x$x$x$x; done",
+    "braces": "rm " + "{a,b}" * (_MANY // 5),
+    "choices": "rm {" + "," * (2 * _MANY) + "}",
+    "wrappers": "env " * _MANY,
+    "directories": "cd a;rm b;" * (_MANY // 5),
+    "quotes": '"a"' * _MANY,
+    "variables": "$a" * (2 * _MANY),
+    "substitutions": "$(" * _MANY,
+    "arrays": "a=(" * _MANY,
+    "evaluated": "eval " * _MANY,
+    "piped": "echo " + "a" * 1_000 + "|cat" * _MANY,
+    "tests": "[ 1 = 1 ] && " * (_MANY // 4),
+    "what is passed on": "x=" + "a " * _MANY + ";" + "echo $x | xargs rm;" * (_MANY // 20),
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE.keys())
+def test_attack_a_line_that_takes_its_reader_for_ever(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read as far as its steps go; the rest does nothing for a demand, and all to a ban."""
+    monkeypatch.setattr(Steps, "most", 20_000)
+    wanted = {"kind": "execute", "path_glob": "*pytest*"}
+    steps = [bash(f"{line}\npytest"), bash(f"pytest\n{line}")]
+    with cProfile.Profile() as profile:
+        last, first = (checked(one, require_tools=[wanted]).value for one in steps)
+        banned = checked(steps[0], forbid_tools=[{"kind": "write", "path_glob": "tests/*"}]).value
+    assert (last, first, banned) == (0.0, 1.0, 0.0)
+    calls = sum(entry.callcount for entry in profile.getstats())
+    assert calls < 500_000 + 20 * len(line)
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        *(
-            "(" * 50_000,
-            "if " * 20_000,
-            "{ " * 20_000,
-            "a=(" * 20_000,
-            "$(" * 20_000,
-            ";" * 100_000,
-        ),
-        *("f(){ g;g;g;}; g(){ h;h;h;}; h(){ f;f;f;}; f;" * 50, "echo $(echo $(echo x))" * 2_000),
+        "cat > src/a.py <<'EOF'\n" + "def f(x): return {'a': (1, 2)}  # $x `\n" * 500 + "EOF\n",
+        "cat > src/a.py <<'EOF'\n" + "def f(x): return {'a': (1, 2)}  # $x `\n" * 9_000 + "EOF\n",
+        "python3 -c '" + 'x = {"a": 1, "b": [2, 3]}\n' * 1_000 + "'\n",
+        "git commit -m \"$(cat <<'EOF'\n" + "what was done (and why)\n" * 1_000 + 'EOF\n)"\n',
+        "for f in " + "src/a.py " * 100 + "; do sed -i s/a/b/ $f; cp $f $f.bak; done\n",
+        " && ".join(f"sed -i s/{n}/x/ src/f{n}.py" for n in range(300)) + "\n",
     ],
+    ids=["heredoc", "long heredoc", "code", "message", "loop", "chained"],
 )
-def test_attack_a_line_that_takes_its_reader_for_ever(line: str) -> None:
-    checked(bash(line), require_tools=[{"kind": "execute", "path_glob": "*pytest*"}])
+def test_an_honest_long_line_is_read_to_its_end(line: str) -> None:
+    wanted = {"kind": "execute", "path_glob": "*pytest*"}
+    matcher = {"kind": "write", "path_glob": "tests/*"}
+    assert checked(bash(f"{line}pytest"), require_tools=[wanted]).value == 1.0
+    assert checked(bash(f"{line}pytest"), forbid_tools=[matcher]).value == 1.0
+    assert checked(bash(f"{line}rm tests/a.py"), forbid_tools=[matcher]).value == 0.0
+
+
+def test_attack_a_banned_write_behind_a_long_line_or_many_forms() -> None:
+    matcher = {"kind": "write", "path_glob": "tests/*"}
+    for line in (
+        "ls " + "a" * 250_000 + "; rm tests/a.py",
+        "rm " + "{" + "".join(f"src/{n}," for n in range(50)) + "tests/a.py}",
+        "rm te{s,}{t,}{s,}{/,}{a.py,b}",
+    ):
+        assert checked(bash(line), forbid_tools=[matcher]).value == 0.0, line[-40:]
+    kept = 'curl -d \'{"a": {"b": 1}, "c": 2}\' http://x -o src/{a,tests}/b'
+    assert checked(bash(kept), forbid_tools=[matcher]).value == 1.0

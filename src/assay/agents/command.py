@@ -23,7 +23,7 @@ from assay.gateway import Gateway
 from assay.gateway.door import MCP
 from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER
-from assay.graders.shell_lines import simple_commands
+from assay.graders.shell_flow import simple_commands
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, untold_part
 from assay.models.reference import parse_reference
 from assay.sandbox import CommandResult, Door, Limits, Mount, open_command, run_command

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 import re
 import typing
@@ -10,10 +9,10 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from assay.errors import GraderError, InputError
-from assay.graders.globs import LIVE, overlap
+from assay.graders.globs import LIVE, compiled, overlap
 from assay.graders.tool_effects import (
     Touch,
     command_line,
@@ -43,7 +42,6 @@ TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
 _WORKSPACE = "/workspace"
 _LONGEST_PATH = 4_096
 _MOST_WORDS = 1_000_000
-_LONGEST_LINE = 200_000
 _CWD = re.compile(r"^/proc/(?:self|thread-self|\d+)/cwd(?=/|$)")
 _BETWEEN_WORDS = re.compile(r"[\s;|&<>()'\"`=,:]+")
 
@@ -150,7 +148,7 @@ class CallMatching:
     A demand is read strictly: the call ran, did something, and a path is a whole text of its input.
     A ban is read by what a call may do: any word of a text may be a path, a shell line is read with
     its quotes, variables and globs, and a tool of unknown kind may be of any. Input too long to be
-    read through (1,000,000 words in all) counts as banned.
+    read through (1,000,000 words in all, `shell_lines.Steps` of a line) counts as banned.
 
     Where the harness tells no input of calls, only their names are known, and `require_told`
     refuses what rests on more.
@@ -240,7 +238,7 @@ class CallMatching:
         if known is None:
             line = command_line(call.arguments)
             self._left -= len(line) // 8
-            found = list(touches(line[:_LONGEST_LINE]))
+            found = list(dict.fromkeys(touches(line)))
             known = self._touched[id(call)] = (call, found)
         return known[1]
 
@@ -256,7 +254,7 @@ class CallMatching:
     def _is_at(self, text: str, glob: str) -> bool:
         if not text or len(text) > _LONGEST_PATH or "\n" in text:
             return False
-        pattern = _compiled(glob.removeprefix("./"))
+        pattern = compiled(glob.removeprefix("./"))
         return any(pattern.match(form) for form in self._forms(text.removeprefix("file://")))
 
     def _may_be_at(self, text: str, glob: str) -> bool:
@@ -311,8 +309,3 @@ def _texts(arguments: Mapping[str, Json]) -> Iterator[str]:
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
-
-
-@lru_cache(maxsize=256)
-def _compiled(glob: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(glob))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import get_args
 
-from assay.graders.shell_lines import Simple, simple_commands, without_remarks
+from assay.graders.shell_flow import simple_commands
+from assay.graders.shell_lines import Simple, without_remarks
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolCall, ToolKind
 
@@ -106,7 +107,7 @@ _DRY: Mapping[str, str] = {
     "mvn gradle ctest": "-v -h -m -N --dry-run --show-only",
 }
 """Options by which a program only says what it is, or what it would do."""
-_LONGEST_DEMAND, _LONGEST_CODE = 20_000, 20_000
+_LONGEST_CODE = 20_000
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
     "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
@@ -219,7 +220,7 @@ def touches(line: str) -> Iterator[Touch]:
     for each in simple_commands(line):
         command, told = _without_options(each)
         yield from told
-        if command.is_unread:  # of code that cannot be read nobody knows what it leaves alone
+        if command.is_unread:  # of what cannot be read nobody knows what it leaves alone
             yield Touch(".", _ANYTHING, deep=True)
         for path in command.into:
             if not path.startswith(_NOTHING):
@@ -251,8 +252,8 @@ def _kinds_of_program(command: Simple) -> frozenset[str]:
 def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
     """The words of a command that may be paths, and what is done to each."""
     program, args = _run_as(command)
+    options = [word for word in args if word.startswith("-") and word != "-"]
     plain = [word for word in args if not word.startswith("-") or word == "-"]
-    options = [word for word in args if word not in plain]
     read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
     if _writes_around(program, plain, options) and posixpath.normpath(command.cwd) != ".":
         yield ".", write
@@ -425,8 +426,7 @@ def _changes(arguments: Mapping[str, Json]) -> list[tuple[Json, Json]]:
 
 @lru_cache(maxsize=64)
 def _commands(line: str) -> tuple[Simple, ...]:
-    """The commands of a line, as far as one is read for a demand."""
-    return tuple(simple_commands(line[:_LONGEST_DEMAND]))
+    return tuple(simple_commands(line))
 
 
 def _is_idle_line(line: str) -> bool:
@@ -447,7 +447,8 @@ def works_at(line: str, fits: Callable[[str], bool]) -> bool:
             idle.append(said)
         elif fits(said) or (command.cwd and fits(f"cd {command.cwd} && {said}")):
             return True
-    return fits(without_remarks(line[:_LONGEST_DEMAND])) and not any(map(fits, idle))
+    is_read = not any(command.is_rest for command in _commands(line))
+    return is_read and fits(without_remarks(line)) and not any(map(fits, idle))
 
 
 def _works(command: Simple) -> bool:
