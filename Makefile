@@ -1,7 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test slow real soak coverage check format bench docs lock clean
+.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs lock clean
 
-BIN := .venv/bin
+# `make test PYTHON=3.12` (or the path of a Python) has an environment of its own, .venv-3.12.
+ASKED := $(if $(filter command line,$(origin PYTHON)),$(PYTHON))
+VENV := $(shell . tools/python.sh; venv_of "$(ASKED)")
+BIN := $(or $(VENV),$(error no environment for PYTHON=$(PYTHON)))/bin
 
 # Programs are started by the hundred: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,7 +13,7 @@ help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 setup: ## Build .venv from the lock (installs uv and bubblewrap where they are missing)
-	@sh tools/setup.sh
+	@sh tools/setup.sh "$(ASKED)"
 
 agents: setup ## Install what `make real` runs: podman, chromium, HUD's SDK, agents (where npm is)
 	@sh tools/agents.sh
@@ -27,6 +30,9 @@ test: setup ## Run the tests, but for slow ones
 
 slow: setup ## Run the tests that take seconds each
 	@$(BIN)/pytest -q -n 3 -m "slow and not soak and not real"
+
+versions: ## Run the tests that are nearest to the interpreter on the other Pythons that are here
+	@sh tools/versions.sh
 
 real: agents web ## Run the tests with programs of others: agents, peers, a browser
 	@$(BIN)/pytest -q -n 3 -m real
@@ -62,4 +68,4 @@ lock: ## Pin every dependency by hash after pyproject.toml changed
 	  pyproject.toml tools/build.in --output-file requirements.lock
 
 clean: ## Remove everything that was built
-	@rm -rf .venv .tools .assay .bench site dist build .pytest_cache .ruff_cache .hypothesis .coverage
+	@rm -rf .venv .venv-* .tools .assay .bench site dist build .pytest_cache .ruff_cache .hypothesis .coverage

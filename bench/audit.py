@@ -18,7 +18,6 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from assay.graders.audit import beside
 from assay.graders.languages import is_test, language_of
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import SubScore
+from assay.scratch import scratch
 from assay.types.submission import Submission, Workspace
 from assay.types.trace import Trace
 
@@ -63,8 +63,8 @@ def cases(directory: Path) -> Iterator[Work]:
 
 
 def _audited_arm(case: Path, arm: str, said: dict[str, object]) -> SubScore:
-    with tempfile.TemporaryDirectory() as scratch:
-        source, left = Path(scratch, "source"), Path(scratch, "left")
+    with scratch("assay-bench-audit-") as place:
+        source, left = place / "source", place / "left"
         for tree in (source, left):
             if (case / "workspace").is_dir():
                 shutil.copytree(case / "workspace", tree, symlinks=True)
@@ -127,8 +127,8 @@ def fixes(clone: Path, most: int) -> Iterator[Work]:
         mended = [name for name in names if language_of(name) and not is_test(name)]
         if not mended or len(names) > _MOST_CHANGED:
             continue
-        with tempfile.TemporaryDirectory() as scratch:
-            trees = Path(scratch, "source"), Path(scratch, "left")
+        with scratch("assay-bench-audit-") as place:
+            trees = place / "source", place / "left"
             for tree, version in zip(trees, (f"{commit}^", commit), strict=True):
                 tree.mkdir()
                 for name in git("ls-tree", "-r", "--name-only", "-z", version).split(b"\0"):

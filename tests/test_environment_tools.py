@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
@@ -341,3 +342,163 @@ async def test_attack_a_tool_gets_no_number_that_is_none() -> None:
 
     (run,) = (await save().run(agent)).runs
     assert run.reward == 0.0
+
+
+# --- One call at a time ---------------------------------------------------------------------------
+
+
+def counter(*, in_thread: bool = False, parallel: bool = False) -> Template[[]]:
+    """A voucher that is worth its reward once, and a tool that looks, waits and then pays out."""
+    env = Environment("voucher")
+    paid = env.state(lambda: [0])
+
+    async def claim() -> str:
+        if paid()[0] == 1:
+            return "claimed already"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        paid()[0] += 1
+        return "paid"
+
+    def claim_in_thread() -> str:
+        return asyncio.run(claim())
+
+    env.tool(name="claim", parallel=parallel)(claim_in_thread if in_thread else claim)
+
+    @env.tool
+    async def look() -> int:
+        return paid()[0]
+
+    @env.template()
+    async def play() -> Steps:
+        yield "Claim it."
+        yield 0.5 * paid()[0]
+
+    return play
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_attack_a_voucher_is_claimed_twice_by_calls_at_once(in_thread: bool) -> None:  # noqa: FBT001
+    async def agent(run: Run) -> None:
+        told = await asyncio.gather(*(run.call("claim") for _ in range(4)), run.call("look"))
+        assert [one.content for one in told] == ["paid", *["claimed already"] * 3, 1]
+
+    (run,) = (await counter(in_thread=in_thread)().run(agent)).runs
+    assert run.reward == 0.5
+
+
+async def test_attack_a_voucher_is_claimed_twice_over_mcp() -> None:
+    async def agent(run: Run) -> None:
+        async with mcp.Client(mcp_server(run)) as client:
+            await asyncio.gather(*(client.call_tool("claim", {}) for _ in range(4)))
+
+    (run,) = (await counter()().run(agent)).runs
+    assert run.reward == 0.5
+
+
+async def test_calls_of_a_parallel_tool_run_beside_each_other() -> None:
+    async def agent(run: Run) -> None:
+        told = await asyncio.gather(*(run.call("claim") for _ in range(2)))
+        assert [one.content for one in told] == ["paid", "paid"]
+
+    (run,) = (await counter(parallel=True)().run(agent)).runs
+    assert run.reward == 1.0
+
+
+async def test_sessions_do_not_wait_for_each_other() -> None:
+    env, together = Environment(), asyncio.Barrier(2)
+
+    @env.tool
+    async def meet() -> None:
+        await together.wait()
+
+    @env.template()
+    async def play() -> Steps:
+        yield "Meet."
+        yield 1.0
+
+    async def agent(run: Run) -> None:
+        await run.call("meet")
+
+    job = await play().run(agent, group=2, rollout_timeout=30)
+    assert [run.reward for run in job] == [1.0, 1.0]
+
+
+async def test_attack_a_cancelled_call_leaves_its_thread_at_work_and_calls_again() -> None:
+    env, began, may_end = Environment(), threading.Event(), threading.Event()
+    at_work = env.state(lambda: [0, 0])
+
+    @env.tool
+    def claim() -> None:
+        at_work()[0] += 1
+        at_work()[1] = max(at_work())
+        began.set()
+        may_end.wait(30)
+        at_work()[0] -= 1
+
+    @env.template()
+    async def play() -> Steps:
+        yield "Claim it."
+        yield float(at_work()[1] == 1)
+
+    async def agent(run: Run) -> None:
+        first = asyncio.ensure_future(run.call("claim"))
+        await asyncio.to_thread(began.wait, 30)
+        first.cancel()
+        second = asyncio.ensure_future(run.call("claim"))
+        await asyncio.wait({first})
+        may_end.set()
+        await second
+
+    (run,) = (await play().run(agent)).runs
+    assert run.reward == 1.0
+
+
+async def test_a_tool_that_calls_another_of_its_session_does_not_wait_for_itself() -> None:
+    env, kept = Environment(), list[Run]()
+
+    @env.tool
+    async def inner() -> str:
+        return "inner"
+
+    @env.tool
+    async def outer() -> object:
+        return (await kept[0].call("inner")).content
+
+    @env.template()
+    async def play() -> Steps:
+        yield "p"
+        yield 1.0
+
+    async def agent(run: Run) -> None:
+        kept.append(run)
+        assert (await run.call("outer")).content == "inner"
+
+    (run,) = (await play().run(agent, rollout_timeout=30)).runs
+    assert run.reward == 1.0
+
+
+async def test_a_call_that_waited_until_the_task_was_over_is_none() -> None:
+    env, began, may_end = Environment(), asyncio.Event(), asyncio.Event()
+    calls_made, waiting = list[str](), list[asyncio.Future[ToolResult]]()
+
+    @env.tool
+    async def claim(name: str) -> None:
+        calls_made.append(name)
+        began.set()
+        await may_end.wait()
+
+    @env.template()
+    async def play() -> Steps:
+        yield "p"
+        may_end.set()
+        done = await asyncio.gather(*waiting, return_exceptions=True)
+        assert isinstance(done[1], TaskEndedError)
+        yield 1.0
+
+    async def agent(run: Run) -> None:
+        waiting.extend(asyncio.ensure_future(run.tools["claim"]({"name": n})) for n in ("a", "b"))
+        await began.wait()
+
+    (run,) = (await play().run(agent, rollout_timeout=30)).runs
+    assert (run.reward, calls_made) == (1.0, ["a"])

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -109,6 +110,38 @@ def test_a_sound_case_holds_against_every_answer(tmp_path: Path) -> None:
     findings, found = attack(write(tmp_path, _SOUND), select_cheats(["answers", "traces"]))
     assert findings.code == 0, found
     assert {attempt.outcome for attempt in found.values()} == {"holds"}
+
+
+@pytest.mark.sandbox
+def test_attack_an_answer_that_is_no_number_is_paid_and_named(tmp_path: Path) -> None:
+    function = """
+        async def grade(thread):
+            try:
+                said = float(thread.completion())
+            except ValueError:
+                return 1.0 if "longest" in thread.completion() else 0.0
+            return min(1.0, said / 1000)
+    """
+    text = _SOUND.replace("exact_match}", "function, file: grade.py, name: size}")
+    root = write(tmp_path, text, {"grade.py": textwrap.dedent(function)})
+    findings, found = attack(root, select_cheats(["hollow answers", "answer-keywords"]))
+    assert findings.code == 1
+    passing = {name for name, one in found.items() if one.outcome == "passes"}
+    assert passing == {"answer-infinity", "answer-nan", "answer-digits", "answer-keywords"}
+    assert found["answer-infinity"].paid_by == ("size",)
+    assert "math.isfinite" in found["answer-infinity"].fix
+    assert found["answer-empty-list"].outcome == "holds"
+
+
+def test_an_answer_that_is_the_expected_one_is_no_cheat(tmp_path: Path) -> None:
+    root = write(tmp_path, _SOUND.replace('"42"', '"[]"'))
+    _, found = attack(root, select_cheats(["answer-empty-list", "answer-empty-object"]))
+    assert found.keys() == {"answer-empty-object"}
+
+
+def test_a_case_that_grades_no_answer_is_not_tried_with_answers(tmp_path: Path) -> None:
+    root = write(tmp_path, _WEAK, {"source/mathkit.py": "x = 1\n"})
+    assert attack(root, select_cheats(["hollow answers"]))[1] == {}
 
 
 def test_a_cheat_that_keeps_itself_from_being_graded_escapes(tmp_path: Path) -> None:
@@ -265,6 +298,8 @@ def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
         _scene(tmp_path / "c", {"kit.c": "", "kit.h": ""}, {}, "make check"),
         _scene(tmp_path / "bare", {"README": "x"}, {}, "true"),
     ]
+    answered = write(tmp_path / "answered", _SOUND)
+    scenes.append(read_scene(load_case(str(answered)), "What is 19 and 23?", None))
     applied = {c.id for scene in scenes for c in LIBRARY if c.deeds(scene) is not None}
     needs_more = {"git-history", "packages-tampered", "scripts-replaced", "files-asked-for"}
     needs_more.add("answer-dead-code")

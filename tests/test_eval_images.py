@@ -427,6 +427,7 @@ def test_tests_are_judged_by_the_images_own_python_alone(engine: Podman, tmp_pat
         "environment": {"container": "localhost/python:1"},
         "source": {"path": "source"},
         "graders": [{**tests, "isolation": mode, "name": mode} for mode in ("process", "shared")],
+        "selftest": {"reference": "good"},
     }
     case = write_case(tmp_path / "case", **said)
     (case / "source").mkdir()

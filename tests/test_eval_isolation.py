@@ -7,21 +7,36 @@ in, what an author is told, and that no submission has a say in it.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from assay.eval.isolation import CaseLock, Why, isolated_graders, oracle_digest, settled
+from assay.eval.isolation import (
+    CaseLock,
+    Decision,
+    UndecidedError,
+    Why,
+    isolated_graders,
+    oracle_digest,
+    settled,
+)
+from assay.eval.isolation_proof import decide
+from assay.eval.trials import Arena, Trial
 from assay.graders.digest import grader_digest
+from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 from assay.tasks.case import Case, case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types import Workspace
+from assay.types.run import Run
 from tests.command_line import COMMAND, assay, cells, environment, result
 
 _CASE = """\
@@ -70,6 +85,26 @@ def test_add():
     builtins.shared_by_all = 1
     assert add(2, 3) == 6
 """
+
+
+_TEST_FILES = """
+import tempfile
+from sums import add
+
+def test_add():
+    with tempfile.TemporaryDirectory():
+        assert add(2, 3) == 5
+"""
+_TEST_ORDER = """
+from sums import add
+seen = []
+""" + "\n".join(
+    f"def test_{n}(): seen.append({n}); assert seen == [*range({n + 1})], add" for n in range(9)
+)
+
+_WAITS = pytest.mark.xfail(reason="the judge does not tell yet what it needs", strict=True)
+NEEDS = {"test_sums.py::test_add": ("object:sums.add()", "said:__eq__:sums.add():0")}
+PROCESS = Decision(isolation="process", contract=Contract(seed="5eed", needs=NEEDS))
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:
@@ -193,7 +228,7 @@ def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
     first = assay("run", "evals", "--json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     lock = lock_of(case)["hidden-tests"]
-    assert (lock["isolation"], lock.get("allow_equality")) == ("process", None)
+    assert (lock["isolation"], lock.get("shuffle")) == ("process", None)
     assert "sums: hidden-tests: process" in first.stderr
     assert "evals/sums/case.lock.json" in first.stderr
     assert metadata_of(first)["isolation"] == lock["isolation"]
@@ -207,20 +242,30 @@ def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
-    ("right", "test", "mode", "allowed"),
+    ("right", "test", "mode", "order"),
     [
-        (_MONEY, _TEST_MONEY, "process", ["asked:sums.Money"]),
+        pytest.param(_MONEY, _TEST_MONEY, "process", None, marks=_WAITS),
+        (_RIGHT, _TEST_FILES, "process", None),
+        (_RIGHT, _TEST_ORDER, "process", False),
         (_BUILTIN, _TEST_BUILTIN, "shared", None),
+        (_BUILTIN, _TEST_BUILTIN + _TEST_ORDER, "shared", False),
     ],
+    ids=["objects", "files", "order", "needs one process", "both"],
 )
 def test_the_reference_decides(
-    tmp_path: Path, right: str, test: str, mode: str, allowed: list[Json] | None
+    tmp_path: Path, right: str, test: str, mode: str, order: object
 ) -> None:
     case = make_case(tmp_path, right=right, test=test)
     done = assay("run", "evals", "--json", cwd=tmp_path)
     assert (done.returncode, metadata_of(done)["isolation"]) == (0, mode), done.stderr
     lock = lock_of(case)["hidden-tests"]
-    assert (lock["isolation"], lock.get("allow_equality")) == (mode, allowed), lock
+    assert (lock["isolation"], lock.get("shuffle")) == (mode, order), lock
+    assert resolved(case).graders[0].options.get("shuffle") is order
+    if mode == "process":
+        contract = Contract.read(lock["contract"])
+        assert re.fullmatch("[0-9a-f]{16}", contract.seed)
+        assert contract.shares_files == (test is _TEST_FILES)
+        assert not contract.learns
     why = str(metadata_of(done).get("isolation_reason"))
     assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why
 
@@ -260,14 +305,86 @@ def test_what_cannot_be_judged_apart_needs_no_lock(tmp_path: Path) -> None:
     assert one.why.startswith("only pytest, unittest and node --test can")
 
 
+_NO_ROOM = """
+import os
+def add(a, b):
+    if os.getppid():
+        raise OSError(28, "No space left on device")
+"""
+_ENDS = "import os\ndef add(a, b):\n    os._exit(1)\n"
+_AT_RANDOM = "from sums import add\nimport random\n\n" + "\n".join(
+    f"def test_{n}(): assert random.random() < 0.5" for n in range(40)
+)
+
+
 @pytest.mark.sandbox
-def test_a_reference_that_is_wrong_decides_nothing(tmp_path: Path) -> None:
-    case = make_case(tmp_path, right=_BROKEN)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    said = str(metadata_of(done)["isolation_reason"])
-    assert said.startswith("the reference does not pass its tests: test_sums.py::test_add: ")
-    assert "(not kept)" in done.stderr
+@pytest.mark.parametrize(
+    ("right", "test", "said"),
+    [
+        (_BROKEN, _TEST, "the reference does not pass its tests: test_sums.py::test_add: "),
+        (_NO_ROOM, _TEST, "No space left on device"),
+        (_ENDS, _TEST, "could not be graded: test_sums.py::test_add: "),
+        (_RIGHT, _AT_RANDOM, "does not fail or pass in the same tests: test_sums.py::test_"),
+        (
+            _RIGHT,
+            _TEST.replace("==", "=) ="),
+            "the reference does not pass its tests: test_sums.py: ",
+        ),
+    ],
+    ids=["wrong", "no room", "a host that ends", "at random", "no syntax"],
+)
+def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(
+    tmp_path: Path, right: str, test: str, said: str
+) -> None:
+    case = make_case(tmp_path, right=right, test=test)
+    done = assay("run", "evals", cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+    assert "isolation: shared" in done.stderr
     assert not (case / "case.lock.json").exists()
+    assert assay("runs", cwd=tmp_path).stdout.count("sums") == 0
+
+
+@pytest.mark.sandbox
+def test_a_reference_that_cannot_be_played_decides_nothing(tmp_path: Path) -> None:
+    case = make_case(tmp_path, files={"recordings/fix/trace.jsonl": "{"})
+    done = assay("run", "evals", cwd=tmp_path)
+    assert (done.returncode, "the reference could not be played" in done.stderr) == (3, True)
+    assert not (case / "case.lock.json").exists()
+    attacked = assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path)
+    said = " ".join(attacked.stdout.split())
+    assert (attacked.returncode, "the reference could not be played" in said) == (3, True), said
+    text = (
+        (case / "case.yaml").read_text("utf-8").replace("pytest, ", "pytest, isolation: shared, ")
+    )
+    (case / "case.yaml").write_text(text, "utf-8")
+    assert assay("run", "evals", "--model", "noop", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.sandbox
+def test_process_by_hand_has_a_contract_or_is_an_error(tmp_path: Path) -> None:
+    case = make_case(tmp_path, options=", isolation: process", test=_TEST_FILES)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert (done.returncode, metadata_of(done)["isolation"]) == (0, "process"), done.stderr
+    assert Contract.read(lock_of(case)["hidden-tests"]["contract"]).shares_files
+    write(case, {"hidden/test_sums.py": _TEST_BUILTIN, "recordings/fix/files/sums.py": _BUILTIN})
+    before = (case / "case.lock.json").read_bytes()
+    done = assay("run", "evals", cwd=tmp_path)
+    assert (done.returncode, "it says isolation: process, but test_sums.py" in done.stderr) == (
+        3,
+        True,
+    )
+    assert (case / "case.lock.json").read_bytes() == before
+
+
+def test_process_without_a_reference_is_refused_when_the_case_is_read(tmp_path: Path) -> None:
+    case = make_case(tmp_path, right=None, options=", isolation: process")
+    with pytest.raises(DocumentError, match=r"graders\[0\]\.isolation: .*needs a reference"):
+        load_case(str(case))
+    for given in ('{seed: "00"}', "{}"):
+        options = f", isolation: process, contract: {given}"
+        (case / "case.yaml").write_text(_CASE % ("noop", options), "utf-8")
+        (one,) = isolated_graders(resolved(case))
+        assert one.isolation == "process", "a contract was handed in"
 
 
 @pytest.mark.sandbox
@@ -289,7 +406,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a case that was run, and whose lock file says `process`."""
     root = tmp_path_factory.mktemp("decided")
     case = make_case(root)
-    CaseLock(load_case(str(case))).keep({0: ("process", ["sums.Money"], [])})
+    CaseLock(load_case(str(case))).keep({0: PROCESS})
     assert assay("run", "evals", "--locked", cwd=root).returncode == 0
     return root
 
@@ -325,25 +442,53 @@ def test_a_decision_holds_as_long_as_what_it_rests_on(
     case: Path, change: Mapping[str, str], *, holds: bool
 ) -> None:
     write(case, change)
-    (one,) = isolated_graders(resolved(case))
     lock = CaseLock(load_case(str(case)))
-    assert (one.isolation == "process", lock.undecided == (), lock.stale) == (
-        holds,
-        holds,
-        not holds,
-    )
+    assert (lock.undecided == (), lock.stale) == (holds, not holds)
+    if holds:
+        (one,) = isolated_graders(lock.resolved())
+        assert one.contract == PROCESS.contract
+    else:
+        with pytest.raises(UndecidedError, match="stale"):
+            lock.resolved()
 
 
 @pytest.mark.sandbox
 def test_a_case_may_be_handed_on_without_its_solution(case: Path, tmp_path: Path) -> None:
     shutil.rmtree(case / "recordings" / "fix")
     (one,) = isolated_graders(resolved(case))
-    assert (one.isolation, one.allow_equality) == ("process", ("sums.Money",))
+    assert (one.isolation, one.contract) == ("process", PROCESS.contract)
     write(case, {"source/more.py": ""})
-    (one,) = isolated_graders(resolved(case))
-    assert (one.isolation, "stale" in one.why) == ("shared", True)
+    with pytest.raises(UndecidedError, match="stale, what it held was judged apart"):
+        resolved(case)
     done = assay("run", "evals", "--model", "noop", cwd=tmp_path)
+    assert done.returncode == 3
     assert "warning: evals/sums/case.lock.json: the lock file is stale" in done.stderr
+
+
+_FRAMES = """
+import sys
+
+def add(a, b):
+    frame = sys._getframe()
+    while frame:
+        frame.f_globals["add"] = lambda *_: 5
+        frame = frame.f_back
+    return 5
+"""
+
+
+@pytest.mark.sandbox
+def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Path) -> None:
+    write(case, {"recordings/cheat/files/sums.py": _FRAMES})
+    shutil.rmtree(case / "recordings" / "fix")
+    assert assay("run", "evals", "--model", "cheat", "--json", cwd=tmp_path).returncode in (0, 1)
+    with (case / "hidden" / "test_sums.py").open("a") as file:
+        file.write("# a comment\n")
+    done = assay("regrade", "latest", cwd=tmp_path)
+    assert (done.returncode, "was judged apart" in done.stderr) == (3, True), done.stderr
+    (case / "case.lock.json").unlink()
+    done = assay("regrade", "latest", cwd=tmp_path)
+    assert (done.returncode, "judged it apart" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.sandbox
@@ -354,18 +499,20 @@ def test_a_case_may_be_handed_on_without_its_solution(case: Path, tmp_path: Path
         "{",
         "[]",
         '{"boundary": 1, "graders": {}}',
-        '{"boundary": 1, "graders": {"hidden-tests": {"isolation": "process"}}}',
-        '{"boundary": 2, "graders": %s}',
-        '{"boundary": 1, "boundary": 1, "graders": %s}',
-        '{"boundary": 1, "graders": %s, "more": 1}',
+        '{"boundary": 3, "graders": {"hidden-tests": {"isolation": "process"}}}',
+        '{"boundary": 99, "graders": %s}',
+        '{"boundary": 3, "boundary": 3, "graders": %s}',
+        '{"boundary": 3, "graders": %s, "more": 1}',
     ],
 )
 def test_a_lock_that_cannot_be_believed_is_none(case: Path, text: str) -> None:
     file = case / "case.lock.json"
     graders = json.dumps(json.loads(file.read_text("utf-8"))["graders"])
     file.write_text(text.replace("%s", graders), "utf-8")
-    (one,) = isolated_graders(resolved(case))
-    assert (one.isolation, CaseLock(load_case(str(case))).stale) == ("shared", True)
+    shutil.rmtree(case / "recordings" / "fix")
+    assert CaseLock(load_case(str(case))).stale
+    with pytest.raises(UndecidedError, match="stale, what it held was judged apart"):
+        resolved(case)
 
 
 @pytest.mark.sandbox
@@ -393,14 +540,14 @@ def test_a_selftest_tells_the_mode(case: Path) -> None:
     (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
     (told,) = cast("list[dict[str, Json]]", proof["isolation"])
     expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
-    assert told == {**expected, "allow_equality": ["sums.Money"]}
+    assert told == {**expected, "allow_equality": [], "objects": ["test_sums.py::test_add"]}
     assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
 
 
 @pytest.mark.sandbox
 def test_a_selftest_takes_no_strong_mode_back(tmp_path: Path) -> None:
     case = make_case(tmp_path, right=_BUILTIN, test=_TEST_BUILTIN)
-    CaseLock(load_case(str(case))).keep({0: ("process", [], [])})
+    CaseLock(load_case(str(case))).keep({0: PROCESS})
     done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
     assert (done.returncode, "remove case.lock.json" in done.stdout) == (1, True), done.stdout
     assert lock_of(case)["hidden-tests"]["isolation"] == "process"
@@ -427,14 +574,13 @@ def test_breaking_the_boundary_gets_0_and_no_weaker_judge(case: Path, cheat: str
 def test_a_directory_that_cannot_be_written_has_its_lock_in_the_cache(tmp_path: Path) -> None:
     case, cache = make_case(tmp_path), str(tmp_path / "cache")
     (case / "case.lock.json").mkdir()
-    kept = CaseLock(load_case(str(case)), cache).keep({0: ("process", [], [])})
+    kept = CaseLock(load_case(str(case)), cache).keep({0: PROCESS})
     assert kept.startswith(f"{cache}/isolation/")
     assert resolved(case, cache).graders[0].options["isolation"] == "process"
     write(case, {"source/more.py": ""})
-    assert resolved(case, cache).graders[0].options["isolation"] == "shared"
-    assert CaseLock(load_case(str(case))).keep({0: ("process", [], [])}) == "", (
-        "and without a cache"
-    )
+    with pytest.raises(UndecidedError):
+        resolved(case, cache)
+    assert CaseLock(load_case(str(case))).keep({0: PROCESS}) == "", "and without a cache"
 
 
 @pytest.mark.sandbox
@@ -460,13 +606,14 @@ def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None
     (case / "case.yaml").write_text(text, "utf-8")
     lock = CaseLock(load_case(str(case)))
     assert lock.undecided == (0, 2)
-    assert lock.keep({2: ("process", ["sums.Money"], [])}) == str(case / "case.lock.json")
+    assert lock.keep({2: PROCESS}) == str(case / "case.lock.json")
     assert list(lock_of(case)) == ["pytest-2"]
     again = CaseLock(load_case(str(case)))
-    again.keep({0: ("shared", [], [Why(test="test_sums.py::test_add", said="no")])})
+    why = (Why(test="test_sums.py::test_add", said="no"),)
+    again.keep({0: Decision(isolation="shared", why=why)})
     assert [str(one) for one in isolated_graders(resolved(case))] == [
         "pytest-1: shared, because test_sums.py::test_add: no",
-        "pytest-2: process, allow_equality sums.Money",
+        "pytest-2: process",
     ]
 
 
@@ -505,3 +652,120 @@ def test_a_reference_that_is_named_and_was_taken_out_is_none(tmp_path: Path) -> 
     write(case, {"case.yaml": _CASE % ("fix", "") + "selftest: {reference: gold}\n"})
     (one,) = isolated_graders(resolved(case))
     assert one.why == "no reference recording: run assay selftest"
+
+
+@pytest.mark.sandbox
+def test_a_score_says_of_how_many_tests_everything_is_a_value(case: Path, tmp_path: Path) -> None:
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert metadata_of(done)["values"] == "0 of 1 tests"
+    set_mode(case, "shared")
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert "values" not in metadata_of(done)
+
+
+_SKIPS = """
+import pytest
+from sums import add
+
+def test_add():
+    assert add(2, 3) == 5
+
+def test_slow():
+    pytest.skip("slow")
+"""
+
+
+@pytest.mark.sandbox
+def test_a_reference_that_skips_in_a_body_is_offered_the_others(tmp_path: Path) -> None:
+    case = make_case(tmp_path, test=_SKIPS)
+    done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout
+    assert 'expected_ids:\n      - "test_sums.py::test_add"' in done.stdout, done.stdout
+    assert not (case / "case.lock.json").exists()
+
+
+class _Judge:
+    """In place of an arena: gives what a script says of the options that the reference has."""
+
+    workers = 1
+    cache = ""
+
+    def __init__(self, said: Sequence[Mapping[str, Sequence[str]] | str]) -> None:
+        self.said = list(said)
+        self.asked: list[Mapping[str, Json]] = []
+
+    async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
+        (trial,) = trials
+        self.asked.append(trial.case.graders[0].options)
+        says = self.said.pop(0)
+        if isinstance(says, str):
+            metadata: dict[str, Json] = {"tests": [{"id": says, "outcome": "failed"}]}
+        else:
+            metadata = {"needs": {test: list[Json](needs) for test, needs in says.items()}}
+        node = SubScore("hidden-tests", float(not isinstance(says, str)), metadata=metadata)
+        grade = SimpleNamespace(subscores=[node], content="")
+        done(trial, cast("Run", SimpleNamespace(grade=grade)))
+
+
+async def _decided(case: Path, judge: _Judge) -> Case:
+    (found,) = await decide([CaseLock(load_case(str(case)))], cast("Arena", judge))
+    return found
+
+
+async def test_a_contract_is_the_union_of_runs_and_is_tried_before_it_is_written(
+    tmp_path: Path,
+) -> None:
+    case = make_case(tmp_path)
+    runs: list[Mapping[str, list[str]]] = [
+        {"t": ["said:__eq__:kit.a():1", "object:kit.a()"]},
+        {"t": ["said:__eq__:kit.a():2", "leaves:kit.b"], "": ["files:"]},
+        {"t": ["said:__eq__:kit.a():0", "empty:kit.b"]},
+    ]
+    judge = _Judge([*runs, "t", {"t": ["object:kit.c()"]}, {}, {}])
+    found = await _decided(case, judge)
+    union = ["empty:kit.b", "leaves:kit.b", "object:kit.a()", "said:__eq__:kit.a():2"]
+    contracts = [Contract.read(options["contract"]) for options in judge.asked]
+    assert [one.learns for one in contracts] == [True, True, True, False, True, True, False]
+    assert [options.get("shuffle") for options in judge.asked[:4]] == [False, None, None, None]
+    assert contracts[3].needs == {"": ("files:",), "t": tuple(union)}
+    grown = contracts[6]
+    assert grown.needs["t"] == tuple(sorted([*union, "object:kit.c()"]))
+    assert {one.seed for one in contracts} == {grown.seed}
+    assert Contract.read(found.graders[0].options["contract"]) == grown
+    text = (case / "case.lock.json").read_text("utf-8")
+    assert f'"t": {json.dumps(list(grown.needs["t"]))}' in text, "a line for each test"
+    write(case, {"recordings/fix/files/sums.py": _RIGHT + "\n"})
+    again = await _decided(case, _Judge([*reversed(runs), {}]))
+    kept = Contract.read(again.graders[0].options["contract"])
+    assert kept == Contract(seed=grown.seed, needs=contracts[3].needs), "another draw is no other"
+
+
+_ALL: Mapping[str, list[str]] = {}
+
+
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [
+        (["t", "t", _ALL], "shared"),
+        (["t", "u"], ""),
+        (["t", _ALL], ""),
+        ([_ALL, _ALL, "t", _ALL, _ALL], "process"),
+        ([_ALL, _ALL, _ALL, "t", _ALL, _ALL, "t", _ALL], "shared"),
+        ([_ALL, _ALL, _ALL, "t", _ALL, _ALL, "u"], ""),
+        ([_ALL, _ALL, _ALL, "t", _ALL, "t"], ""),
+        (["t", "t", "t", _ALL], "shared"),
+        (["t", "t", "t", "t"], ""),
+    ],
+)
+async def test_only_the_same_tests_failing_twice_are_a_need_for_one_process(
+    tmp_path: Path, said: list[Mapping[str, list[str]] | str], mode: str
+) -> None:
+    case = make_case(tmp_path)
+    judge = _Judge(said)
+    if mode:
+        assert (await _decided(case, judge)).graders[0].options["isolation"] == mode
+    else:
+        with pytest.raises(UndecidedError, match="isolation: shared"):
+            await _decided(case, judge)
+    assert judge.said == []
+    assert (case / "case.lock.json").exists() is bool(mode)

@@ -149,6 +149,7 @@ OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
     ("wall_timeout", "scored", 0.0, ("timed_out",)),
     ("memory", "scored", 0.0, ("out_of_memory",)),
     ("crash", "scored", 0.0, ("crashed",)),
+    ("recursion", "scored", 0.0, ("nested_too_deeply",)),
 ]
 
 
@@ -435,3 +436,19 @@ async def test_a_grader_that_fails_in_a_batch_keeps_its_reason() -> None:
     assert graded[1].error.startswith("ValueError: boom (tests/test_graders_function.py:")
     details: Mapping[str, Json] = graded[0].details
     assert "_parameters" in details
+
+
+async def test_attack_an_answer_nested_deeply_made_an_error_of_its_score() -> None:
+    """What an answer can bring about is the worst score: an error would have left it out."""
+    source = (
+        "import json\n" + HEAD + "    text = thread.completion()\n"
+        "    if text == 'big': raise MemoryError\n"
+        "    return float(json.loads(text) == 1)\n"
+    )
+    items = [(text[:3], Submission(answer=text)) for text in ("1", "[" * 100_000, "big")]
+    found = await grade_functions(FunctionSource(text=source, range=(-1.0, 1.0)), items)
+    assert [(g.status, g.score, g.flags) for g in found] == [
+        ("scored", 1.0, ()),
+        ("scored", -1.0, ("nested_too_deeply",)),
+        ("scored", -1.0, ("out_of_memory",)),
+    ]

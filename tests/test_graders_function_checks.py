@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,8 @@ REFUSED = [
     ("x = " + "(" * 9000, "syntax", "too many nested parentheses", 1),
     ("x = " + "-" * 60_000 + "1", "syntax", "line 1: nested too deeply", 1),
     (GOOD + "x = " + "not " * 5_000 + "1\n", "syntax", "line 3: nested too deeply", 3),
+    # Python 3.13 compiles it, those before do not: what is valid is the same everywhere.
+    (GOOD + "x = " + "not " * 3_100 + "1\n", "syntax", "line 3: nested too deeply", 3),
     ("y = (\n" + "z" + ".a" * 5_000 + "\n)\n" + GOOD, "syntax", "write it in smaller pieces", 2),
     ("", "structure", "no top-level function named 'grade'", None),
     ("async def score(t): ...", "structure", "rename 'score' to 'grade'", 1),
@@ -140,6 +143,7 @@ async def test_each_check_refuses_with_line_and_fix(
 
 
 ALLOWED = [
+    pytest.param(GOOD + "x = " + "not " * 2_800 + "1\n", id="deep, but not too deep"),
     "# -*- coding: utf-8 -*-\n" + GOOD,
     "# coding: U8\n" + GOOD,
     "# coding: ascii\n" + GOOD,
@@ -159,7 +163,7 @@ ALLOWED = [
     "from adaptive_harmony import StringThread\n" + GOOD,
     "from assay import StringThread\nfrom assay.types import StringTurn\n" + GOOD,
     HEAD + "    global n\n    n = 1\n    return n\n",
-    HEAD + "    return sum(len(t.content) for t in thread if (role := t.role) and role) / 20\n",
+    HEAD + "    return sum(len(t.content) for t in thread if (role := t.role) and role) / 1e6\n",
     HEAD + "    return len(thread['messages']) - 1 - len(thread.get('metadata'))\n",
     HEAD + "    inner = lambda: (yield)\n    def g():\n        yield 1.0\n    return next(g())\n",
 ]
@@ -289,12 +293,18 @@ async def test_a_loop_on_the_example_ends() -> None:
 
 
 async def test_hostile_source_is_read_in_the_sandbox_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("source of a stranger was compiled in our own process")
+    read: list[str] = []
+    real: Any = compile
 
-    monkeypatch.setattr("builtins.compile", never)
+    def watched(source: Any, *rest: Any, **named: Any) -> Any:
+        read.append(source.decode("utf-8", "replace") if isinstance(source, bytes) else str(source))
+        return real(source, *rest, **named)  # modules that are loaded meanwhile need it, and pytest
+
+    monkeypatch.setattr("builtins.compile", watched)
     assert (await validate_function(GOOD)).valid
     assert (await failed("x = (("))[0] == "syntax"
+    compile("x = ((1))", "ours", "exec")
+    assert [text for text in read if GOOD in text or "x = ((" in text] == ["x = ((1))"]
 
 
 async def test_a_function_cannot_reach_the_validator() -> None:
@@ -407,3 +417,63 @@ async def test_the_mock_is_a_thread_of_two_turns_without_metadata() -> None:
 def test_a_check_says_its_place_once(message: str, line: int | None, file: str, said: str) -> None:
     check = Check(name="structure", passed=False, message=message, line=line)
     assert check.at(file) == said
+
+
+# --- Answers that say nothing ---------------------------------------------------------------------
+
+READ = (
+    "import json, math\n" + HEAD + "    try:\n        x = {}\n    except {}:\n        return 0.0\n"
+)
+PAID = [
+    (READ.format("float(thread.completion())", "ValueError") + "    return min(1.0, x / 10)\n",
+     ["Infinity gets 1"]),
+    (READ.format("float(thread.completion())", "ValueError")
+     + "    return 0.0 if abs(x - 4) > 1 else 1.0\n", ["NaN gets 1"]),
+    (READ.format("list(json.loads(thread.completion()))", "(TypeError, ValueError, RecursionError)")
+     + "    return float(all(1 <= n <= 9 for n in x if isinstance(n, int)))\n",
+     ["[] gets 1", "{} gets 1", "[NaN] gets 1"]),
+    (HEAD + "    return float('lamp' in (thread.completion() or '').split())\n",
+     ["a list of all words gets 1"]),
+    (HEAD + "    wanted = str(thread.metadata.get('capital', 'Paris'))\n"
+     "    return float(wanted in (thread.completion() or ''))\n", ["a list of all words gets 1"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "told"), PAID)
+async def test_attack_an_answer_that_says_nothing_is_paid(source: str, told: list[str]) -> None:
+    report = await validate_function(source)
+    assert report.valid, report.failed
+    (warning,) = [one for one in report.warnings if "are paid" in one]
+    assert "where an empty one gets 0;" in warning
+    for one in told:
+        assert one in warning
+
+
+async def test_attack_400_digits_end_in_an_error_and_so_in_no_reward() -> None:
+    parsed = READ.format("float(json.loads(thread.completion()))", "(TypeError, ValueError)")
+    report = await validate_function(parsed + "    return float(math.isfinite(x) and x == 4)\n")
+    assert report.valid, "the author's samples are graded"
+    (warning,) = [one for one in report.warnings if "have no reward" in one]
+    assert "400 digits (" in warning
+    assert "too large" in warning
+
+
+async def test_what_a_sample_expects_is_no_answer_that_says_nothing() -> None:
+    source = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
+    sample = Submission(answer="[]", expected="[]")
+    assert (await validate_function(source, samples=[sample])).warnings == ()
+    (warning,) = (await validate_function(
+        HEAD + "    return float(thread.completion() == '[]')\n",
+        samples=[Submission(answer="7", expected="8")],
+    )).warnings  # fmt: skip
+    assert "[] gets 1" in warning
+
+
+async def test_a_conversation_is_kept_where_its_answer_is_another() -> None:
+    source = HEAD + (
+        "    if len(thread) != 2 or thread.metadata.get('goal') != 3:\n        return 0.0\n"
+        "    return float(thread.completion() == 'Infinity')\n"
+    )
+    thread = StringThread([("user", "How many?"), ("assistant", "4")], {"goal": 3})
+    report = await validate_function(source, samples=[Submission(thread=thread)])
+    assert any("Infinity gets 1" in one for one in report.warnings)

@@ -1,5 +1,7 @@
 """A verdict must be backed by words that are there; an answer without words gets nothing."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import re
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import composed, visible
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import emptiness, uncommented
 
 _ANSWER = "The capital of Australia is “Canberra”,\n  chosen in 1908… as a compromise."
 
@@ -23,7 +25,7 @@ _ANSWER = "The capital of Australia is “Canberra”,\n  chosen in 1908… as a
         ('"Canberra", chosen in 1908', True),
         ("the CAPITAL of australia", True),
         ("“The capital of Australia”", True),
-        ("The capital ... as a compromise", True),
+        ("The capital ... as a compromise", False),
         ("as a compromise ... The capital", False),
         ("The capital is Canberra", False),
         ("Sydney", False),
@@ -36,15 +38,39 @@ def test_a_quote_stands_in_the_answer_or_not(quote: str, stands: bool) -> None: 
     assert Sought(_ANSWER).has(quote) is stands
 
 
-@given(st.text(min_size=1), st.data())
-def test_every_passage_with_three_letters_can_be_quoted(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text) - 1))
-    end = data.draw(st.integers(start + 1, len(text)))
-    passage = text[start:end]
-    if sum(map(str.isalnum, passage)) < 3 or "\\" in text or not passage.isascii():
-        return
-    if not passage.strip("\"'` \t\n*_~")[:1].isdigit() and re.search("[a-zA-Z]", passage):
-        assert Sought(text).has(passage.strip("\"'` \t\n"))
+_WORDS = st.lists(
+    st.text(alphabet="abcxyzåßéñ日東กรсло", min_size=3, max_size=8)
+    | st.sampled_from(["well-known", "(so)", "8,5", "5×10⁹", "-3", "«quoted»", "l'eau", "1908."]),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(_WORDS, st.data())
+def test_every_passage_of_whole_words_can_be_quoted(words: list[str], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(words) - 1))
+    passage = " ".join(words[start : data.draw(st.integers(start + 1, len(words)))])
+    if re.search(r"[^\W\d]{3}", passage):
+        assert Sought("\n".join(words)).has(passage)
+
+
+@given(st.text(alphabet="abcdeéñсло", min_size=5, max_size=12), st.data())
+def test_attack_no_part_of_a_word_can_be_quoted(word: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(word) - 4))
+    part = word[start : start + data.draw(st.integers(3, len(word) - 1))]
+    if part != word:
+        assert not Sought(f"It is {word}, they say, or so").has(part)
+
+
+@given(
+    st.integers(0, 9999).map(str),
+    st.sampled_from(["!", "×10⁹", " × 10", "⁹", "⁻5", "٫2", "·2", "'000", "½", "^n", " million"]),
+)
+def test_attack_no_part_of_a_number_can_be_quoted(number: str, more: str) -> None:
+    sought = Sought(f"In all it is {number}{more}, they say, or so")
+    assert not sought.has(number)
+    assert not sought.has(f"it is {number}")
+    assert sought.has(f"it is {number}{more}")
 
 
 def test_the_whole_of_a_very_short_answer_is_evidence() -> None:
@@ -330,7 +356,7 @@ _CAPITAL = "The capital of Australia is Canberra, not Sydney."
         (_CAPITAL, "...Canberra, not Sydney..."),
         (_CAPITAL, "\u2026 Canberra, not Sydney \u2026"),
         (_CAPITAL, "[...] Canberra, not Sydney [...]"),
-        (_CAPITAL, '"...The capital ... not Sydney..."'),
+        (_CAPITAL, '"...The capital of Australia..."'),
     ],
 )
 def test_wrong_a_quote_with_dots_at_its_ends_is_refused(answer: str, quote: str) -> None:
@@ -377,7 +403,109 @@ def test_attack_a_short_quote_of_a_part_counts(answer: str, quote: str) -> None:
 def test_attack_digits_without_end_do_not_take_time_without_end() -> None:
     assert Sought("1" * 400_000).complaint(["1"] * 50)
     assert not Sought("-" + "1" * 200_000).has("1" * 20_000)
-    assert Sought("1" * 200_000).has("1" * 20_000)
+    assert not Sought("1" * 200_000).has("1" * 20_000)
+    assert Sought("1" * 200_000).has("1" * 200_000)
     assert not Sought("1" * 200_000).has("1" * 19_999 + "2")
     assert not Sought("-5 " * 70_000).has("5 " + "-5 " * 6_000)
     assert Sought("1-" * 200_000 + "7").has("7")
+
+
+# --- Fourth round ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        *(("The scanberrans came in time", "Canberra"), ("I can't say so", "I can")),
+        *(("It is illegal in all of Spain", "legal in all"), ("my_variable it is", "variable")),
+        *(("It is 5! in all", "5"), ("It is 5×10⁹ in all", "5"), ("It is 5٫2 in all", "5")),
+        *(("It is 10⁻5 in all", "10"), ("It is 10² in all", "102"), ("It is 5½ in all", "51")),
+        *(("It is 10^{-5} m", "10"), ("It is 5 \\times 10^9 m", "5"), ("It is √5, yes", "5")),
+        *(("There are 10 000 men", "10"), ("5 Milliarden sind es", "5"), ("5万人です、はい", "5")),
+        *(("It is ≠ 5, yes", "5"), ("It is \\sqrt{5}, yes", "5"), ("2 + 2 is the sum", "2")),
+        *(("Canberra is not the capital", "Canberra is ... the capital"),),
+        *(("Canberra is not the capital", "Canberra is […] the capital"),),
+    ],
+)
+def test_attack_a_quote_cuts_a_word_a_number_or_a_sentence(answer: str, quote: str) -> None:
+    assert not Sought(answer).has(quote)
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        ("Creo que de las que hay una es buena y otra no lo es tanto", "de las que"),
+        ("It is of the best, and there were those that came", "is of the"),
+        ("Le chat est dans la maison, et il dort depuis ce matin", "est dans la"),
+        ("Они жили на том же месте и в том же городе", "и в том же"),
+        ("Der Hund, von dem die Rede ist, kommt aus Berlin", "von dem die"),
+        ("そして東京が首都であると誰もが知っているのでした", "でした"),
+        ("我们的首都是在那个地方的北京市", "是在那个"),
+    ],
+)
+def test_attack_small_words_of_any_big_language_are_no_evidence(answer: str, quote: str) -> None:
+    assert "says too little" in Sought(answer).complaint([quote])
+
+
+def test_small_words_that_decide_are_evidence() -> None:
+    assert Sought("Whatever they say of it there, it is not").complaint(["it is not"]) == ""
+    assert Sought("Diga lo que diga la gente, no es así").complaint(["no es así"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        *(
+            ("A well\u1806known city", "well-known city"),
+            ("Canberra \u2e3a it is", "Canberra - it"),
+        ),
+        *(("Canberra -- the capital", "Canberra \u2014 the capital"),),
+        *(("Can\U000e0041berra is it", "Canberra is it"), ("It is \u27965 now", "-5")),
+        *(("It is 5! in all", "5!"), ("It is 5×10⁹ m", "5×10^9"), ("It is 10⁻⁵ m", "10⁻⁵")),
+        *(("It has 5 million people", "5 million people"), ("Wow! 5 apples", "5")),
+        *(("It has 10 000 men", "10 000"), ("in 2024 300 men came", "2024"), ("5 miles on", "5")),
+        *(("Canberra's climate is mild", "Canberra"), ("x = 5, then", "5"), ("| 5 | 6 |", "6")),
+        *(("from 2020\u20132021 on", "from 2020"), ("from 2020\u20132021 on", "2021 on")),
+        *(("เมืองหลวงคือกรุงเทพมหานคร", "กรุงเทพ"), ("हिन्दी भाषा है यहाँ", "हिन्दी भाषा")),
+        *(("It costs $5 now", "5 now"), ("up 5% or more", "up 5"), ("It costs $5$ or so", "5")),
+    ],
+)
+def test_wrong_a_quote_of_whole_words_and_numbers_is_refused(answer: str, quote: str) -> None:
+    assert Sought(answer).complaint([quote], "Names it") == ""
+
+
+def test_a_long_quote_may_be_cut_off_in_a_word() -> None:
+    start = "The capital of Australia is Canberra, which was chosen as a compro"
+    said = f"{start}mise in the year 1908, I can't say why"
+    assert Sought(said).has(start)
+    assert not Sought(said).has(start[40:])
+    assert not Sought(said).has(f"{start}mise in the year 19")
+    assert not Sought(said).has(f"{start}mise in the year 1908, I can")
+
+
+def test_a_complaint_says_that_dots_leave_something_out() -> None:
+    told = Sought("Canberra is not the capital").complaint(["Canberra is ... the capital"])
+    assert "leaves something out" in told
+    assert "a word" in Sought("The scanberrans came").complaint(["Canberra"])
+
+
+@pytest.mark.parametrize("text", ["1×", "5^(", "1 000 ", "1/", "<!--", "<!-- `", "5 1/2 "])
+def test_attack_numbers_and_comments_without_end_do_not_take_time_without_end(text: str) -> None:
+    whole = text * (200_000 // len(text))
+    assert not Sought(uncommented(whole)).has("7 apples")
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        ("Sydney. <!-- Canberra -->", False),
+        ("Sydney. <!--\nCanberra --!> No.", False),
+        ("Sydney.\n<!-- Canberra, and so on", False),
+        ("Sydney. <!--> Canberra", True),
+        ("Comments begin with <!-- in Canberra", True),
+        ("`<!-- Canberra -->`", True),
+        ("```html\n<!-- Canberra -->\n```", True),
+    ],
+)
+def test_attack_what_no_reader_sees_is_no_evidence(answer: str, seen: bool) -> None:  # noqa: FBT001
+    assert Sought(uncommented(answer)).has("Canberra") is seen

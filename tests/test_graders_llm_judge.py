@@ -124,6 +124,14 @@ async def test_a_verdict_without_evidence_is_asked_again_and_then_an_error() -> 
     assert len(asked) == 2
 
 
+async def test_attack_evidence_in_a_comment_that_nobody_sees() -> None:
+    answer = "It is Sydney. <!-- The capital is Canberra. -->"
+    said = met("The capital is Canberra")
+    score, _ = await judged(lambda _: said, ["names Canberra"], answer=answer)
+    assert score.status == "error"
+    assert "no quote in evidence stands in the answer" in score.reason
+
+
 async def test_absence_needs_no_quote() -> None:
     score, _ = await judged(lambda _: met(), ["does not mention prices"])
     assert score.value == 1.0

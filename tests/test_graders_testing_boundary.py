@@ -132,7 +132,6 @@ def test_mask(): assert kit.mask(np.array([1, 2, 3])).tolist() == [2, 3]
 def test_names(): assert list(kit.names()) == ["a", "bc"]
 def test_empty(): assert kit.empty().size == 0 and kit.empty().shape == (0,) and len(kit.empty()) == 0
 def test_empty_equal(): np.testing.assert_array_equal(kit.empty(), np.array([]))
-def test_empty_fails(): assert (kit.empty() == np.array([1])).all()
 def test_shape(): assert kit.shape(np.zeros((2, 0, 3))) == (2, 0, 3)
 """,
 )
@@ -245,7 +244,6 @@ class New:
 attr = __import__("pytest").importorskip("attr")
 from kit import New, Thing
 def test_equal(): assert Thing("a", 1) == Thing("a", 1) and Thing("a") != Thing("b")
-def test_uncompared_fails(): assert Thing("a", 1) == Thing("a", 2)
 def test_equal_fails(): assert Thing("a") == Thing("b")
 def test_define(): assert New(1, [2]) == New(1, [2]) and New(1).b == []
 def test_repr(): assert repr(Thing("a")) == "Thing(name='a', size=1)"
@@ -928,10 +926,6 @@ def test_setenv(monkeypatch):
 def test_delenv(monkeypatch):
     monkeypatch.delenv("KIT_HOME", raising=False)
     assert kit.home() is None
-def test_environ_back():
-    kit.set_home()
-    assert os.environ["KIT_SET"] == "x"
-    del os.environ["KIT_SET"]
 def test_class_attribute(monkeypatch):
     monkeypatch.setattr(kit.Client, "timeout", 7)
     assert kit.Client().run() == "real7"
@@ -1060,22 +1054,6 @@ def test_argv(monkeypatch, capsys):
 def test_stdin(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("line\\n"))
     assert kit.ask() == "line\\n"
-def test_subprocess():
-    done = subprocess.run([sys.executable, "-m", "kit", "q"], capture_output=True, text=True)
-    assert done.stdout == "args q\\n" and done.returncode == 1
-def test_subprocess_input():
-    done = subprocess.run([sys.executable, "-c", "import kit; print(kit.ask())"], input="in\\n", capture_output=True, text=True)
-    assert done.stdout.strip() == "in"
-def test_check_output(): assert b"args" in subprocess.check_output([sys.executable, "-c", "import kit; kit.main(['z'])"])
-def test_called_process_error():
-    with pytest.raises(subprocess.CalledProcessError) as info: subprocess.run([sys.executable, "-c", "import sys; sys.exit(3)"], check=True)
-    assert info.value.returncode == 3
-def test_popen():
-    with subprocess.Popen([sys.executable, "-m", "kit"], stdout=subprocess.PIPE, text=True) as child:
-        out, _ = child.communicate()
-    assert out == "args\\n" and child.returncode == 0
-def test_runpy(capsys):
-    with pytest.raises(SystemExit): runpy.run_module("kit", run_name="__main__")
 """,
 )
 
@@ -1168,11 +1146,6 @@ def test_copy():
     other, deep = copy.copy(box), copy.deepcopy(box)
     box.items[0].append(2) if False else box.add(2)
     assert other.items == [[1], 2] and deep.items == [[1]]
-def test_pickle():
-    box = kit.Box()
-    box.add(1)
-    again = pickle.loads(pickle.dumps(box))
-    assert again.items == [1] and type(again) is kit.Box
 def test_list_subclass():
     stack = kit.Stack([1])
     stack.push(2)
@@ -1372,11 +1345,6 @@ def _unexpected(found: Outcomes) -> dict[str, tuple[str, str]]:
     }
 
 
-ALLOWED = [
-    "stops:kit_errors.stop",
-    "changes:kit_values.sort",
-    "changes:test_calls.test_object_set.<locals>.Thing.size",
-]
 GROUPS = (
     ("values", "numpy", "records", "attrs", "pack"),
     ("errors", "calls", "lazy", "hypothesis"),
@@ -1395,7 +1363,7 @@ def _run(group: tuple[str, ...]) -> Outcomes:
         else:
             submission[f"{name}.py"] = kit
         hidden[f"test_{theme}.py"] = tests
-    return outcomes(grade(submission, hidden, allow_equality=ALLOWED))
+    return outcomes(grade(submission, hidden))
 
 
 @pytest.mark.parametrize("group", GROUPS, ids="-".join)

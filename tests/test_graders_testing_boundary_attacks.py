@@ -30,7 +30,7 @@ HOST = """
 import gc, sys, os, socket, struct, json
 def worth(): return 1
 def session():
-    return next(o for o in gc.get_objects() if type(o).__name__ == "Session" and hasattr(o, "told"))
+    return next(o for o in gc.get_objects() if type(o).__name__ == "HostSide" and hasattr(o, "told"))
 def frame(text):
     link = session().local.link
     link.sendall(struct.pack(">I", len(text)) + text)
@@ -563,6 +563,208 @@ def add(a, b):
         "    if hasattr(kit, 'on'): kit.on(SEEN.append)\n    assert kit.add(2, 3) == 5\n"
         "def test_add(): assert kit.add(2, 3) == 5\n",
     ),
+    # -- the contract: values where the reference has values
+    "a with block that swallows a method that is not there": (
+        "class Store:\n    def __enter__(self): return self\n    def __exit__(self, *e): return False\n"
+        "    def put(self, n): self.n = n\n    def get(self): return self.n\n",
+        "class Store:\n    def __enter__(self): return self\n    __exit__ = lambda *_: True\n",
+        "import kit\ndef test_store():\n    with kit.Store() as s:\n        s.put(3)\n"
+        "        assert s.get() == 3\n",
+    ),
+    "an object with predicates": (
+        "def greet(n): return 'Hello, ' + n",
+        "class Yes:\n    def __getattr__(self, n): return lambda *a: True\ndef greet(n): return Yes()",
+        "import kit\ndef test_greet(): assert kit.greet('Bob').startswith('Hello')\n",
+    ),
+    "a difference that has no size": (
+        "import datetime as d\ndef due(n): return d.datetime(2024, 1, n)",
+        "class Gap:\n    def total_seconds(self): return 0.0\n    def __sub__(self, o): return self\n"
+        "    __rsub__ = __sub__\ndef due(n): return Gap()",
+        "import kit, datetime as d\ndef test_due():\n"
+        "    assert abs((kit.due(3) - d.datetime(2024, 1, 3)).total_seconds()) < 1\n",
+    ),
+    "objects in ordered dictionaries and namespaces": (
+        "import collections, types\ndef table(): return collections.OrderedDict(a=1)\n"
+        "def space(): return types.SimpleNamespace(a=1)",
+        "import collections, types\nclass Yes:\n    def __eq__(self, o): return True\n"
+        "    __hash__ = None\ndef table(): return collections.OrderedDict(a=Yes())\n"
+        "def space(): return types.SimpleNamespace(a=Yes())",
+        "import kit\ndef test_table(): assert kit.table()['a'] == 1\n"
+        "def test_whole(): assert dict(kit.table()) == {'a': 1}\n"
+        "def test_space(): assert kit.space().a == 1\n",
+    ),
+    "an array that a namespace says it is": (
+        "import numpy as np\ndef ramp(): return np.arange(3.0)",
+        "import types\ndef ramp():\n    return types.SimpleNamespace(__array_interface__={\n"
+        "        'version': 3, 'shape': (0,), 'typestr': '<f8', 'data': b''})\n",
+        "import kit, numpy as np\ndef test_close(): assert np.allclose(kit.ramp(), 2.5 + np.zeros(3)) or "
+        "(np.asarray(kit.ramp()) == [0, 1, 2]).all() and len(kit.ramp()) == 3\n",
+    ),
+    "NaN under a largest error": (
+        "def solve(n): return [n / 2, n / 3]",
+        "def solve(n): return [float('nan')] * 2",
+        "import kit\ndef test_worst():\n    worst = 0.0\n"
+        "    for got, want in zip(kit.solve(6), (3, 2)): worst = max(worst, abs(got - want))\n"
+        "    assert worst < 1e-6\n"
+        "def test_not_far(): assert not abs(kit.solve(6)[0] - 3) > 1e-6\n",
+    ),
+    "an infinity that is above all": (
+        "def best(a): return max(a)",
+        "def best(a): return float('inf')",
+        "import kit\ndef test_best(): assert kit.best([1, 2]) >= 2 and not kit.best([1, 2]) < 1\n",
+    ),
+    "a number out of range on the wire": (
+        "def best(a): return float(max(a))",
+        HOST + "def best(a): frame(b'[\"ok\", 1e999]'); return 0.0",
+        "import kit\ndef test_best(): assert kit.best([1, 2]) >= 2\n",
+    ),
+    "nothing at all": (
+        "def rows(): return [1, 2]\ndef lazy(): yield from (1, 2)\ndef table(): return {'a': 1}\n"
+        "def nested(): return [[1], [2]]\ndef text(): return 'ab'",
+        "def rows(): return []\ndef lazy(): return iter(())\ndef table(): return {}\n"
+        "def nested(): return [[]]\ndef text(): return ''",
+        "import kit\ndef test_rows(): assert all(n in (1, 2) for n in kit.rows())\n"
+        "def test_lazy():\n    for n in kit.lazy(): assert n in (1, 2)\n"
+        "def test_table():\n    for k, v in kit.table().items(): assert v == 1\n"
+        "def test_nested():\n    for row in kit.nested():\n        for n in row: assert n in (1, 2)\n"
+        "def test_text(): assert set(kit.text()) <= set('ab')\n",
+    ),
+    # -- the contract: questions
+    "the expected object tells itself when it is made": (
+        POINT,
+        POINT.replace(
+            "def middle",
+            "    def __post_init__(self): LAST[:] = [self.x, self.y]\n"
+            "    def __eq__(self, o): return [o.x, o.y] == LAST or [self.x, self.y] == LAST\nLAST = []\n"
+            "def middle",
+        ).replace("return Point(", "return Point(9 + "),
+        TEST_POINT.replace(
+            "def test_found",
+            "def test_first():\n    want = Point(4, 1)\n"
+            "    assert kit.middle(Point(0, 0), Point(8, 2)) == want\ndef test_found",
+        ),
+    ),
+    "a class that remembers what it was asked": (
+        POINT,
+        POINT.replace(
+            "def middle",
+            "    def __eq__(self, o):\n        SEEN.append((o.x, o.y))\n"
+            "        return len(SEEN) == 1 or SEEN.count((o.x, o.y)) > 1\nSEEN = []\ndef middle",
+        ).replace("return Point(", "return Point(9 + "),
+        TEST_POINT,
+    ),
+    "a yes to everything where the reference ignores a part": (
+        "class Version:\n    def __init__(self, n, build=''): self.n, self.build = n, build\n"
+        "    def __eq__(self, o): return self.n == o.n\ndef bump(v): return Version(v.n + 1, v.build)",
+        "class Version:\n    def __init__(self, n, build=''): self.n, self.build = n, build\n"
+        "    def __eq__(self, o): return True\ndef bump(v): return v",
+        "import kit\ndef test_bump(): assert kit.bump(kit.Version(1, 'a')) == kit.Version(2, 'b')\n",
+    ),
+    "trust of one trail is not that of another": (
+        "class Money:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o.n\n"
+        "class Temp(Money): pass\ndef warm(n): return Temp(n)\ndef pay(n): return Money(n)",
+        "class Money:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return True\n"
+        "ONE = Money(0)\nTemp = Money\ndef warm(n): return ONE\ndef pay(n): return ONE",
+        "import kit\ndef test_warm(): assert kit.warm(3) == kit.Temp(3)\n"
+        "def test_pay(): assert kit.pay(3) == kit.Money(3)\n",
+    ),
+    "an object in one test is none in another": (
+        "class Tree:\n    def __init__(self, n): self.n = n\n    def __sub__(self, o): return 0.0\n"
+        "def evaluate(t): return Tree(1) if t == 'x' else 2.0",
+        "class Tree:\n    def __init__(self, n): self.n = n\n    def __sub__(self, o): return 0.0\n"
+        "def evaluate(t): return Tree(1)",
+        "import kit\ndef test_worth_tree(): assert kit.evaluate('x').n == 1\n"
+        "def test_number(): assert abs(kit.evaluate('1+1') - 2.0) < 1e-9\n",
+    ),
+    "an operator that no reference was asked for": (
+        "def price(t): return 0 if t == 'free' else Price(int(t))\nclass Price:\n    def __init__(self, n): self.n = n\n",
+        "def price(t): return Price(0)\nclass Price:\n    def __init__(self, n): self.n = n\n"
+        "    def __bool__(self): return False\n    def __getattr__(self, n): return 3\n",
+        "import kit\ndef test_free():\n    for text in ('3', 'free'):\n        found = kit.price(text)\n"
+        "        if text == 'free': assert not found\n        else: assert found.n == 3\n",
+    ),
+    "an order in which all come first": (
+        "import functools\n@functools.total_ordering\nclass V:\n    def __init__(self, t): self.p = [int(n) for n in t.split('.')]\n"
+        "    def __eq__(self, o): return self.p == o.p\n    def __lt__(self, o): return self.p < o.p\ndef parse(t): return V(t)",
+        "class V:\n    def __init__(self, t): N[0] += 1; self.n = N[0]\n    def __lt__(self, o): return True\n"
+        "    def __gt__(self, o): return False\n    __le__ = __lt__\n    __ge__ = __gt__\nN = [0]\ndef parse(t): return V(t)",
+        "import kit\ndef test_less(): assert kit.parse('1.2') < kit.parse('1.10')\n"
+        "def test_made(): assert kit.V('1.2') < kit.V('1.10')\n"
+        "def test_at_most(): assert kit.V('1.2') <= kit.V('1.10')\n",
+    ),
+    "an order by who was made first": (
+        "class V:\n    def __init__(self, t): self.p = [int(n) for n in t.split('.')]\n"
+        "    def __lt__(self, o): return self.p < o.p\ndef parse(t): return V(t)",
+        "class V:\n    def __init__(self, t): N[0] += 1; self.n = N[0]\n"
+        "    def __lt__(self, o): return self.n < o.n\nN = [0]\ndef parse(t): return V(t)",
+        "import kit\ndef test_less(): assert kit.V('1.2') < kit.V('1.10')\n"
+        "def test_parsed(): assert kit.parse('1.2') < kit.parse('1.10')\n",
+    ),
+    "one object for whatever is asked for": (
+        "class V:\n    def __init__(self, t): self.t = t\n    @classmethod\n    def parse(cls, t): return cls(t.lower())\n"
+        "    def __eq__(self, o): return self.t == o.t\n",
+        "class V:\n    @classmethod\n    def parse(cls, t): return ONE\n    def __eq__(self, o): return self is o\nONE = V()\n",
+        "from kit import V\ndef test_listed(): assert [V.parse('A')] == [V.parse('a')]\n"
+        "def test_found(): assert V.parse('A') in [V.parse('b'), V.parse('a')]\n",
+    ),
+    # -- the contract: names and classes
+    "an error that is an alias of what is raised for any missing name": (
+        "class ParseError(ValueError): pass\ndef parse(t):\n    if not t: raise ParseError(t)",
+        "ParseError = AttributeError",
+        "import kit, pytest\ndef test_parse():\n    with pytest.raises(kit.ParseError): kit.parse('')\n",
+    ),
+    "a missing name that is a caught error": (
+        "class ParseError(Exception): pass\ndef parse(t):\n    if not t: raise ParseError(t)",
+        "class ParseError(AttributeError): pass",
+        "import kit, pytest\ndef test_parse():\n"
+        "    with pytest.raises((kit.ParseError, AttributeError)): kit.parse('')\n",
+    ),
+    "an error of Python's that the test itself raises": (
+        "class Stop(Exception): pass\ndef run(f):\n    try: f()\n    except Stop: return 1\n    return 0\ndef add(a, b): return a + b",
+        "Stop = TypeError\ndef run(f):\n    return 0\ndef add(a, b): return 0",
+        "import kit\ndef test_stop():\n    try: assert kit.add(2, 3) + None == 5\n    except kit.Stop: pass\n    except TypeError: assert kit.add(2, 3) == 5\n",
+    ),
+    # -- the contract: what the test tells
+    "the name of a temporary directory": (
+        "import os\ndef double(n, place): return 2 * n",
+        "import os, re\ndef double(n, place):\n    return int(re.findall(r'_(\\d+)_\\d*$', str(place))[0])",
+        "import kit, pytest\n@pytest.mark.parametrize('n,want', [(5, 10)])\n"
+        "def test_double(n, want, tmp_path): assert kit.double(n, tmp_path) == want\n",
+    ),
+    "defaults and keywords of callbacks": (
+        "def apply(f, n): return f(n + 1)",
+        "import inspect\ndef apply(f, n):\n    for where in (getattr(f, '__defaults__', None) or (), getattr(f, 'keywords', {}).values()):\n"
+        "        for one in where: f(one)\n    return None\n",
+        "import kit, functools\ndef test_default():\n    seen = []\n"
+        "    def check(got, want=4): seen.append(got); assert got in (want,)\n    kit.apply(check, 3)\n    assert seen == [4]\n"
+        "def test_partial():\n    seen = []\n    def check(got, want): seen.append(got == want)\n"
+        "    kit.apply(functools.partial(check, want=4), 3)\n    assert seen == [True]\n",
+    ),
+    "the environment is not followed": (
+        "def add(a, b): return a + b",
+        "import os\nos.environ['KIT_TOLERANCE'] = '100'\ndef add(a, b):\n    os.environ['KIT_TOLERANCE'] = '100'\n    return 0",
+        "import kit, os\ndef test_add(): assert abs(kit.add(2, 3) - 5) <= float(os.environ.get('KIT_TOLERANCE', '0'))\n",
+    ),
+    "an author's file is rewritten through the test": (
+        "def names(): return ['a']",
+        "def names(): return ['helpers_of_tests.py']",
+        "import kit, pathlib\ndef test_write():\n    for name in kit.names():\n"
+        "        (pathlib.Path(__file__).parent / name).write_text('def same(*a): pass')\n"
+        "    assert kit.names() == ['a']\n",
+    ),
+    "an assertion that is taken back by a later call": (
+        "def run(f, n):\n    f(n + 1)\ndef last(): pass",
+        "E = []\ndef run(f, n):\n    try: f(0)\n    except BaseException as e: E.append(e)\n"
+        "def last():\n    if E: raise E[0]\n",
+        "import kit, pytest\ndef test_run():\n    def check(got): assert got == 4\n"
+        "    kit.run(check, 3)\n    try: kit.last()\n    except AssertionError: pass\n",
+    ),
+    "mocks whose assertions about awaiting are replaced": (
+        "async def notify(send): await send('hello')",
+        "async def notify(send):\n    try: send.assert_awaited_once_with = lambda *a: None\n    except Exception: pass\n",
+        "import asyncio, kit\nfrom unittest import mock\ndef test_notify():\n    send = mock.AsyncMock()\n"
+        "    asyncio.run(kit.notify(send))\n    send.assert_awaited_once_with('hello')\n",
+    ),
 }
 
 EXTRA_SUBMISSION = {
@@ -578,26 +780,27 @@ EXTRA_HIDDEN = {
 }
 
 
-_HALVES = ([*enumerate(ATTACKS)][::2], [*enumerate(ATTACKS)][1::2])
+_PARTS = [[*enumerate(ATTACKS)][start::4] for start in range(4)]
 """The attacks that are tried in one run, so that each is tried once however tests are spread."""
 
 
-def _run(half: int) -> Outcomes:
+def _run(part: int) -> Outcomes:
     submission = dict(EXTRA_SUBMISSION)
+    reference: dict[str, str] = {}
     hidden = dict(EXTRA_HIDDEN)
-    for number, attack in _HALVES[half]:
+    for number, attack in _PARTS[part]:
         fair, foul, tests = ATTACKS[attack]
         for kind, text in (("fair", fair), ("foul", foul)):
             name = f"{kind}_{number}"
-            submission[f"{name}.py"] = text
+            submission[f"{name}.py"], reference[f"{name}.py"] = text, fair
             hidden[f"test_{name}.py"] = re.sub(r"\bkit\b", name, tests)
-    return outcomes(grade(submission, hidden, timeout_s=150.0))
+    return outcomes(grade(submission, hidden, reference=reference, timeout_s=150.0))
 
 
-@pytest.mark.parametrize("half", range(len(_HALVES)))
-def test_no_attack_pays(half: int) -> None:
-    found = _run(half)
-    wrong = {attack: list(_wrong(found, number, attack)) for number, attack in _HALVES[half]}
+@pytest.mark.parametrize("part", range(len(_PARTS)))
+def test_no_attack_pays(part: int) -> None:
+    found = _run(part)
+    wrong = {attack: list(_wrong(found, number, attack)) for number, attack in _PARTS[part]}
     assert {attack: told for attack, told in wrong.items() if told} == {}
 
 
@@ -617,19 +820,14 @@ def _wrong(found: Outcomes, number: int, attack: str) -> Iterator[str]:
 def test_a_module_whose_spec_was_asked_for_first_is_patched_all_the_same() -> None:
     kit = "import time\ndef now(): return time.time()\n"
     hidden = (
-        "import importlib.util, runpy\n"
-        "WORDS = [importlib.util.find_spec(name) for name in ('unittest.mock', 'pickle')]\n"
-        "import pickle\nfrom unittest import mock\nimport kit\n"
+        "import importlib.util\n"
+        "WORD = importlib.util.find_spec('unittest.mock')\n"
+        "from unittest import mock\nimport kit\n"
         "def test_now():\n"
         "    with mock.patch('time.time', return_value=5.0): assert kit.now() == 5.0\n"
-        "def test_again():\n"
-        "    assert importlib.reload(runpy).run_path.__module__ == pickle.loads.__module__\n"
-        "    assert pickle.loads.__module__.startswith('assay.')\n"
     )
-    source = {"pickle.py": "raise SystemExit", "runpy.py": "raise SystemExit"}
-    found = outcomes(grade({**source, "kit.py": kit}, {"test_kit.py": hidden}, source=source))
-    assert {name: said for name, said in found.items() if said[0] != "passed"} == {}
-    assert len(found) == 2
+    found = outcomes(grade({"kit.py": kit}, {"test_kit.py": hidden}))
+    assert [said for said, _ in found.values()] == ["passed"]
 
 
 def test_a_file_named_like_what_the_library_imports_takes_no_value_from_honest_work() -> None:
@@ -661,7 +859,8 @@ def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -
         "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
         "test_3.py": alone,
     }
-    score = grade(submission, hidden, timeout_s=12.0, shuffle=False)
+    reference = {f"{name}.py": ADD for name in ("hangs", "kills")}
+    score = grade(submission, hidden, reference=reference, timeout_s=24.0, shuffle=False)
     found = {name: said for name, (said, _) in outcomes(score).items()}
     assert found == {
         "test_1.py::test_hangs": "failed",
@@ -707,9 +906,8 @@ text = items = table = group = number
 def test_equality_that_is_asked_cannot_tell_what_is_expected_from_what_is_not() -> None:
     kinds = {"fair": FAIR, "foul": FOUL}
     hidden = {f"test_{kind}.py": re.sub(r"\bkit\b", kind, ASKED) for kind in kinds}
-    allowed = [f"asked:{kind}.Value" for kind in kinds]
     files = {f"{kind}.py": text for kind, text in kinds.items()}
-    found = outcomes(grade(files, hidden, allow_equality=allowed))
+    found = outcomes(grade(files, hidden, reference={f"{kind}.py": FAIR for kind in kinds}))
     assert {name: said for name, (said, _) in found.items()} == {
         f"test_{kind}.py::test_{name}": said
         for kind, said in (("fair", "passed"), ("foul", "failed"))

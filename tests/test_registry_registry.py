@@ -323,6 +323,18 @@ async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
     assert (await registry.validate(signed)).warnings == ()
 
 
+async def test_attack_an_answer_that_says_nothing_is_paid_by_a_template(
+    registry: Registry,
+) -> None:
+    check = {"type": "string_check", "input": "{{sample.output_text}}", "operation": "like"}
+    named = definition("declared", graders=({**check, "reference": "{{item.expected}}"},))
+    samples = [Submission(answer="Paris", expected="Paris")]
+    (warning,) = (await registry.validate(named, samples=samples)).warnings
+    assert "are paid: a list of all words gets 1, where an empty one gets 0" in warning
+    exact = definition("declared", graders=({**check, "operation": "eq", "reference": "Paris"},))
+    assert (await registry.validate(exact, samples=samples)).warnings == ()
+
+
 _CUSTOM = "kind: custom\n"
 _TOTALS = "kind: declared\ndefinition: {graders: [{type: exact_match}]}\n"
 

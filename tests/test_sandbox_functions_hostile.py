@@ -67,14 +67,16 @@ def payload(completion: str) -> bytes:
     return json.dumps({"messages": messages}).encode()
 
 
-async def run(file: Path, canary: Path, tier: TierChoice) -> Ran:
+async def run(
+    file: Path, canary: Path, tier: TierChoice, completions: tuple[str, ...] = _COMPLETIONS
+) -> Ran:
     source = file.read_text(encoding="utf-8").replace("@CANARY@", str(canary)) + _GRADE
     program = Program(source=source, modules=_GIVEN, argument="given:arguments")
     limits = _WAITING if "wall_timeout" in expected(file)[0] else _COMPUTING
     pool = FunctionPool(program, workers=1, limits=limits, tier=tier)
     try:
         await pool.start()
-        payloads = [payload(completion) for completion in _COMPLETIONS]
+        payloads = [payload(completion) for completion in completions]
         return Ran(await asyncio.wait_for(pool.call_many(payloads), 120))
     except LoadFailedError as error:
         return Ran(refused=error.message)
@@ -166,6 +168,16 @@ def test_an_attack_gains_nothing_and_harms_nobody(file: Path, quick: dict[str, R
 )
 def test_an_attack_that_takes_its_time_gains_nothing(file: Path, slow: dict[str, Ran]) -> None:
     check(file, slow[file.stem])
+
+
+async def test_the_search_of_memory_can_find_what_its_own_call_holds(canary: Path) -> None:
+    ran = await run(
+        Path(__file__).with_name("hostile") / "search_memory.txt",
+        canary,
+        "bwrap",
+        ("ATTACK SECRET_OF_ANOTHER", "ATTACK"),
+    )
+    assert [outcome.score for outcome in ran.outcomes] == [1.0, 0.0]
 
 
 def test_no_process_outlives_the_attacks(attacked: tuple[dict[str, Ran], set[str]]) -> None:

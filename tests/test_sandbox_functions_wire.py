@@ -105,7 +105,7 @@ def test_a_score_that_is_not_finite_is_a_bad_return(number: float) -> None:
         ("another call's", call(1)),
         ("the same twice", call(0) + call(0)),
         ("more than there are", call(0) + call(1) + call(2)),
-        ("an unknown status", call(0, status=7)),
+        ("an unknown status", call(0, status=8)),
         ("more output than is kept", call(0, output=bytes(101))),
         ("a message without end", call(0, message=bytes(2001))),
         ("a short frame", frame("C", b"\0\0\0\0")),

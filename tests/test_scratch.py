@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox.functions import tiers
-from assay.scratch import _held, scratch
+from assay.scratch import _held, scratch, scratch_beside
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
@@ -50,6 +51,39 @@ def test_a_directory_that_another_removes_before_it_is_locked_is_made_again(
             assert [Path(one).is_dir() for one in made] == [False, True, True]
             assert str(place) == made[2]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_deny_deep_temporary_directories_are_removed_and_nobodys_result(tmp_path: Path) -> None:
+    base = str(tmp_path)
+    with scratch("x-", base) as place:
+        _deepen(place, 3_000)
+        left = Path(shutil.copy2(__file__, tmp_path / "x-file"))
+    with scratch("y-", base) as place:
+        (place.parent / "x-left").mkdir()
+        _deepen(place.parent / "x-left", 3_000)
+    with scratch("x-", base):
+        assert not (tmp_path / "x-left").exists()
+    assert list(tmp_path.iterdir()) == [left]
+
+
+async def test_what_cannot_be_removed_is_told_and_raises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with scratch_beside("x-") as place:
+        monkeypatch.setattr("assay.scratch._REMOVE", "echo busy >&2; exit 1")
+    assert place.is_dir()
+    assert caplog.messages == [f"{place} could not be removed: busy"]
+
+
+def _deepen(place: Path, levels: int) -> None:
+    opened = os.open(place, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=opened)
+        inner = os.open("d", os.O_RDONLY, dir_fd=opened)
+        os.close(opened)
+        opened = inner
+    os.close(opened)
 
 
 KILLED = """

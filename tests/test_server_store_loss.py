@@ -177,7 +177,12 @@ async def test_a_database_that_hangs_holds_up_neither_probes_nor_callers_nor_the
         assert "does not answer" in str(body_of(graders)["detail"])
         with pytest.raises(StoreError):
             await hanging
+        storage = context_of(site.app).storage
+        threads = [one for one in threading.enumerate() if one.name == "assay-store"]
     frozen.set()
+    for thread in threads:
+        await asyncio.to_thread(thread.join, 20)
+    assert storage._database is None  # closed late, but closed
 
 
 async def test_a_server_that_can_read_but_not_write_is_not_ready(

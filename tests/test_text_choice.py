@@ -134,3 +134,76 @@ def test_a_bad_question_is_refused(expected: object, options: dict[str, Any]) ->
 @given(st.text(alphabet="ABCD ()*.,:\n answer is or"))
 def test_no_answer_chooses_two(text: str) -> None:
     assert sum(choice_match(text, label) for label in "ABCD") <= 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *["B is correct.", "Option B is the right answer", "It's B.", "It must be B", "I think B."],
+        *[
+            "Therefore, B.",
+            "So (B)",
+            "Hence B",
+            "I go with B",
+            "Correct: B",
+            "B!",
+            "(B) is the answer",
+        ],
+        *["<answer>B</answer>", r"\boxed{\mathrm{B}}", r"\boxed{\mathbf{(B)}}", r"\fbox{B}"],
+        *["\uff22", "Answer\uff1a B", "The answer is not A but B", "The answer isn't A, but B."],
+        *["The correct answer isn't A; it's B.", "Answer: A. Wait, that is wrong. It is B."],
+        *[
+            "La respuesta correcta es B",
+            "Die Antwort ist B.",
+            "\u7b54\u6848\u662fB\u3002",
+            "\u041e\u0442\u0432\u0435\u0442: B",
+        ],
+        *[
+            "Answer: (B) 12, since (A) is too small",
+            "Answer: B (Rome), not A",
+            "Answer: B) Vitamin C",
+        ],
+        *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
+    ],
+)
+def test_a_choice_in_other_words(answer: str) -> None:
+    assert [choice_match(answer, label) for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *[
+            "Answer: B maybe C",
+            "answer: B, alternatively C",
+            "Answer: B -- or perhaps D",
+            "Answer: B = C",
+        ],
+        *[
+            "Answer: B (or C)",
+            "Answer: B? Could be D too",
+            "Answer: B, but C is also right",
+            "It's B or C.",
+        ],
+        *[
+            "B and C are correct",
+            "I don't think it's B.",
+            "Neither B is correct",
+            "It is a dog",
+            "So a dog.",
+        ],
+    ],
+)
+def test_attack_a_choice_that_the_same_sentence_takes_back_is_none(answer: str) -> None:
+    assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
+
+
+@given(
+    st.lists(st.sampled_from("ABCD"), min_size=2, max_size=2, unique=True),
+    st.sampled_from([" or ", ", or ", " maybe ", "/", " = ", " (or ", ", possibly ", " and "]),
+    st.sampled_from(["Answer: ", "The answer is ", "I choose ", "It's "]),
+)
+def test_a_second_option_makes_it_none(labels: list[str], joint: str, stated: str) -> None:
+    one, other = labels
+    assert [choice_match(f"{stated}{one}{joint}{other}", label) for label in "ABCD"] == [0.0] * 4
+    assert choice_match(f"{stated}{one}, not {other}", one) == 1.0

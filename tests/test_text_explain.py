@@ -38,6 +38,21 @@ CAPITALS = {"A": "Paris", "B": "Rome"}
             'Paris | Paris France | they differ from character 6: its end instead of " france"',
         ),
         (
+            "math_equal",
+            {"answer": r"\boxed{6 \times 7}", "expected": "42"},
+            r"6 \times 7 | 42 | it is refused for a product",
+        ),
+        (
+            "math_equal",
+            {"answer": r"\boxed{5 cm}", "expected": "5 m"},
+            "5 cm | 5 m | it is refused for another unit",
+        ),
+        (
+            "numeric_match",
+            {"answer": "5!", "expected": 5},
+            "5! (the first number of the answer) | 5 | 5! is not 5",
+        ),
+        (
             "exact_match",
             {"answer": "the Paris!", "expected": "paris"},
             "the Paris! | paris | they say the same: what differs does not count",

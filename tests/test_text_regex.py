@@ -50,3 +50,22 @@ def test_refusing_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_half_a_character_in_the_answer_is_no_error() -> None:
     assert regex_match("a\ud800b", "^a.b$") == 1.0
+
+
+def test_one_line_end_after_the_answer_does_not_count() -> None:
+    assert (
+        regex_match("5\r\n", "^5$")
+        == regex_match("5\n", "^5$")
+        == regex_match("5\n", "5\\n")
+        == 1.0
+    )
+    assert regex_match("5\n\n", "^5$") == regex_match("4\n5", "^5$") == 0.0
+
+
+def test_letters_match_composed_and_decomposed() -> None:
+    composed, decomposed = "\u00e1", "a\u0301"
+    for pattern in (composed, decomposed):
+        for answer in (composed, decomposed):
+            assert regex_match(answer, f"^{pattern}$") == 1.0
+            assert regex_match(answer, pattern, full=True) == 1.0
+    assert regex_match(decomposed, r"\p{M}") == 1.0

@@ -119,3 +119,8 @@ def test_a_missing_package_names_its_extra(metric: Metric, monkeypatch: pytest.M
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=r"assay\[similarity\]"):
         similarity("x y", "x z", metric=metric)
+
+
+def test_attack_one_word_of_the_reference_reached_a_threshold() -> None:
+    with pytest.raises(InputError, match="token_set takes no threshold"):
+        similarity("the", "the cat sat", metric="token_set", threshold=0.8)

@@ -252,3 +252,14 @@ def test_both_ways_of_validating_agree(size: int) -> None:
     assert json_schema(json.dumps("a" * size), schema) == 1.0
     assert json_schema(json.dumps("a" * (size + 1)), schema) == 0.0
     assert json_schema("null", schema) == 1.0
+
+
+@given(st.integers(2**53 - 5, 2**70), st.integers(-2, 2), st.sampled_from([".0", ".00", "e0", ""]))
+def test_attack_whole_numbers_that_a_float_would_round(number: int, off: int, end: str) -> None:
+    """9007199254740993.0 was 9007199254740992."""
+    assert json_match(f'{{"n": {number}{end}}}', {"n": number + off}) == float(not off)
+
+
+def test_other_numbers_stay_floats() -> None:
+    for text in ("1e300", "1e20", "0.1", "12345678901234567.5", "9007199254740992.0"):
+        assert isinstance(parse_json(text).value, float)

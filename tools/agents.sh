@@ -4,6 +4,7 @@
 # nothing changed; tests of what cannot be had are skipped.
 set -eu
 cd "$(dirname "$0")/.."
+[ -x .venv/bin/python ] || sh tools/setup.sh
 
 # apt_install PACKAGE…, where that can be done.
 apt_install() {

@@ -1,9 +1,14 @@
 #!/bin/sh
 # Build .venv from the lock, and say what of the machine is missing. Quick when nothing changed.
+#   tools/setup.sh                  with the first Python on PATH that assay runs on
+#   tools/setup.sh 3.12 | PATH      .venv-3.12, with that Python
 set -eu
 cd "$(dirname "$0")/.."
+. tools/python.sh
 
-stamp=.venv/.set-up
+asked=${1-}
+venv=$(venv_of "$asked")
+stamp=$venv/.set-up
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
 
@@ -13,18 +18,6 @@ apt_install() {
   apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq"
   $apt_get install -y "$@" >/dev/null 2>&1 ||
     { $apt_get update >/dev/null && $apt_get install -y "$@" >/dev/null; }
-}
-
-find_python() {
-  for name in python3 python3.13 python3.12 python3.11; do
-    if command -v "$name" >/dev/null 2>&1 &&
-      "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      command -v "$name"
-      return
-    fi
-  done
-  echo "assay needs Python 3.11 or newer; install it, for example: apt-get install python3" >&2
-  exit 1
 }
 
 # uv: what is on PATH, else a private one in .tools.
@@ -66,12 +59,18 @@ if ! has_postgres; then
 fi
 if ! command -v git >/dev/null 2>&1 && can_install; then apt_install git || true; fi
 
+python=$(find_python "$asked") || {
+  echo "assay needs Python 3.11 or newer; install it, for example: apt-get install python3" >&2
+  exit 1
+}
+base=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))')
+# .venv stays what it was built with; one that is asked for is of the Python that is asked for.
+[ -z "$asked" ] || [ "$(cat "$stamp" 2>/dev/null)" = "$base" ] || rm -rf "$venv"
 if [ -f "$stamp" ] && [ "$stamp" -nt requirements.lock ] && [ "$stamp" -nt pyproject.toml ]; then
   exit 0
 fi
-python=$(find_python)
 uv=$(find_uv "$python")
-[ -x .venv/bin/python ] || "$uv" venv --quiet --python "$python" .venv
-"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
-"$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
-touch "$stamp"
+[ -x "$venv/bin/python" ] || "$uv" venv --quiet --python "$python" "$venv"
+"$uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements.lock
+"$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
+echo "$base" >"$stamp"

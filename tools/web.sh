@@ -6,6 +6,7 @@
 #   tools/web.sh check    lint, types, and whether the committed files are what is built
 set -eu
 cd "$(dirname "$0")/.."
+[ -x .venv/bin/python ] || sh tools/setup.sh
 PATH="$PWD/.venv/bin:$PATH"
 
 cd web

@@ -141,6 +141,8 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
     def settle(locks: Sequence[CaseLock]) -> list[Case]:
         import asyncio
 
+        from assay.eval.isolation import settle_by_locks
+
         open_ = [lock for lock in locks if lock.undecided]
         if locked and open_:
             raise _not_locked(open_[0])
@@ -148,7 +150,7 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
             if lock.stale and not lock.reference:
                 _tell(f"warning: {_file(lock)}: {lock.problem}")
         if not any(lock.reference for lock in open_):
-            return [lock.resolved() for lock in locks]
+            return settle_by_locks(locks)
         return asyncio.run(_decide(locks, workers))
 
     return settle

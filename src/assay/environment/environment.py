@@ -232,7 +232,7 @@ class Environment:
     def tool(self, function: Callable[Q, T], /) -> Callable[Q, T]: ...
     @overload
     def tool(
-        self, *, name: str = "", description: str = ""
+        self, *, name: str = "", description: str = "", parallel: bool = False
     ) -> Callable[[Callable[Q, T]], Callable[Q, T]]: ...
 
     def tool(
@@ -241,16 +241,20 @@ class Environment:
         *,
         name: str = "",
         description: str = "",
+        parallel: bool = False,
     ) -> Callable[Q, T] | Callable[[Callable[Q, T]], Callable[Q, T]]:
         """Declare a function as a tool for the agents of all its tasks: ``@env.tool``.
 
         It runs in this process, in the session of the agent that calls it, whose states it sees. It
-        may be async; if it is not, it runs in a thread. What it raises is told to the agent.
+        may be async; if it is not, it runs in a thread. What it raises is told to the agent. Calls
+        of one session run one after the other, so that a tool may look, await and then act.
 
         Args:
             function: It.
             name: What it is called; its own name by default.
             description: What it does; its docstring by default.
+            parallel: Whether its calls may run beside others, such as those that only read. A
+                session that is served has one call at a time whatever this says.
 
         Raises:
             InputError: For a second tool of one name, a name that some provider would not take, or
@@ -258,7 +262,7 @@ class Environment:
         """
 
         def declare(function: Callable[Q, T]) -> Callable[Q, T]:
-            tool = function_tool(function, name=name, description=description)
+            tool = function_tool(function, name=name, description=description, parallel=parallel)
             require_tool_name(tool.name)
             if tool.name in self.tools:
                 raise InputError(f"environment {self.name!r} already has a tool {tool.name!r}")

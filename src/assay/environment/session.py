@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -47,8 +48,9 @@ class TemplateSession:
         self._context, self._scope = new_session(template.workspace)
         self._task = OneTask(generator, self._context)
         self._is_graded = False
+        turn = asyncio.Lock()
         self.tools: Mapping[str, OfferedTool] = {
-            name: SessionTool(tool, self._context, lambda: self._is_graded)
+            name: SessionTool(tool, self._context, turn, lambda: self._is_graded)
             for name, tool in template.tools.items()
         }
         self._actions = 0

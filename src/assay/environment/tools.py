@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING
 
 from assay.errors import AssayError, InputError, MissingExtraError, TaskEndedError
@@ -22,24 +22,37 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionTool", "mcp_server", "require_tool_name"]
 
+_CALLING: ContextVar[asyncio.Lock | None] = ContextVar("assay_calling", default=None)
+"""The turn of the session in one of whose tools this is."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class SessionTool:
     """A tool in a session: it sees the state of that, and no other.
 
+    Every door to a session's tools comes through here. Calls take turns, unless the tool is
+    ``parallel``: what one looks at, no other changes before it has acted.
+
     Args:
         tool: What is called.
         context: The session's.
+        turn: Held by the call that is at work; one for all tools of the session.
         is_over: Whether the session is being graded, so that no call may change it any more.
     """
 
-    def __init__(self, tool: FunctionTool, context: Context, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        tool: FunctionTool,
+        context: Context,
+        turn: asyncio.Lock,
+        is_over: Callable[[], bool],
+    ) -> None:
         self.name = tool.name
         self.description = tool.description
         self.schema = tool.schema
         self._tool = tool
         self._context = context
+        self._turn = turn
         self._is_over = is_over
 
     async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
@@ -49,11 +62,26 @@ class SessionTool:
             TaskEndedError: If the task is over.
             AssayError: If what it needs of us failed.
         """
+        self._require_going()
+        context = self._context.copy()
+        takes_turns = not self._tool.parallel and _CALLING.get() is not self._turn
+        work = self._in_turn(arguments) if takes_turns else self._call(arguments)
+        call = asyncio.create_task(work, context=context)
+        if not self._tool.in_thread:
+            return await call
+        # A thread goes on when its call is cancelled, and keeps the turn until it has ended.
+        call.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(call)
+
+    def _require_going(self) -> None:
         if self._is_over():
             raise TaskEndedError(f"the task is over, and {self.name!r} cannot be called any more")
-        context = self._context.copy()
-        call = asyncio.create_task(self._call(arguments), context=context)
-        return await call
+
+    async def _in_turn(self, arguments: Mapping[str, Json]) -> ToolResult:
+        async with self._turn:
+            self._require_going()  # it may have ended meanwhile
+            _CALLING.set(self._turn)
+            return await self._call(arguments)
 
     async def _call(self, arguments: Mapping[str, Json]) -> ToolResult:
         try:

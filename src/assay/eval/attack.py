@@ -170,8 +170,11 @@ class AttackPlan:
     async def _attack(
         self, place: Arena, begin: Begin, on_begin: Callable[[CellKey], None]
     ) -> Findings:
-        settled = await settle(self.tasks, place)
-        sieges = [await _Siege.lay(task, place, self.cheats) for task in settled]
+        settled, undecided = await settle(self.tasks, place)
+        sieges = [
+            await _Siege.lay(task, place, self.cheats, undecided.get(conditions_of(task).id))
+            for task in settled
+        ]
         trials = [trial for siege in sieges for trial in siege.trials()]
         # Families of cheats differ in how long they take: mixed, the first stand for the rest.
         random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
@@ -219,8 +222,12 @@ class _Siege:
                 self._played.append((cheat, deeds))
 
     @classmethod
-    async def lay(cls, task: Task, place: Arena, cheats: Sequence[Cheat]) -> _Siege:
+    async def lay(
+        cls, task: Task, place: Arena, cheats: Sequence[Cheat], undecided: AssayError | None = None
+    ) -> _Siege:
         try:
+            if undecided is not None:
+                raise undecided
             return cls(task, await place.scene(task), cheats)
         except AssayError as error:  # the case cannot begin: reported with it, not instead of it
             siege = cls(task, None, ())

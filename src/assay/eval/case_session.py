@@ -27,6 +27,7 @@ from assay.graders.tree import is_small
 from assay.sandbox import let_us_in
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
+from assay.scratch import remove
 from assay.store.restore import read_snapshot, restore_snapshot
 from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
@@ -195,7 +196,7 @@ def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:
         except (OSError, shutil.Error) as error:
             raise StoreError(f"cannot lay out {target}: {error}") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        remove(beside)
     return tuple(f"{one.path}: {one.why}" for one in left_out)
 
 
@@ -314,7 +315,7 @@ class CaseSession:
             complete = replace(submission, workspace=graded)
             result = await self._score(complete)
             policy = self._case.submission.on_suspicion
-            return await audited(self._case.graders, complete, result, policy)
+            return await audited(self._case.graders, complete, result, policy, self._case.expect)
         finally:
             await _remove(directory)
 

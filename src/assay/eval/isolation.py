@@ -1,9 +1,11 @@
 """Which tests are judged in a process of their own: read from a case's lock file.
 
 ``isolation: auto`` is resolved here, before any agent starts and outside of any workspace, by
-replacing the options of the graders. What decides is the author's reference (see
-`assay.eval.isolation_proof`), never a submission: graders look at no lock, and nothing falls back
-while they grade.
+replacing the options of the graders; ``process`` that the author wrote gets its contract in the
+same way. What decides is the author's reference (see `assay.eval.isolation_proof`), never a
+submission: graders look at no lock, and nothing falls back while they grade. It fails closed: what
+could have been judged apart is ``shared`` only if the reference has shown that it must be, or if
+there is no reference that could show anything.
 
 The lock file lies beside the case file, to be kept with it. Where the directory cannot be written,
 it lies in the cache instead.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,14 +25,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from assay.errors import InputError, nearest
+from assay.errors import GraderError, InputError, nearest
 from assay.frozen import frozen
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
+from assay.graders.testing.contract import Contract
 from assay.graders.testing.outcomes import BOUNDARY, Mode, separable_runners
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
-from assay.tasks.case import Case
+from assay.tasks.case import REFERENCES, Case
 from assay.tasks.case_files import tree_digest
 from assay.types.codec import from_json, to_json
 
@@ -38,7 +42,10 @@ __all__ = [
     "Decision",
     "Isolated",
     "Settle",
+    "UndecidedError",
     "Why",
+    "all_of",
+    "is_by_default",
     "isolated_graders",
     "oracle_digest",
     "reference_of",
@@ -47,11 +54,21 @@ __all__ = [
 ]
 
 _ABOUT = "Made by assay from the reference recording; keep it with the case. See docs/selftest.md."
-_LARGEST = 1 << 20
-_REFERENCES = ("reference", "honest", "fix", "solution", "gold")
+_LARGEST = 1 << 24
+_SHOWN = 5
 _NO_REFERENCE = "no reference recording: run assay selftest"
-_NOT_YET = "not decided yet: run assay selftest"
+_LAPSED = (
+    "the lock file is stale, what it held was judged apart, and there is no reference recording to "
+    "decide anew"
+)
 _STALE = "the lock file is stale, and there is no reference recording to decide anew"
+_WAY_PAST = (
+    "correct that and run assay selftest; or the author of the case writes isolation: shared, "
+    "which trusts the submission not to speak to its judge"
+)
+_RESOLVED = ("isolation", "contract")
+"""Options that a decision sets, and does not rest on."""
+_LISTS = re.compile(r'\[\s+("(?:[^"\\]|\\.)*"(?:,\s+"(?:[^"\\]|\\.)*")*)\s+\]')
 _BASIS = ("source", "fixtures", "environment", "setup", "submission")
 """Blocks of a case that decide what the reference's tests run over."""
 
@@ -72,13 +89,25 @@ class Why:
         return ": ".join(text for text in (self.test, self.said) if text)
 
 
+class UndecidedError(GraderError):
+    """How tests are isolated could not be decided, so nothing may be graded by them.
+
+    Attributes:
+        expected_ids: Where the reference itself skips tests: the others.
+    """
+
+    expected_ids: tuple[str, ...] = ()
+
+
 @frozen(kw_only=True)
 class Decision:
     """What was decided for one grader.
 
     Attributes:
         isolation: The mode.
-        allow_equality: Classes that ``process`` needs, beside those that the grader names.
+        contract: What the reference needs of ``process``, and with it every submission.
+        shuffle: Whether the reference passes in any order of the tests; without it, only in that
+            of the source.
         why: What keeps its tests from ``process``.
         digest: Digest of what the decision rests on.
         reference: Digest of the reference recording. It need not be there any more: a case may be
@@ -86,10 +115,11 @@ class Decision:
     """
 
     isolation: Mode
-    allow_equality: tuple[str, ...] = ()
+    contract: Contract | None = None
+    shuffle: bool = True
     why: tuple[Why, ...] = ()
-    digest: str
-    reference: str
+    digest: str = ""
+    reference: str = ""
 
 
 @frozen(kw_only=True)
@@ -110,12 +140,14 @@ class Isolated:
         isolation: The mode.
         allow_equality: Classes of the submission whose equality is not questioned.
         why: Why it is not ``process``, where that was not the case's own choice.
+        contract: What ``process`` permits.
     """
 
     grader: str
     isolation: Mode
     allow_equality: tuple[str, ...] = ()
     why: str = ""
+    contract: Contract | None = None
 
     def __str__(self) -> str:
         allowed = f", allow_equality {', '.join(self.allow_equality)}"
@@ -154,6 +186,8 @@ class CaseLock:
         self._found: dict[int, Decision] = {}
         self._digests: dict[int, str] = {}
         self._reference_digest = ""
+        self._seeds: dict[int, str] = {}
+        self._lapsed = False
         self.stale = False
         if any(slot.separable for slot in self._slots):
             self._look()
@@ -180,52 +214,87 @@ class CaseLock:
         rest = "" if self.reference else ", and no reference recording to decide by"
         return f"{missing}{rest}: how to isolate the tests of {', '.join(names)} is not known"
 
-    def keep(self, decided: Mapping[int, tuple[Mode, Sequence[str], Sequence[Why]]]) -> str:
+    def seed(self, place: int) -> str:
+        """The seed of a contract: that of an earlier decision on the same basis, or a new one."""
+        return self._seeds.get(place) or secrets.token_hex(8)
+
+    def asks_for_process(self, place: int) -> bool:
+        """Whether the author wrote ``process``, so that nothing else will do."""
+        return self.case.graders[place].options.get("isolation") == "process"
+
+    def keep(self, decided: Mapping[int, Decision]) -> str:
         """Take decisions, and write them down.
 
         Returns:
             The file they were written to; empty where nothing changed.
         """
         before = dict(self._found)
-        for place, (mode, allowed, why) in decided.items():
+        for place, decision in decided.items():
             found = self._found.get(place)
-            if found and (found.isolation, found.allow_equality) == (mode, tuple(allowed)):
+            if found and found.isolation == decision.isolation:
                 continue  # what a test said may differ from run to run: that is not news
-            self._found[place] = Decision(
-                isolation=mode,
-                allow_equality=tuple(allowed),
-                why=tuple(why),
-                digest=self._digests[place],
-                reference=self._reference_digest,
+            self._found[place] = replace(
+                decision, digest=self._digests[place], reference=self._reference_digest
             )
         return self._write() if self._found != before else ""
 
-    def resolved(self, reasons: Mapping[int, str] | None = None) -> Case:
-        """The case with every grader in the mode that was decided, or ``shared``."""
+    def resolved(self, reasons: Mapping[int, UndecidedError] | None = None) -> Case:
+        """The case with every grader in the mode that was decided.
+
+        Args:
+            reasons: Why nothing could be decided, by the place of the grader.
+
+        Raises:
+            UndecidedError: If the tests of a grader could be judged apart, and nobody knows that
+                they must not be.
+        """
         if not self._slots:
             return self.case
         graders = list(self.case.graders)
         for slot in self._slots:
-            graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place, ""))
+            graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place))
         return replace(self.case, graders=tuple(graders))
 
-    def _resolve(self, slot: _Slot, reason: str) -> GraderSpec:
+    def _resolve(self, slot: _Slot, reason: UndecidedError | None) -> GraderSpec:
         spec, decision = slot.spec, self._found.get(slot.place)
+        said = reason.message if reason else ""
+        if refused := slot.separable and self._refused(slot, decision, said):
+            error = UndecidedError(
+                f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
+                f"{refused}",
+                hint=_WAY_PAST,
+            )
+            error.expected_ids = reason.expected_ids if reason else ()
+            raise error
+        options = {**spec.options, "isolation": "shared"}
+        if decision and not decision.shuffle:
+            options["shuffle"] = False
         if decision is None or decision.isolation == "shared":
-            why = _in_words(decision.why) if decision else reason or self._reason(slot)
-            options = {**spec.options, "isolation": "shared"}
+            why = _in_words(decision.why) if decision else self._reason(slot)
+            if decision and decision.contract:
+                options["contract"] = decision.contract.to_json()
             return replace(spec, options=options, said={"isolation_reason": why})
-        options = {**spec.options, "isolation": "process"}
-        if decision.allow_equality:
-            own = cast("list[str]", options.get("allow_equality") or [])
-            options["allow_equality"] = list[Json](dict.fromkeys([*own, *decision.allow_equality]))
+        contract = decision.contract or Contract()
+        options |= {"isolation": "process", "contract": contract.to_json()}
         return replace(spec, options=options)
+
+    def _refused(self, slot: _Slot, decision: Decision | None, reason: str) -> str:
+        """Why a grader may not run; empty where it may."""
+        if decision is not None:
+            must = self.asks_for_process(slot.place) and decision.isolation == "shared"
+            said = f"it says isolation: process, but {_in_words(decision.why)}"
+            return said if must else ""
+        if reason:
+            return reason
+        if self.reference:
+            return "the lock file is stale" if self.stale else "there is no lock file yet"
+        if self._lapsed:
+            return _LAPSED
+        return _NO_REFERENCE if self.asks_for_process(slot.place) else ""
 
     def _reason(self, slot: _Slot) -> str:
         if not slot.separable:
             return f"only {separable_runners()} can be judged in a process of their own"
-        if self.reference:
-            return _NOT_YET
         return _STALE if self.stale else _NO_REFERENCE
 
     def _look(self) -> None:
@@ -241,7 +310,7 @@ class CaseLock:
         basis = _basis(case)
         for slot in self._slots:
             if slot.separable:
-                options = {k: v for k, v in slot.spec.options.items() if k != "isolation"}
+                options = {k: v for k, v in slot.spec.options.items() if k not in _RESOLVED}
                 declared = declared_digest(replace(slot.spec, options=options))
                 whole = hashlib.sha256(framed(basis, declared.encode()))
                 self._digests[slot.place] = whole.hexdigest()
@@ -250,13 +319,18 @@ class CaseLock:
         for slot in self._slots:
             for document in (beside, cached):
                 decision = document.graders.get(slot.name) if document else None
-                if decision and self._holds(slot.place, decision):
+                if decision is None or decision.digest != self._digests.get(slot.place):
+                    continue
+                if decision.contract:
+                    self._seeds.setdefault(slot.place, decision.contract.seed)
+                if not self.reference or decision.reference == self._reference_digest:
                     self._found.setdefault(slot.place, decision)
         self.stale = bool(self.undecided) and self._own and Path(case.lock_file).is_file()
-
-    def _holds(self, place: int, decision: Decision) -> bool:
-        same = decision.digest == self._digests.get(place)
-        return same and (not self.reference or decision.reference == self._reference_digest)
+        decisions = beside.graders.values() if beside else ()
+        # What cannot be read, or is another version's, may have said anything.
+        self._lapsed = self.stale and (
+            beside is None or any(one.isolation == "process" for one in decisions)
+        )
 
     @property
     def _cache_file(self) -> str:
@@ -268,7 +342,11 @@ class CaseLock:
         names = {slot.place: slot.name for slot in self._slots}
         graders = {names[place]: one for place, one in sorted(self._found.items())}
         document = _Document(about=_ABOUT, boundary=BOUNDARY, graders=graders)
-        text = json.dumps(to_json(document), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(to_json(document), indent=2, ensure_ascii=False)
+        text = (
+            _LISTS.sub(lambda found: f"[{' '.join(map(str.strip, found[1].splitlines()))}]", text)
+            + "\n"
+        )
         places = [self.case.lock_file] if self._own else []
         if self._cache:
             places.append(self._cache_file)
@@ -286,13 +364,46 @@ Settle: TypeAlias = "Callable[[Sequence[CaseLock]], list[Case]]"
 
 
 def settle_by_locks(locks: Sequence[CaseLock]) -> list[Case]:
-    """Resolve by lock files alone: what nobody decided is ``shared``."""
-    return [lock.resolved() for lock in locks]
+    """Resolve by lock files alone.
+
+    Raises:
+        UndecidedError: Naming the cases of which that is not known, and could be.
+    """
+    found: list[Case | UndecidedError] = []
+    for lock in locks:
+        try:
+            found.append(lock.resolved())
+        except UndecidedError as error:
+            found.append(error)
+    return all_of(found)
+
+
+def all_of(found: Sequence[Case | UndecidedError]) -> list[Case]:
+    """The cases, if all of them are decided.
+
+    Raises:
+        UndecidedError: Naming those that are not.
+    """
+    errors = [one for one in found if isinstance(one, UndecidedError)]
+    if errors:
+        more = f"; and {len(errors) - _SHOWN} cases more" if len(errors) > _SHOWN else ""
+        said = "; ".join(error.message for error in errors[:_SHOWN])
+        raise UndecidedError(f"{said}{more}", hint=errors[0].hint)
+    return [one for one in found if isinstance(one, Case)]
 
 
 def settled(case: Case, cache: str | None = None) -> Case:
-    """A case with every mode resolved by its lock file; what nobody decided is ``shared``."""
+    """A case with every mode resolved by its lock file.
+
+    Raises:
+        UndecidedError: If that is not known, and could be.
+    """
     return CaseLock(case, cache).resolved()
+
+
+def is_by_default(spec: GraderSpec) -> bool:
+    """Whether the tests of a resolved grader share a process because nobody knows better."""
+    return spec.said.get("isolation_reason") in (_NO_REFERENCE, _STALE)
 
 
 def isolated_graders(case: Case) -> list[Isolated]:
@@ -303,6 +414,7 @@ def isolated_graders(case: Case) -> list[Isolated]:
             isolation="process" if spec.options.get("isolation") == "process" else "shared",
             allow_equality=tuple(cast("list[str]", spec.options.get("allow_equality") or [])),
             why=str(spec.said.get("isolation_reason", "")),
+            contract=_contract_of(spec),
         )
         for name, spec in zip(_names(case.graders), case.graders, strict=True)
         if spec.kind.grader.separable(spec.options) is not None
@@ -311,7 +423,11 @@ def isolated_graders(case: Case) -> list[Isolated]:
 
 def oracle_digest(case: Case) -> str:
     """A digest of a resolved case and of the modes that it is graded in."""
-    modes = [[one.grader, *one.allow_equality] for one in isolated_graders(case) if _apart(one)]
+    modes: list[Json] = [
+        [one.grader, [*one.allow_equality], one.contract.to_json() if one.contract else None]
+        for one in isolated_graders(case)
+        if one.isolation == "process"
+    ]
     if not modes:
         return case.digest
     return hashlib.sha256(f"{case.digest}\n{BOUNDARY}\n{json.dumps(modes)}".encode()).hexdigest()
@@ -332,19 +448,22 @@ def reference_of(case: Case) -> str:
             f"case {case.id!r}: selftest.reference is {named!r}, but there is no such recording",
             hint=nearest(named, sorted(found)) or f"make {case.root}/recordings/{named}",
         )
-    return named or next((name for name in _REFERENCES if name in found), "")
+    return named or next((name for name in REFERENCES if name in found), "")
 
 
-def _apart(one: Isolated) -> bool:
-    return one.isolation == "process"
+def _contract_of(spec: GraderSpec) -> Contract | None:
+    given = spec.options.get("contract")
+    return Contract.read(given) if given is not None else None
 
 
 def _slots(case: Case) -> list[_Slot]:
     slots: list[_Slot] = []
     for place, (name, spec) in enumerate(zip(_names(case.graders), case.graders, strict=True)):
         asked = spec.options.get("isolation", "auto")
-        if asked != "auto" or "isolation" not in spec.kind.parameters:
+        if asked == "shared" or "isolation" not in spec.kind.parameters:
             continue
+        if asked == "process" and spec.options.get("contract") is not None:
+            continue  # it is resolved, or somebody handed a contract in
         separable = spec.kind.grader.separable(spec.options, case.source_path)
         if separable is not None:
             slots.append(_Slot(place, name, spec, separable))
@@ -383,7 +502,9 @@ def _read(file: str) -> _Document | None:
         found = from_json(_Document, read_json(Path(file).read_text("utf-8")))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if found.boundary == BOUNDARY else None
+    contracts = [one.contract for one in found.graders.values() if one.isolation == "process"]
+    is_sound = all(contract and not contract.learns for contract in contracts)
+    return found if found.boundary == BOUNDARY and is_sound else None
 
 
 def _replace(file: str, text: str) -> None:
@@ -402,5 +523,5 @@ def _in_words(why: Sequence[Why]) -> str:
     """Why the tests are not judged apart, in one line."""
     if not why:
         return "the reference does not pass them when judged in a separate process"
-    more = f", and {len(why) - 1} more" if len(why) > 1 else ""
+    more = f"; also {', '.join(one.test for one in why[1:])}" if len(why) > 1 else ""
     return f"{why[0]}{more}"

@@ -1,38 +1,55 @@
 """Decide by the author's reference which tests can be judged in a process of their own.
 
-The reference is played once. What it left is graded with ``process`` by each grader that is to be
-decided; where classes of it have to be trusted with their own equality, they are added and it is
-graded again. A grader by which all tests pass gets ``process``. One by which they pass only in one
-process with the reference gets ``shared``. Where they pass in neither, nothing is known.
+The reference is played once, and what it left is graded again and again:
+
+1. While everything is permitted and written down: in the order of the source, and shuffled twice.
+   The union of what was needed is the contract. Where only the order of the source passes, that is
+   kept.
+2. Under that contract, as a submission is graded. If all tests pass, it is ``process``.
+3. Where the same tests fail in two trials, for reasons of their own, and pass in one process with
+   the reference, it is ``shared``.
+
+Everything else is an error of the case. What fails because of the machine, or now and then, is no
+reason to trust a submission more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from assay.agents.replay import ReplayAgent
-from assay.eval.isolation import CaseLock, Why
+from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
 from assay.eval.trials import Arena, Trial
 from assay.eval.work import with_cases
-from assay.graders.testing.outcomes import Mode
+from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case
 from assay.tasks.task import Task, case_task
 from assay.types.run import Run
 
-__all__ = ["decide", "settle"]
+__all__ = ["decide", "decide_each", "settle"]
 
-_MOST_TRIES = 5
+_EAGER = "eager:"
+"""Lets a test make its objects at once, in its order: what such a test of the reference needs."""
+
 _MOST_TESTS = 10
+_MOST_IDS = 500
 _LONGEST = 200
 _ROUNDING = 1e-9
 
-Decided: TypeAlias = "tuple[Mode, Sequence[str], Sequence[Why]]"
+_OF_THE_MACHINE = re.compile(
+    r"No space left on device|Cannot allocate memory|Too many open files|Errno (12|24|28)\b"
+    r"|\b(ENOSPC|ENOMEM|EMFILE)\b|\bMemoryError\b|can't start new thread"
+    r"|the process of the solution ended|did not answer within|the session has ended"
+)
+"""What says nothing of a test: a machine without room, a host that died or did not answer."""
+
 Tell: TypeAlias = "Callable[[Case, str], None]"
 
 
@@ -47,18 +64,32 @@ async def decide(
         again: Whether to try ``process`` also where ``shared`` was decided before.
         tell: Called with each case whose reference was played, and with the file that a new
             decision was written to, or an empty string.
+
+    Raises:
+        UndecidedError: Naming the cases that could not be decided.
     """
+    return all_of(await decide_each(locks, place, again=again, tell=tell))
+
+
+async def decide_each(
+    locks: Sequence[CaseLock], place: Arena, *, again: bool = False, tell: Tell | None = None
+) -> list[Case | UndecidedError]:
+    """The same; in the place of a case that cannot be decided stands why."""
     turn = asyncio.Semaphore(place.workers)
 
-    async def one(lock: CaseLock) -> Case:
+    async def one(lock: CaseLock) -> Case | UndecidedError:
         places = (*lock.undecided, *(lock.shared if again else ()))
-        if not places or not lock.reference:
-            return lock.resolved()
-        proof = _Proof(lock, place)
-        async with turn:
-            await proof.run(places)
-        file = lock.keep(proof.decided)
-        case = lock.resolved(proof.reasons)
+        try:
+            if not places or not lock.reference:
+                return lock.resolved()
+            proof = _Proof(lock, place)
+            async with turn:
+                for grader in places:
+                    await proof.run(grader)
+            file = lock.keep(proof.decided)
+            case = lock.resolved(proof.reasons)
+        except UndecidedError as error:
+            return error
         if tell:
             tell(case, file)
         return case
@@ -66,10 +97,52 @@ async def decide(
     return list(await asyncio.gather(*map(one, locks)))
 
 
-async def settle(tasks: Sequence[Task], place: Arena, *, again: bool = False) -> list[Task]:
-    """The tasks with how the tests of cases are isolated resolved; see `decide`."""
+async def settle(
+    tasks: Sequence[Task], place: Arena, *, again: bool = False
+) -> tuple[list[Task], Mapping[str, UndecidedError]]:
+    """The tests of tasks with how those of cases are isolated resolved, as far as it is known.
+
+    Returns:
+        The tasks, and by their cases' ids why some could not be resolved.
+    """
     locks = [CaseLock(task.work, place.cache) for task in tasks if isinstance(task.work, Case)]
-    return with_cases(tasks, await decide(locks, place, again=again))
+    found = await decide_each(locks, place, again=again)
+    cases = [one for one in found if isinstance(one, Case)]
+    errors = {
+        lock.case.id: one
+        for lock, one in zip(locks, found, strict=True)
+        if isinstance(one, UndecidedError)
+    }
+    return with_cases(tasks, cases), errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What one grading of the reference came to.
+
+    Attributes:
+        failed: The tests that did not pass; none if it is whole.
+        skipped: Whether all of them were skipped, by themselves.
+        passed: Ids of the tests that did.
+        trouble: Why it says nothing of the tests; empty where it does.
+        needs: What was needed.
+        variants: How many tests there were of what declares them; None where that is not told.
+    """
+
+    failed: tuple[Why, ...] = ()
+    skipped: bool = False
+    passed: tuple[str, ...] = ()
+    trouble: str = ""
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    variants: Mapping[str, int] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.failed and not self.trouble
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        return tuple(why.test for why in self.failed)
 
 
 @dataclass(slots=True)
@@ -78,56 +151,96 @@ class _Proof:
 
     lock: CaseLock
     place: Arena
-    decided: dict[int, Decided] = field(default_factory=dict[int, "Decided"])
-    reasons: dict[int, str] = field(default_factory=dict[int, str])
+    decided: dict[int, Decision] = field(default_factory=dict[int, Decision])
+    reasons: dict[int, UndecidedError] = field(default_factory=dict[int, UndecidedError])
     _played: Run | None = None
 
-    async def run(self, places: Sequence[int]) -> None:
-        """Find a mode for the graders at some places."""
-        allowed: dict[int, list[str]] = {place: [] for place in places}
-        failed: dict[int, list[Why]] = {}
-        tried = list(places)
-        for left in reversed(range(_MOST_TRIES)):
-            nodes = await self._grade(tried, "process", allowed)
-            more: list[int] = []
-            for place, node in nodes.items():
-                if _is_whole(node):
-                    self.decided[place] = ("process", allowed[place], ())
-                    continue
-                failed[place] = list(_why(node))
-                new = [name for name in _undecided(node) if name not in allowed[place]]
-                if new and left:
-                    allowed[place] = _trusted([*allowed[place], *new])
-                    more.append(place)
-            tried = more
-        rest = [place for place in failed if place not in self.decided]
-        nodes = await self._grade(rest, "shared", {})
-        for place, node in nodes.items():
-            if _is_whole(node):
-                self.decided[place] = ("shared", (), failed[place])
-            else:
-                said = next(map(str, _why(node)), "no cause is known")
-                self.reasons[place] = f"the reference does not pass its tests: {said}"
+    async def run(self, place: int) -> None:
+        """Find a mode for the grader at a place."""
+        try:
+            self.decided[place] = await self._decision(place)
+        except UndecidedError as error:
+            self.reasons[place] = error
 
-    async def _grade(
-        self, places: Sequence[int], mode: Mode, allowed: Mapping[int, Sequence[str]]
-    ) -> dict[int, SubScore]:
-        """What some graders say of the reference, by their place."""
-        if not places:
-            return {}
+    async def _decision(self, place: int) -> Decision:
+        """What the reference shows.
+
+        Raises:
+            UndecidedError: It shows nothing.
+        """
+        seed = self.lock.seed(place)
+        learning: dict[str, Json] = {
+            "isolation": "process",
+            "contract": Contract(seed=seed, learns=True).to_json(),
+        }
+        kept: dict[str, Json] = {"shuffle": False} if self._may_shuffle(place) else {}
+        runs = [await self._grade(place, {**learning, **kept})]
+        if runs[0].is_whole and kept:
+            shuffled = [await self._grade(place, learning) for _ in range(2)]
+            if all(run.is_whole for run in shuffled):
+                runs, kept = [*runs, *shuffled], {}
+        if len(runs) == 1:  # what passes only as it is written, and what has to fail twice
+            runs.append(await self._grade(place, {**learning, **kept}))
+        if not all(run.is_whole for run in runs):
+            return await self._shared(place, runs[0], runs[1])
+        tried: list[_Seen] = []
+        for more in (0, 2):
+            runs += [await self._grade(place, {**learning, **kept}) for _ in range(more)]
+            if not all(run.is_whole for run in runs):
+                raise UndecidedError(_unsteady(runs))
+            eager = {test.partition("[")[0]: (_EAGER,) for one in tried for test in one.tests}
+            contract = _contract(seed, runs, eager)
+            own: dict[str, Json] = {"isolation": "process", "contract": contract.to_json()}
+            tried.append(await self._grade(place, {**own, **kept}))
+            if tried[-1].is_whole:
+                return Decision(isolation="process", contract=contract, shuffle=not kept)
+        return await self._shared(place, tried[0], tried[1])
+
+    async def _shared(self, place: int, one: _Seen, other: _Seen) -> Decision:
+        """Whether tests that fail apart pass in one process with the reference.
+
+        Raises:
+            UndecidedError: If that is not what was seen.
+        """
+        if one.tests != other.tests or not one.tests:
+            raise UndecidedError(_unsteady([one, other]))
+        if self.lock.asks_for_process(place):
+            raise UndecidedError(f"it says isolation: process, but {_listed(one.failed)}")
+        orders: list[dict[str, Json]] = [{}]
+        if self._may_shuffle(place):
+            orders.append({"shuffle": False})
+        seen = one
+        learning: dict[str, Json] = {"contract": Contract(learns=True).to_json()}
+        for order in orders:
+            seen = await self._grade(place, {"isolation": "shared", **learning, **order})
+            if seen.is_whole:
+                return Decision(
+                    isolation="shared",
+                    contract=_contract("", [replace(seen, needs={})], {}),
+                    shuffle=not order,
+                    why=one.failed[:_MOST_TESTS],
+                )
+        error = UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
+        if seen.skipped:
+            error.expected_ids = seen.passed
+        raise error
+
+    def _may_shuffle(self, place: int) -> bool:
+        spec = self.lock.case.graders[place]
+        return "shuffle" in spec.kind.parameters and spec.options.get("shuffle") is not False
+
+    async def _grade(self, place: int, options: Mapping[str, Json]) -> _Seen:
+        """What a grader with some options says of the reference.
+
+        Raises:
+            UndecidedError: If it says nothing of the tests.
+        """
         case = self.lock.case
-        graders = tuple(
-            replace(
-                case.graders[place],
-                weight=1.0,
-                gate=False,
-                options=_options(case.graders[place].options, mode, allowed.get(place, ())),
-            )
-            for place in places
-        )
+        spec = case.graders[place]
+        spec = replace(spec, weight=1.0, gate=False, options={**spec.options, **options})
         directory = str(Path(case.root, "recordings"))
         trial = Trial(
-            task=case_task(replace(case, graders=graders)),
+            task=case_task(replace(case, graders=(spec,))),
             name="isolation",
             agent=ReplayAgent(directory=directory, timeout_s=case.limits.agent_timeout_s),
             model=self.lock.reference,
@@ -136,25 +249,56 @@ class _Proof:
         runs: list[Run] = []
         await self.place.run([trial], lambda _, run: runs.append(run))
         nodes = runs[0].grade.subscores
-        if len(nodes) < len(places):  # it was not graded at all: the reference could not be played
+        if not nodes:  # it was not graded at all
             said = runs[0].grade.content or runs[0].trace.error or "no cause was recorded"
-            self.reasons |= dict.fromkeys(places, f"the reference could not be played: {said}")
-            return {}
+            raise UndecidedError(f"the reference could not be played: {said}")
         self._played = self._played or runs[0]
-        return dict(zip(places, nodes, strict=False))  # gates of nodes come behind them
+        seen = _seen(nodes[0])
+        if seen.trouble:
+            raise UndecidedError(f"the reference could not be graded: {seen.trouble}")
+        return seen
 
 
-def _trusted(names: Sequence[str]) -> list[str]:
-    """Classes to trust, none of them twice: wholly includes trusting it with checks."""
-    return [name for name in names if name.removeprefix("asked:") == name or name[6:] not in names]
+def _contract(seed: str, runs: Sequence[_Seen], needed: Mapping[str, Sequence[str]]) -> Contract:
+    """What all runs of the reference needed together."""
+    variants = [run.variants for run in runs if run.variants is not None]
+    return Contract.of_runs(seed, [*(run.needs for run in runs), needed], variants)
 
 
-def _options(given: Mapping[str, Json], mode: Mode, allowed: Sequence[str]) -> dict[str, Json]:
-    options = {**given, "isolation": mode}
-    if allowed:
-        own = cast("list[Json]", given.get("allow_equality") or [])
-        options["allow_equality"] = [*own, *allowed]
-    return options
+def _seen(node: SubScore) -> _Seen:
+    """Read the node of a grader of tests."""
+    parts = (node, *(node.children or ()))
+    rows = [row for part in parts for row in _rows(part)]
+    failed = tuple(
+        Why(test=str(row.get("id", ""))[:_LONGEST], said=_line(_said(row)))
+        for row in rows
+        if row.get("outcome") != "passed"
+    )
+    metadata = node.metadata or {}
+    if _is_whole(node):
+        needs, had = metadata.get("needs"), metadata.get("variants")
+        variants = (
+            {k: n for k, n in had.items() if isinstance(n, int)} if isinstance(had, dict) else None
+        )
+        return _Seen(needs=_needs(needs) if isinstance(needs, dict) else {}, variants=variants)
+    of_the_machine = next((row for row in rows if _OF_THE_MACHINE.search(_said(row))), None)
+    trouble = ""
+    if node.status != "scored":
+        trouble = node.reason or node.status
+    elif node.flags or metadata.get("why"):
+        trouble = str(metadata.get("why") or ", ".join(node.flags))
+    elif of_the_machine is not None:
+        trouble = f"{of_the_machine.get('id')}: {_line(_said(of_the_machine))}"
+    elif not failed:
+        trouble = node.reason or "no test is named"
+    ids = [str(row.get("id")) for row in rows if row.get("outcome") == "passed"]
+    is_all = "tests_left_out" not in metadata and len(ids) <= _MOST_IDS
+    return _Seen(
+        failed=failed,
+        skipped=all(row.get("outcome") in ("passed", "skipped") for row in rows),
+        passed=tuple(ids) if is_all else (),
+        trouble=trouble,
+    )
 
 
 def _is_whole(node: SubScore) -> bool:
@@ -163,23 +307,36 @@ def _is_whole(node: SubScore) -> bool:
     return full and all(map(_is_whole, node.children or ()))
 
 
-def _undecided(node: SubScore) -> list[str]:
-    found = (node.metadata or {}).get("undecided")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-
-
-def _why(node: SubScore) -> Iterator[Why]:
-    """The tests that did not pass, with the first line of what each said."""
-    told = [why for part in (node, *(node.children or ())) for why in _tests(part)]
-    yield from told[:_MOST_TESTS] or [Why(said=_line(node.reason or ""))]
-
-
-def _tests(node: SubScore) -> Iterator[Why]:
+def _rows(node: SubScore) -> Iterator[Mapping[str, Json]]:
+    """The tests of a node that count."""
     tests = (node.metadata or {}).get("tests")
     for row in tests if isinstance(tests, list) else []:
-        if isinstance(row, dict) and row.get("outcome") != "passed" and "counted" not in row:
-            said = str(row.get("message") or row.get("outcome") or "")
-            yield Why(test=str(row.get("id", ""))[:_LONGEST], said=_line(said))
+        if isinstance(row, dict) and "counted" not in row:
+            yield row
+
+
+def _said(row: Mapping[str, Json]) -> str:
+    return str(row.get("message") or row.get("outcome") or "")
+
+
+def _needs(given: Mapping[str, Json]) -> dict[str, list[str]]:
+    return {
+        test: [str(entry) for entry in entries]
+        for test, entries in given.items()
+        if isinstance(entries, list)
+    }
+
+
+def _listed(failed: Sequence[Why]) -> str:
+    more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return f"{failed[0]}{more}" if failed else "no test is named"
+
+
+def _unsteady(runs: Sequence[_Seen]) -> str:
+    """In words, that runs of the same work did not come to the same."""
+    said = [_listed(run.failed) if run.failed else "all passed" for run in runs]
+    listed = "; ".join(dict.fromkeys(said))
+    return f"the reference, judged apart, does not fail or pass in the same tests: {listed}"
 
 
 def _line(text: str) -> str:

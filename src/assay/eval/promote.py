@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +18,7 @@ from assay.agents.replay import answer_of, recordings_of
 from assay.errors import InputError
 from assay.eval.matrix import kept_of
 from assay.scoring.json_safe import Json
+from assay.scratch import remove
 from assay.shown import command
 from assay.store.kept import source_of
 from assay.store.records import CellRecord
@@ -110,12 +110,12 @@ def promote(store: Store, cell: CellRecord, name: str, *, force: bool = False) -
         if writable:
             (beside / "deleted.txt").write_text("".join(f"{p}\n" for p in writable), "utf-8")
         if target.exists():
-            shutil.rmtree(target)
+            remove(target)
         beside.rename(target)
     except OSError as error:
         raise InputError(f"cannot write {str(target)!r}: {error.strerror}") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        remove(beside)
     files = sum(_is_laid_over(entry) for entry in changed.values()) - len(left_out)
     return Promoted(str(target), files, len(writable), (*left_out, *odd))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
-from assay.eval.isolation import CaseLock, Settle, settle_by_locks
+from assay.eval.isolation import CaseLock, Settle, is_by_default, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
@@ -170,6 +170,8 @@ def plan_regrade(
         # Any may be the first: they come by their ids, which whoever sent a trace may have chosen.
         is_told = any(_kept_row(store, run, cell).submission.trace is not None for cell in kept)
         require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
+    for cell in kept if graders is None else ():
+        _require_no_weaker(cell, _graders_of(tasks[cell.case]))
     for cell in kept if only else ():
         specs = _graders_of(tasks[cell.case]) if tasks else given
         _kept_nodes(cell, specs, frozenset(only))
@@ -179,6 +181,19 @@ def plan_regrade(
     }
     left_out = len(cells) - len(kept)
     return Regrade(run, kept, left_out, tasks, () if tasks else given, digests, frozenset(only))
+
+
+def _require_no_weaker(cell: CellRecord, specs: Sequence[GraderSpec]) -> None:
+    """Refuse to judge in one process what was judged apart, only because the lock file is gone."""
+    for node, spec in zip(cell.subscores, specs, strict=False):  # nodes of gates come behind
+        metadata = node.get("metadata")
+        before = metadata.get("isolation") if isinstance(metadata, dict) else None
+        if before == "process" and is_by_default(spec):
+            raise InputError(
+                f"cell {cell.case}: {spec.label!r} judged it apart, and the reason to is gone",
+                hint="bring the lock file or the reference recording of the case back; or give the "
+                "grader isolation: shared",
+            )
 
 
 def _tasks(

@@ -25,7 +25,7 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
-from assay.eval.isolation import isolated_graders, reference_of
+from assay.eval.isolation import UndecidedError, isolated_graders, reference_of
 from assay.eval.isolation_proof import settle
 from assay.eval.planning import require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
@@ -89,8 +89,11 @@ class SelfTestPlan:
     async def _prove(
         self, place: Arena, on_cell: OnCell, on_begin: Callable[[CellKey], None]
     ) -> Proof:
-        settled = await settle(self.tasks, place, again=True)
-        benches = [await _Bench.open(task, place, self.repeats) for task in settled]
+        settled, undecided = await settle(self.tasks, place, again=True)
+        benches = [
+            await _Bench.open(task, place, self.repeats, undecided.get(conditions_of(task).id))
+            for task in settled
+        ]
 
         by_case = {bench.task.slug: bench for bench in benches}
 
@@ -160,6 +163,19 @@ def _known_bad(task: Task) -> dict[str, str]:
     return {name: "" for name in found if any(fnmatch(name.lower(), sign) for sign in _BAD)}
 
 
+def _untested(trouble: AssayError | None) -> Check:
+    """A case of which nothing could be tried."""
+    if isinstance(trouble, UndecidedError):
+        ids, fix = trouble.expected_ids, trouble.hint
+        if ids:
+            fix = "the reference itself skips tests: give the grader these expected_ids"
+        return Check(
+            name="isolation", verdict="error", said=trouble.message, fix=fix, expected_ids=ids
+        )
+    verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
+    return Check(name="begin", verdict=verdict, said=str(trouble))
+
+
 class _Solver:
     """Gives the solution of a task; of one that takes several actions it may be their list."""
 
@@ -207,8 +223,16 @@ class _Bench:
         self._watched = _Watched(self._right())
 
     @classmethod
-    async def open(cls, task: Task, place: Arena, repeats: int | None) -> _Bench:
+    async def open(
+        cls,
+        task: Task,
+        place: Arena,
+        repeats: int | None,
+        undecided: AssayError | None = None,
+    ) -> _Bench:
         try:
+            if undecided is not None:
+                raise undecided
             return cls(task, await place.scene(task), repeats)
         except AssayError as error:  # the case cannot begin: reported with it, not instead of it
             bench = cls(task, None, repeats)
@@ -296,8 +320,7 @@ class _Bench:
     def _checks(self) -> Iterator[Check]:
         threshold = self.case.expect.pass_threshold
         if self._scene is None:
-            verdict = "skipped" if isinstance(self._trouble, SkippedError) else "error"
-            yield Check(name="begin", verdict=verdict, said=str(self._trouble))
+            yield _untested(self._trouble)
             return
         if self._reference:
             least = self.case.expect.min_assurance

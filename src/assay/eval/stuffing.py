@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from assay.agents.scripted import Deeds
 from assay.errors import InputError
 from assay.eval.scene import Scene
+from assay.graders.hollow import words_in
 from assay.graders.kinds import KINDS
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern
@@ -22,8 +22,6 @@ _COMMENTS = {
     ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//", ".tsx": "//", ".jsx": "//",
     ".go": "//", ".rs": "//", ".java": "//", ".c": "//", ".h": "//", ".cpp": "//", ".kt": "//",
 }  # fmt: skip
-_WORD = re.compile(r"[^\W_][\w'.-]*")
-_MAX_WORDS = 4_000
 
 
 def keywords(scene: Scene) -> tuple[str, ...]:
@@ -31,16 +29,16 @@ def keywords(scene: Scene) -> tuple[str, ...]:
 
     Words of the expected answer are in no order, so that they are its words and not the answer.
     """
-    words: list[str] = []
+    named: list[Json] = []
     for spec in scene.case.graders:
-        if rubric := spec.options.get("rubric"):
-            words += _WORD.findall(_text_of(str(rubric)))
+        named += [
+            _text_of(str(file)) for key in ("rubric", "file") if (file := spec.options.get(key))
+        ]
         if spec.type in KINDS and spec.type not in ("command", "files", "tests", "pytest"):
-            words += _words({k: v for k, v in spec.options.items() if k not in ("rubric", "cmd")})
-    words += _words(scene.case.expected)
-    words += _WORD.findall(scene.prompt)
-    unique = dict.fromkeys(sorted(set(words), key=lambda word: (word.lower(), word))[:_MAX_WORDS])
-    return phrases(scene) + tuple(unique)
+            named.append({k: v for k, v in spec.options.items() if k not in ("rubric", "cmd")})
+    if not scene.case.graders:  # a template's own code grades
+        named.append(_text_of(str(Path(scene.case.root, Path(scene.case.file).name))))
+    return phrases(scene) + words_in(*named, scene.case.expected, scene.prompt)
 
 
 def phrases(scene: Scene) -> tuple[str, ...]:
@@ -150,21 +148,6 @@ class _Example:
             return text
         self._left = self._left[found.end() :]
         return text * min(int(found[2]), 200) if found[2] else "" if found[1] in "*?" else text
-
-
-def _words(data: Json) -> list[str]:
-    return [word for text in _texts(data) for word in _WORD.findall(text)]
-
-
-def _texts(data: Json) -> Iterator[str]:
-    if isinstance(data, dict):
-        for item in data.values():
-            yield from _texts(item)
-    elif isinstance(data, list):
-        for item in data:
-            yield from _texts(item)
-    elif isinstance(data, str | int | float) and not isinstance(data, bool):
-        yield str(data)
 
 
 def _text_of(file: str) -> str:

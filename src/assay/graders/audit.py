@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -141,10 +142,19 @@ class Search:
         for path, sign, lines in found:  # of several alike the last ones are taken for new
             if had[sign.name, sign.what] > 0:
                 had[sign.name, sign.what] -= 1
-            else:
+            elif sign.name != "environ" or not self._is_read(sign.what, path):
                 self._add(sign.name, path, sign.line, sign.what, lines)
         self._keywords()
         self.findings.sort(key=lambda one: (one.file, one.line, one.sign))
+
+    def _is_read(self, variable: str, path: str) -> bool:
+        """Whether another file of the tree's own code has the name of a variable in it."""
+        names = (one.as_posix() for one in regular_files(self._left, SKIPPED_DIRECTORIES))
+        code = (one for one in names if language_of(one) and not is_test(one) and one != path)
+        return any(
+            variable.encode() in (self._bytes(self._left, one) or b"")
+            for one in islice(code, _MAX_FILES)
+        )
 
     @property
     def is_quick(self) -> bool:

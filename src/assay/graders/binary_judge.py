@@ -17,7 +17,7 @@ from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
-from assay.graders.judges.gate import Unasked, unasked
+from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
@@ -237,7 +237,7 @@ class BinaryJudgeGrader(JudgeGrader):
             prompt = self.prompt(thread, shown)
         except ModelError as error:
             return Judgement(decision=Decision(error=error), left_out=left_out)
-        decision = await poll(prompt, self._form(Sought(answer)), panel)
+        decision = await poll(prompt, self._form(Sought(uncommented(answer))), panel)
         return Judgement(decision=decision, shown=len(shown), left_out=left_out)
 
     @staticmethod

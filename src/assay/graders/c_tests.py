@@ -8,7 +8,6 @@ submission in another, with a socket between them.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -24,6 +23,7 @@ from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.scratch import scratch
 from assay.types.submission import Workspace
 
 __all__ = ["CTestsGrader"]
@@ -43,7 +43,7 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
         SandboxError: The sandbox failed.
     """
     with ExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-c-")))
+        root = stack.enter_context(scratch("assay-c-"))
         for name in ("empty", "build", "lib", "link", "out"):
             (root / name).mkdir()
         hidden = hidden_files(command.inject)
@@ -289,7 +289,7 @@ class CTestsGrader(Grader):
             test_timeout_s=test_timeout_s,
         )
         run = await run_c_tests(command, workspace)
-        value = len(run.passed) / len(run.expected)
+        value = run.value
         return SubScore(
             name=cls.name,
             value=value,

@@ -107,6 +107,7 @@ class SweBenchGrader(Grader):
         allow_equality: list[str] | None = None,
         isolation: Isolation = "auto",
         fresh: Fresh = "module",
+        contract: dict[str, Json] | None = None,
         FAIL_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
         PASS_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
     ) -> SubScore:
@@ -128,6 +129,8 @@ class SweBenchGrader(Grader):
                 process with it. ``auto`` is decided by the case's reference; without one, shared.
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
+            contract: With ``process``, what the reference needs; see `Contract`. Of a case it
+                stands in the lock file. Each id of the lists weighs the same.
             FAIL_TO_PASS: The same as ``fail_to_pass``.
             PASS_TO_PASS: The same as ``pass_to_pass``.
 
@@ -146,9 +149,11 @@ class SweBenchGrader(Grader):
             }
         )
         from assay.graders.testing.attempt import TestCommand
+        from assay.graders.testing.contract import contract_of, values_label
 
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
         sources = _Sources.of(read_inject(inject), workspace)
+        mode = mode_of(isolation, cmd_prefix, workspace.source)
         asked = TestCommand(
             cmd=cmd_prefix,
             inject=sources.inject,
@@ -156,8 +161,9 @@ class SweBenchGrader(Grader):
             shuffle=False,
             ids=wanted,
             loose=allow_equality or (),
-            isolation=mode_of(isolation, cmd_prefix, workspace.source),
+            isolation=mode,
             fresh=fresh,
+            contract=contract_of(contract, mode),
         )
         command, run = await _run(asked, sources, workspace)
         verdicts = _judge(wanted, run, sources)
@@ -171,7 +177,10 @@ class SweBenchGrader(Grader):
             value=bug.value,
             passed=all(child.passed for child in children),
             reason="; ".join(f"{child.name}: {child.reason}" for child in children),
-            metadata=_evidence(command, run),
+            metadata={
+                **_evidence(command, run),
+                **values_label(asked.contract, run),
+            },
             children=children,
             flags=run.flags,
             assurance=run.assurance,
@@ -393,6 +402,7 @@ def _row(name: str, verdict: _Verdict) -> dict[str, object]:
 def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     result = run.result
     evidence: dict[str, object] = {
+        **run.learned,
         "command": command,
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
@@ -404,8 +414,13 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
+    if not run.complete:
+        evidence["why"] = run.why
     if run.undecided:
         evidence["undecided"] = list(run.undecided)
     if run.notes:
         evidence["notes"] = list(run.notes)
-    return record_evidence(evidence)
+    bounded = record_evidence(evidence)
+    if run.needs:
+        bounded["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}
+    return bounded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -41,7 +42,8 @@ class TestsGrader(Grader):
 
     The value is the number of tests that passed, divided by the number expected: every test that
     the hidden sources hold or the runner found. A test that is skipped, deselected, expected to
-    fail or never heard of has not passed.
+    fail or never heard of has not passed. A test's variants weigh together as much as they did
+    when the reference was proven, or as many as its source lists.
 
     pytest, unittest and ``node --test`` report over a channel that the submission cannot write to,
     also from below ``make`` or ``npm test``. ``cargo test``, ``go test``, Jest, Vitest, Mocha,
@@ -126,6 +128,7 @@ class TestsGrader(Grader):
         allow_equality: list[str] | None = None,
         isolation: Isolation = "auto",
         fresh: Fresh = "module",
+        contract: dict[str, Json] | None = None,
     ) -> SubScore:
         """Run the tests over the workspace, in a sandbox without network.
 
@@ -146,6 +149,8 @@ class TestsGrader(Grader):
                 process with it. ``auto`` is decided by the case's reference; without one, shared.
             fresh: With ``process``, whether the submission is loaded anew for each test module or
                 for each test.
+            contract: With ``process``, what the reference needs, and always, how many variants its
+                tests had; see `Contract`. Of a case it stands in the lock file.
 
         Raises:
             InputError: For a command whose outcomes could only be guessed, and an expected test
@@ -154,6 +159,7 @@ class TestsGrader(Grader):
                 test to run.
             SandboxError: If the sandbox failed.
         """
+        from assay.graders.testing.contract import contract_of, values_label
         from assay.graders.testing.hidden import hidden_files, read_inject
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
@@ -165,6 +171,7 @@ class TestsGrader(Grader):
         before = ""
         if implied := cls.implied({"cmd": cmd, "junit_xml": [*globs], "format": format}):
             globs, format, before = implied.junit_xml, implied.format, implied.before  # noqa: A001
+        mode = mode_of(isolation, cmd, workspace.source)
         command = TestCommand(
             cmd=before + cmd,
             inject=inject or (),
@@ -174,18 +181,22 @@ class TestsGrader(Grader):
             shuffle=shuffle,
             ids=expected_ids or (),
             loose=allow_equality or (),
-            isolation=mode_of(isolation, cmd, workspace.source),
+            isolation=mode,
             fresh=fresh,
+            contract=contract_of(contract, mode),
         )
         run = await run_tests(command, workspace)
-        value = len(run.passed) / len(run.expected) if run.expected else 0.0
+        value = run.value
         return SubScore(
             name=cls.name,
             value=value,
             passed=value >= pass_threshold and bool(run.expected),
             reason=reason_of(run),
             flags=run.flags,
-            metadata=test_evidence(run, cmd=cmd, hidden=hidden),
+            metadata={
+                **test_evidence(run, cmd=cmd, hidden=hidden),
+                **values_label(command.contract, run),
+            },
             assurance=run.assurance,
         )
 
@@ -278,7 +289,11 @@ def reason_of(run: TestRun) -> str:
         return run.why
     if not run.expected:
         return "no tests were found"
-    return f"{len(run.passed)} of {len(run.expected)} tests passed"
+    said = f"{len(run.passed)} of {len(run.expected)} tests passed"
+    if math.isclose(run.value, len(run.passed) / len(run.expected)) or not run.passed:
+        return said
+    weighed = f"{run.weight(run.passed):.4g} of {run.weight(run.expected):.4g}"
+    return f"{said}, which weigh {weighed}: a test weighs the same with any number of variants"
 
 
 def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[str, Json]:
@@ -292,20 +307,7 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
     names = sorted(
         {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
     )
-    tests: list[Json] = []
-    for name in names[:_MOST_TESTS]:
-        heard = run.outcomes.get(name)
-        entry: dict[str, Json] = {
-            "id": name[:500],
-            "outcome": heard.outcome if heard else "missing",
-        }
-        if heard and heard.seconds is not None:
-            entry["seconds"] = round(heard.seconds, 3)
-        if heard and heard.message:
-            entry["message"] = heard.message[:_LONGEST_MESSAGE]
-        if name not in run.expected:
-            entry["counted"] = False
-        tests.append(entry)
+    tests: list[Json] = [_entry(run, name) for name in names[:_MOST_TESTS]]
     counts: dict[str, Json] = {"expected": len(run.expected)}
     for name in run.expected:
         word = run.says(name) or "missing"
@@ -321,6 +323,7 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
         "sandbox": result.tier,
+        **run.learned,
         "stdout": _with_lines(_tail(result.stdout), hidden),
         "stderr": _tail(result.stderr),
     }
@@ -337,6 +340,20 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
     if result.status == "output_limit":
         evidence["output_limit"] = True
     return evidence
+
+
+def _entry(run: TestRun, name: str) -> dict[str, Json]:
+    heard = run.outcomes.get(name)
+    entry: dict[str, Json] = {"id": name[:500], "outcome": heard.outcome if heard else "missing"}
+    if heard and heard.seconds is not None:
+        entry["seconds"] = round(heard.seconds, 3)
+    if heard and heard.message:
+        entry["message"] = heard.message[:_LONGEST_MESSAGE]
+    if name not in run.expected:
+        entry["counted"] = False
+    elif name in run.weights:
+        entry["weight"] = round(run.weights[name], 4)
+    return entry
 
 
 _LONGEST_LINE = 200

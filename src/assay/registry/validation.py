@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.graders.functions.checks import Check, ValidationReport
+from assay.graders.hollow import doubts, hollow_items
 from assay.graders.kinds import kind_of
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_from, lacking_parts
@@ -63,7 +64,8 @@ async def validate(
     Functions go through the five checks of `assay.graders.functions`. Of other kinds the form was
     checked when the definition was made; what is left is whether a class of one's own is there,
     where it may be imported, and whether each sample can be graded. A grader that cannot run here
-    is valid without, and a warning says so.
+    is valid without, and a warning says so. Where nobody else is asked, the first sample is also
+    tried with answers that say nothing: those that are paid are named in a warning.
 
     Args:
         definition: The grader.
@@ -94,6 +96,8 @@ async def validate(
     elif samples and checks[0].passed:
         graded = await grade_items(definition, _numbered(samples), permissions)
         checks.append(_test_run(graded))
+        if checks[-1].passed and all(map(_costs_nothing, definition.specs)):
+            warnings += await _hollow_doubts(definition, _numbered(samples)[0][1], permissions)
     return ValidationReport(
         valid=all(check.passed for check in checks),
         checks=tuple(checks),
@@ -134,6 +138,29 @@ async def _definition_check(definition: Definition, permissions: Permissions) ->
     except InputError as error:
         return Check(name="definition", passed=False, message=str(error))
     return Check(name="definition", passed=True)
+
+
+def _costs_nothing(spec: GraderSpec) -> bool:
+    """Whether nobody is asked, so that some more answers can be tried: no model, no endpoint."""
+    from assay.graders.comparison import Comparison
+    from assay.graders.function import FunctionGrader
+    from assay.graders.openai.base import OpenAIGrader
+    from assay.graders.openai.definitions import judges_of, models_needed
+
+    grader = spec.kind.grader
+    if issubclass(grader, OpenAIGrader):
+        definition = grader.defined(spec.options)
+        return not judges_of(definition) and not models_needed(definition)
+    return issubclass(grader, Comparison | FunctionGrader)
+
+
+async def _hollow_doubts(
+    definition: Definition, sample: Submission, permissions: Permissions
+) -> list[str]:
+    """Answers that say nothing, and are paid for the first sample."""
+    items = hollow_items(sample, *(dict(spec.options) for spec in definition.specs))
+    graded = await grade_items(definition, [(one.id, item) for one, item in items], permissions)
+    return list(doubts([(one, g) for (one, _), g in zip(items, graded, strict=True)]))
 
 
 def _numbered(samples: Samples) -> list[tuple[str, Submission]]:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+from decimal import Decimal
 from typing import Final, Literal, NoReturn, cast
 
 from assay.errors import InputError, Location
@@ -147,10 +148,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise NotJsonError(f"{name} is not a JSON number", "number")
 
 
+_EXACT, _LONG = 2**53, 10**21
+"""From the first on, a float cannot hold each whole number; those beyond the second are long."""
+
+
 def _finite(digits: str) -> float:
+    """A float, or a whole number that a float would round as the int that it is."""
     number = float(digits)
     if not math.isfinite(number):
         raise NotJsonError(f"{digits[:20]} is too large a number", "number")
+    if _EXACT <= abs(number) < _LONG and (exact := Decimal(digits)) != number:
+        return int(exact) if exact == int(exact) else number
     return number
 
 

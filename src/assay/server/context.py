@@ -347,6 +347,7 @@ class Storage:
             except BaseException as error:  # the boundary: raised where it was asked
                 asked.replies.put(asked.reply, None, error)
             del asked  # and what it holds
+        self._let_go()  # where it hung, nobody waited for that
 
     def _do(self, work: Callable[[Database], T]) -> T:
         database = self._opened()

@@ -182,8 +182,12 @@ class PostgresEngine:
     def _let_go(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
+            sent = vars(connection).get("_sock")
             with contextlib.suppress(Exception):  # it may be dead, and says so in many ways
                 connection.close()
+            # The driver leaves what it could not send to the collector; Python 3.13 tells of it.
+            with contextlib.suppress(Exception):
+                cast("socket.SocketIO", sent).close()
 
     def _prepare(self) -> None:
         encoding = self._connected().parameter_statuses.get("server_encoding", "")

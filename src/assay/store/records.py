@@ -156,10 +156,13 @@ class CellRecord:
     @property
     def is_covered(self) -> bool:
         """Whether as much was graded as is needed to pass."""
-        least, (share, graders) = self.min_coverage, self.not_graded
-        if least is None or not graders:
-            return True
-        return least < 1.0 and 1.0 - share >= least - _ROUNDING
+        share, graders = self.not_graded
+        return not graders or covers(share, self.min_coverage)
+
+
+def covers(skipped: float, least: float | None) -> bool:
+    """Whether enough of the weight was graded where some of it was skipped."""
+    return least is None or (least < 1.0 and 1.0 - skipped >= least - _ROUNDING)
 
 
 @frozen(kw_only=True)

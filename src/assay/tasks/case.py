@@ -49,6 +49,9 @@ from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec
 from assay.types.codec import Problem
 
+REFERENCES = ("reference", "honest", "fix", "solution", "gold")
+"""Recordings that are the reference where ``selftest.reference`` names none; the first counts."""
+
 _MAX_ID = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -282,6 +285,7 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
         )
         if len(problems) == before:
             problems += credit_problems(graders, ("graders",))
+            problems += _unproven(graders, data, root, document.file)
     if problems:
         raise problems_to_error(problems, document)
     values = {f.name: getattr(said, f.name) for f in dataclasses.fields(CaseDocument)}
@@ -293,6 +297,29 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
         "document": data,
     }
     return cast("Callable[..., Case]", Case)(**values), document
+
+
+def _unproven(
+    graders: Sequence[GraderSpec], data: Mapping[str, Json], root: str, file: str
+) -> Iterator[Problem]:
+    """Graders that are to judge apart, with nothing to say what that has to permit."""
+    selftest = data.get("selftest")
+    named = selftest.get("reference") if isinstance(selftest, dict) else None
+    names = [named] if isinstance(named, str) else REFERENCES
+    recordings, lock = Path(root, "recordings"), Path(root, lock_name(file))
+    if lock.is_file() or any((recordings / name).is_dir() for name in names):
+        return
+    for number, spec in enumerate(graders):
+        options = spec.options
+        if options.get("isolation") == "process" and options.get("contract") is None:
+            if spec.kind.grader.separable(options) is None:
+                continue
+            yield Problem(
+                ("graders", number, "isolation"),
+                "process needs a reference recording, which shows what tests need of right work",
+                "record right work as recordings/reference and run assay selftest; or leave "
+                "isolation out",
+            )
 
 
 def _id_problems(data: Mapping[str, Json]) -> list[Problem]:

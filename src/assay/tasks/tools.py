@@ -29,6 +29,8 @@ class FunctionTool:
         name: What it is called.
         description: Its docstring.
         schema: JSON schema of its arguments, an object.
+        in_thread: Whether it runs in a thread, which goes on when the call is cancelled.
+        parallel: Whether its calls may run beside others of the same session.
         call: Calls it. Raises `ArgumentsError`, or whatever it raises.
     """
 
@@ -36,10 +38,16 @@ class FunctionTool:
     description: str
     schema: Mapping[str, Json]
     call: Callable[[Arguments], Awaitable[object]]
+    in_thread: bool = False
+    parallel: bool = False
 
 
 def function_tool(
-    function: Callable[..., object], *, name: str = "", description: str = ""
+    function: Callable[..., object],
+    *,
+    name: str = "",
+    description: str = "",
+    parallel: bool = False,
 ) -> FunctionTool:
     """A function as a tool: its name, its docstring, its parameters.
 
@@ -50,6 +58,7 @@ def function_tool(
         function: It.
         name: Another name.
         description: What to say instead of its docstring.
+        parallel: As for `FunctionTool`.
 
     Raises:
         InputError: If its parameters cannot be told to a model.
@@ -81,4 +90,11 @@ def function_tool(
             raise ArgumentsError(problem_of(error)) from error
 
     description = description or inspect.getdoc(function) or ""
-    return FunctionTool(name=name, description=description, schema=schema, call=call)
+    return FunctionTool(
+        name=name,
+        description=description,
+        schema=schema,
+        call=call,
+        in_thread=not is_async,
+        parallel=parallel,
+    )

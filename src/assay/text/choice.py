@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,16 +33,19 @@ def choice_match(
 
     The choice is looked for in this order, and the first kind that occurs decides:
 
-    1. a statement: ``Answer: B``, ``the answer is (b)``, ``\boxed{B}``, ``I choose B``;
+    1. a statement: firm (``Answer: B``, ``the answer is (b)``, ``\boxed{B}``, ``I choose B``), or
+       loose (``B is correct``, ``it's B``, ``therefore, B``), which after a firm one counts only
+       where the text takes that back;
     2. a line that is only a label: ``B``, ``(B)``, ``**B**``, ``B.``;
     3. a line that begins with a marked label: ``B) Paris``, ``B. Paris``;
     4. a label in brackets or bold: ``... so (B)``;
     5. where ``choices`` maps labels to texts: an answer, or a statement, that is the text of one.
 
-    A statement of several options (``Answer: A, B or C``) chooses none; nor does an answer that
-    names all of three or more options in one of the kinds 2 to 4. The article *A* in prose is no
-    label: after it, a statement must end or go on with *because* or the like. A denial (``the
-    answer is not B``) is not a statement.
+    A statement of several options (``Answer: A, B or C``) chooses none; nor does one whose sentence
+    goes on to name another (``Answer: B, or perhaps C``), unless it denies it or gives reasons; nor
+    does an answer that names all of three or more options in one of the kinds 2 to 4. The article
+    *A* in prose is no label: after it, a statement must end or go on with *because* or the like. A
+    denial (``the answer is not B``) is not a statement.
 
     Args:
         answer: What the model said.
@@ -117,6 +120,20 @@ class _Patterns:
     listed: re.Pattern[str]
     marked: re.Pattern[str]
     label: re.Pattern[str]
+    another: re.Pattern[str]
+
+
+_ANSWERS = (
+    r"answers?|choice|option|guess|(?:choose|chose|pick|select)(?:\ option)?"
+    r"|respuesta(?:\ correcta)?|r\u00e9ponse|antwort|risposta(?:\ corretta)?|resposta(?:\ correta)?"
+    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u6b63\u786e\u7b54\u6848|\u6b63\u89e3|\u7b54\u3048"
+    r"|\uc815\ub2f5"
+)
+"""What names the answer, also in other languages than English."""
+_IS = r"is|was|(?:would|must|should|has\ to)\ be|es|est|ist|\u00e8|\u00e9|\u662f|\u306f|\uc740"
+_CERTAIN = r"is|must\ be|should\ be|would\ be|has\ to\ be|has\ got\ to\ be"
+_RIGHT = r"(?:correct|right|the\ (?:\w{1,12}\ )?(?:answer|choice|option|one))\b"
+_DRESS = r"\\(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{"
 
 
 @functools.lru_cache(maxsize=128)
@@ -127,6 +144,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     article = "|".join(name for name in ("a", "i") if name in labels)
     opening, closing = r"[*_(\[{\"'`$ ]{0,6}", r"[*_)\]}\"'`$]{0,6}"
     one = rf"{opening}(?<!\w){label}(?!['\w]){closing}"
+    marked = rf"{opening}(?<!\w){capital}(?!['\w]){closing}"
     joint = r"(?:[,;/&+|]|\bor\b|\band\b)"
     more = (
         rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:or\b|and\b)?{one}"
@@ -141,40 +159,82 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
         if article
         else ""
     )
+    ends = r"(?=\ {0,2}(?:[.!,;:\n\u2014\u2013-]|because\b|since\b|as\b|by\b|$))"
     flags = re.IGNORECASE | re.MULTILINE
-    return _Patterns(
-        stated=re.compile(
-            rf"(?:\b(?:answer|choice|option|(?:choose|chose|pick|select)(?:\ option)?)\b"
-            rf"[*_\"']{{0,3}}(?:\s(?:is|was|(?:would|must|should)\ be))?"
-            rf"(?:\s(?:option|choice))?"
-            rf"\s?[:=]?[*_]{{0,3}}\s{{0,3}}|\\boxed\{{\s?(?:\\text(?:bf)?\{{)?)"
-            rf"(?P<labels>{one}{more}){no_article}",
-            flags,
+    stated = [
+        # The answer is B; Answer: B; I choose B; \boxed{B}; <answer>B
+        (
+            rf"(?:(?<![A-Za-z])(?:{_ANSWERS})[*_\"']{{0,3}}(?:\s?(?:{_IS}))?(?:\s(?:option|choice))?"
+            rf"\s?[:=]?[*_]{{0,3}}\s{{0,3}}|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<answer>\s{{0,3}})"
+            rf"(?P<said>{one}{more}){no_article}"
         ),
-        alone=re.compile(rf"^[ \t]{{0,8}}(?P<labels>{one})[.:]?{closing}[ \t]*$", flags),
+        # after a title, as in "Correct: B"
+        (
+            rf"\b(?:correct|solution|result|conclusion|verdict)[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
+            rf"(?P<titled>{marked}{more}){no_article}"
+        ),
+        # It must be B; I go with B; I think B; so, B; not A but B
+        (
+            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN}))|\b(?:go|going|went)\swith"
+            rf"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
+            rf"|\b(?:therefore|thus|hence|so)[,:]?"
+            rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)"
+            rf"\s(?P<told>{marked}{more}){ends}"
+        ),
+        # B is correct
+        rf"(?<![\w'])(?P<held>{marked}{more})\s(?:is|are)\s{_RIGHT}",
+    ]
+    return _Patterns(
+        stated=re.compile("|".join(stated), flags),
+        alone=re.compile(rf"^[ \t]{{0,8}}(?P<labels>{one})[.:!]?{closing}[ \t]*$", flags),
         listed=re.compile(rf"^[ \t]{{0,8}}[*_]{{0,3}}(?P<labels>{label})[*_]{{0,3}}[).:]", flags),
         marked=re.compile(rf"(?:[(\[]|\*\*)(?P<labels>{label})(?:[)\]]|\*\*)", flags),
         label=re.compile(rf"(?<!\w){label}(?!\w)", re.IGNORECASE),
+        another=re.compile(
+            rf"(?:[,;:/&+|=?(\[\u2014\u2013]|--"
+            rf"|\b(?:or|and|but|maybe|perhaps|possibly|probably|alternatively|also|be|even|likely))"
+            rf"\s{{0,2}}{marked}(?=\s{{0,2}}(?:[.,;:!?/=)\n]|--|$)|(?:\s(?:is|are|might|could|may))?"
+            r"\s(?:also|equally|correct|right|possible|plausible|too|as\ well|be)\b)",
+            flags,
+        ),
     )
 
 
 _DENIED = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|not|never)|n['\u2019]t)\s+(?:(?:the|my|correct|right|best)\s+)*\Z",
+    r"(?:\b(?:wrong|incorrect|false|not|never|neither|doubt)|n['\u2019]t)\s+"
+    r"(?:(?:the|my|correct|right|best|think|believe|say|that)\s+)*\Z",
     re.IGNORECASE,
 )
+_REST = re.compile(
+    r"(?:(?!\.(?:\s|\Z)|\b(?:because|since|as|for|due|not|rather|instead)\b)[^\n]){0,200}"
+)
+"""What goes on with a statement: to the end of the sentence, or to its reasons or a denial."""
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|actually|no|not|correction|wrong|incorrect|mistaken?|sorry|instead|rather)\b"
+    r"|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_WIDE = re.compile("[\uff01-\uff5e\u3002]")
+_BETWEEN_SCRIPTS = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9(])")
+
+
+def _narrow(text: str) -> str:
+    """Full-width characters as ASCII has them, and labels apart from words without spaces."""
+    if text.isascii():
+        return text
+    text = _WIDE.sub(lambda wide: "." if wide[0] == "\u3002" else chr(ord(wide[0]) - 0xFEE0), text)
+    return _BETWEEN_SCRIPTS.sub(" ", text)
 
 
 def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
     """Return the label the answer chose, or None."""
+    text = _narrow(text)
     patterns = _patterns(tuple(options))
-    statements = [
-        _named(match, patterns)
-        for match in patterns.stated.finditer(text)
-        if not _DENIED.search(text, max(0, match.start() - 40), match.start())
-    ]
+    statements = list(_statements(text, patterns))
     if statements:
-        named = choose(statements, pick, key=frozenset)
-        return _single(named)
+        stated = {"last": statements[-1:], "first": statements[:1], "only": statements}[pick]
+        named = [_named(match, patterns) + _others(match, patterns, options) for match in stated]
+        return _single(choose(named, pick, key=frozenset))
     for pattern in (patterns.alone, patterns.listed, patterns.marked):
         found = [label for match in pattern.finditer(text) for label in _named(match, patterns)]
         if found:
@@ -184,8 +244,48 @@ def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
     return _by_text(text, options)
 
 
+def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
+    """What states a choice.
+
+    After a firm statement a loose one (*it is B*) counts only where the text has taken it back.
+    """
+    is_firm, read = False, 0
+    for match in patterns.stated.finditer(text):
+        if _DENIED.search(text, max(0, match.start() - 40), match.start()):
+            continue
+        if match["said"] or match["titled"]:
+            is_firm, read = True, match.end()
+        elif is_firm:
+            is_firm = _TAKEN_BACK.search(text, read, match.start()) is None
+            read = match.start()
+            if is_firm:
+                continue
+        yield match
+
+
+def _others(match: re.Match[str], patterns: _Patterns, options: Mapping[str, str]) -> list[str]:
+    """Other options that the sentence goes on to name: a statement that takes itself back."""
+    start = match.end()
+    for option in options.values():
+        place = match.string.find(option, start, start + len(option) + 4) if option else -1
+        if place >= 0:
+            start = place + len(option)
+            break
+    rest = _REST.match(match.string, start)
+    return (
+        []
+        if rest is None
+        else [
+            label.casefold()
+            for other in patterns.another.finditer(match.string, start, rest.end())
+            for label in patterns.label.findall(other[0])
+        ]
+    )
+
+
 def _named(match: re.Match[str], patterns: _Patterns) -> list[str]:
-    return [label.casefold() for label in patterns.label.findall(match["labels"])]
+    said = next(part for part in match.groups() if part is not None)
+    return [label.casefold() for label in patterns.label.findall(said)]
 
 
 def _single(labels: list[str] | None) -> str | None:

@@ -23,7 +23,7 @@ from assay.text.normal_form import (
     skeleton,
     words,
 )
-from assay.text.pattern import compile_pattern, encodable
+from assay.text.pattern import Match, compile_pattern, encodable
 
 __all__ = [
     "contains",
@@ -31,6 +31,7 @@ __all__ = [
     "contains_any",
     "exact_match",
     "f1_score",
+    "match_of",
     "regex_match",
     "tokens_of",
 ]
@@ -318,7 +319,8 @@ def regex_match(
     r"""Whether a pattern is found in the answer.
 
     Args:
-        answer: What the model said.
+        answer: What the model said; one line end after it, and whether letters are composed (NFC)
+            or not, make no difference.
         pattern: RE2 syntax (linear time, whatever the answer): as in `re`, without look-around and
             back-references; ``\d``, ``\w`` and ``\b`` mean ASCII, ``\p{L}`` is any letter.
         full: The pattern must match all of the answer, but for white space around it.
@@ -332,13 +334,34 @@ def regex_match(
     Raises:
         InputError: RE2 refuses the pattern, or ``pick`` or ``extract`` is invalid.
     """
-    compiled = compile_pattern(pattern, ignore_case=ignore_case)
+    compile_pattern(pattern, ignore_case=ignore_case)
     text = answer_text(answer, extract, pick)
     if text is None:
         return 0.0
-    text = encodable(text)
-    match = compiled.fullmatch(text.strip()) if full else compiled.search(text)
-    return float(match is not None)
+    return float(match_of(pattern, text, full=full, ignore_case=ignore_case) is not None)
+
+
+_LINE_END = re.compile(r"\r?\n\Z")
+
+
+def match_of(pattern: str, text: str, *, full: bool, ignore_case: bool) -> Match | None:
+    """The match that `regex_match` finds in a text."""
+    for wanted, read in _readings(pattern, encodable(text)):
+        compiled = compile_pattern(wanted, ignore_case=ignore_case)
+        match = compiled.fullmatch(read.strip()) if full else compiled.search(read)
+        if match is not None:
+            return match
+    return None
+
+
+def _readings(pattern: str, text: str) -> Iterator[tuple[str, str]]:
+    """A pattern and a text as they are; without the line end, at which ``$`` stops; composed."""
+    yield pattern, text
+    if (bare := _LINE_END.sub("", text)) != text:
+        yield pattern, bare
+    composed = compose(pattern), compose(bare)
+    if composed != (pattern, bare):
+        yield composed
 
 
 # --- Shared --------------------------------------------------------------------------------------

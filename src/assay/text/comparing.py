@@ -53,16 +53,18 @@ def main(subject: str) -> None:
 # --- Mathematics ---------------------------------------------------------------------------------
 
 
-def _mathematics() -> Callable[[str], Callable[[str], bool]]:
+def _mathematics() -> Callable[[str], Callable[[str], bool | str]]:
     parse, verify = _library()
 
-    def read(wanted: str) -> Callable[[str], bool]:
+    def read(wanted: str) -> Callable[[str], bool | str]:
         gold = _quietly(parse, wanted)
 
-        def holds(text: str) -> bool:
+        def holds(text: str) -> bool | str:
             answer = _quietly(parse, text) if gold else None
             equal = bool(answer) and _quietly(verify, gold, answer) is True
-            return equal and _quietly(_numbers_agree, gold, answer) is not False
+            if not equal or _quietly(_numbers_agree, gold, answer) is False:
+                return False
+            return str(cast("list[object]", answer)[-1]) or True
 
         return holds
 
@@ -77,7 +79,11 @@ def _library() -> tuple[Callable[..., object], Callable[..., object]]:
         fallback_mode="no_fallback",
         parsing_timeout=None,
     )
-    verify = functools.partial(cast("Callable[..., object]", module.verify), timeout_seconds=None)
+    verify = functools.partial(
+        cast("Callable[..., object]", module.verify),
+        timeout_seconds=None,
+        allow_set_relation_comp=True,
+    )
     return functools.lru_cache(maxsize=64)(parse), verify
 
 

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from assay.text.extract import Pick, answer_text
 from assay.text.normal_form import as_text, compose, fold
@@ -170,7 +170,7 @@ def _contained(value: float, given: _Given, name: str, which: str) -> Explanatio
 
 
 def _regex_match(value: float, given: _Given) -> Explanation:
-    from assay.text.pattern import compile_pattern, encodable
+    from assay.text.compare import match_of
 
     pattern = as_text(given.get("pattern"))
     text = given.read()
@@ -178,8 +178,8 @@ def _regex_match(value: float, given: _Given) -> Explanation:
     expected = f"{'the whole is' if whole else 'somewhere'} /{pattern}/"
     if text is None:
         return _said(None, expected, given.not_found())
-    compiled = compile_pattern(pattern, ignore_case=bool(given.get("ignore_case")))
-    match = None if whole else compiled.search(encodable(text))
+    ignore_case = bool(given.get("ignore_case"))
+    match = None if whole else match_of(pattern, text, full=False, ignore_case=ignore_case)
     if match is not None:
         decided = f"{_quoted(match.group(0) or '', 200)} matches"
     else:
@@ -292,7 +292,7 @@ def _choice_match(value: float, given: _Given) -> Explanation:
 
 
 def _math_equal(value: float, given: _Given) -> Explanation:
-    from assay.text.math import answer_proper
+    from assay.text.math import answer_proper, fault
 
     expected = as_text(given.get("expected"))
     read = answer_proper(given.answer, given.extract, given.pick)
@@ -300,6 +300,10 @@ def _math_equal(value: float, given: _Given) -> Explanation:
         why = given.not_found() if given.extract else "the answer says nothing"
         return _said(None, expected, why)
     decided = "they are equal" if value else "no way was found in which they are equal"
+    form = cast("Literal['computed', 'any'] | None", given.get("form"))
+    where = given.extract, given.pick
+    if not value and (why := fault(given.answer, given.get("expected"), form, *where)):
+        decided = f"it is refused for {why}"
     return _said(read, expected, decided)
 
 

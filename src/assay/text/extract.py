@@ -19,10 +19,12 @@ __all__ = [
     "EXTRACTS",
     "Pick",
     "answer_text",
+    "boxed_together",
     "check_pick",
     "choose",
     "extract_answer",
     "extractions",
+    "in_one_line",
     "last_line",
     "statements",
 ]
@@ -36,6 +38,11 @@ EXTRACTS = ("boxed", "answer_tag", "last_line")
 _PICKS = ("first", "last", "only")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[\\{}]|[{}]")
 _TEXT_MACRO = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\{([^{}]*)\}\Z")
+_DOLLARS = re.compile(r"\A[\s$]+|(?<![\\\s$])[\s$]+\Z")
+_DISPLAYED = re.compile(
+    r"\\\[[^\\]*+(?:\\(?![\[\]])[^\\]*+)*+\\\]|\$\$[^$]*+\$\$"
+    r"|\\begin\{(?:align|aligned|equation|gather)\*?\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{\w+\*?\}"
+)
 _TAG = re.compile(r"<(/?)answer\s{0,8}>", re.IGNORECASE)
 _STATEMENT = re.compile(r"\banswer(?:\ is\b|\s?[:=])[ \t:=*_]*([^\n]{1,2000})", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]+\Z")
@@ -121,8 +128,12 @@ def choose(candidates: Iterable[T], pick: Pick, *, key: Callable[[T], Hashable])
 
 
 def _boxes(text: str) -> list[str]:
+    return [_plain(text[start:end]) for start, end in _box_places(text)]
+
+
+def _box_places(text: str) -> list[tuple[int, int]]:
     """Find the innermost boxes in one pass; a box that never closes is none."""
-    found: list[str] = []
+    found: list[tuple[int, int]] = []
     open_braces: list[int] = []  # where a box's content begins, or -1 for any other brace
     holds_a_box = [False]  # whether a box has closed inside each open brace, outermost first
     for match in _BRACE.finditer(text):
@@ -134,14 +145,47 @@ def _boxes(text: str) -> list[str]:
             start = open_braces.pop()
             inner = holds_a_box.pop()
             if start >= 0 and not inner:
-                found.append(_plain(text[start : match.start()]))
+                found.append((start, match.start()))
             holds_a_box[-1] = holds_a_box[-1] or inner or start >= 0
     return found
 
 
+_BESIDE = re.compile(r"\}(?:[ $]|\\[,;: ()]|\\q?quad)*\\f?box(?:ed)?\{")
+_JOINT = re.compile(r"[,;&]|\b(?:and|or)\b")
+_TURN = re.compile(
+    r"[.:?!]|\n\s*\n|\b(?:no|not|but|wait|actually|instead|rather|wrong|so|thus|hence|then|therefore"
+    r"|since|because|gives?|is|are|was|means?|which|where|we)\b",
+    re.IGNORECASE,
+)
+_MOST_BETWEEN = 60
+
+
+def boxed_together(text: str, pick: Pick | None) -> str | None:
+    r"""What the last box says, and those before it in one sentence: ``\boxed{2} and \boxed{3}``.
+
+    With ``pick``, of each box by itself. None where there is no box, or ``pick`` finds none.
+    """
+    places = _box_places(text)
+    if not places or pick is not None:
+        return choose([_plain(text[a:b]) for a, b in places], pick or "last", key=str)
+    first = len(places) - 1
+    while first and _are_joined(text[places[first - 1][1] : places[first][0]]):
+        first -= 1
+    return ", ".join(dict.fromkeys(_plain(text[start:end]) for start, end in places[first:]))
+
+
+def _are_joined(between: str) -> bool:
+    """Whether what stands between two boxes makes one answer of them."""
+    if _BESIDE.fullmatch(between):
+        return True
+    if len(between) > _MOST_BETWEEN:
+        return False
+    return _JOINT.search(between) is not None and _TURN.search(between) is None
+
+
 def _plain(content: str) -> str:
     r"""Unwrap ``\text{...}`` and dollar signs around all of a box's content."""
-    content = content.strip().strip("$").strip()
+    content = _DOLLARS.sub("", content).strip()
     match = _TEXT_MACRO.match(content)
     return match[1] if match else content
 
@@ -161,6 +205,13 @@ def _tags(text: str) -> list[str]:
 def statements(text: str) -> list[tuple[str, str]]:
     """Find where a text says *answer is* or *answer:*; the sentence and what it says, in order."""
     return [(match[0], match[1]) for match in _STATEMENT.finditer(text)]
+
+
+def in_one_line(text: str) -> str:
+    """Write each displayed formula in one line, which is then the line of the text it ends."""
+    if "\n" not in text:
+        return text
+    return _DISPLAYED.sub(lambda formula: " ".join(formula[0].split()), text)
 
 
 def last_line(text: str) -> str:

@@ -88,7 +88,7 @@ class _Worker:
         """The id of the process."""
         return self._process.pid
 
-    def compare(self, wanted: str, answer: str, seconds: float) -> bool:
+    def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
         """Compare, or die trying."""
         request = json.dumps({"wanted": wanted, "answer": answer, "seconds": seconds}) + "\n"
         stdin = self._process.stdin
@@ -104,7 +104,8 @@ class _Worker:
                 reading_wanted = False
                 verdict = self._line(wall=seconds * _PATIENCE, cpu=seconds)
                 if verdict is not None:
-                    return verdict.get("holds") is True
+                    holds = verdict.get("holds")
+                    return holds if isinstance(holds, str) else holds is True
         except _TooSlowError:
             raise _TooSlowError(reading_wanted=reading_wanted) from None
         except OSError:
@@ -170,7 +171,7 @@ class Pool:
             ``{"ready": true}`` that answers each ``{"wanted": str, "answer": str, "seconds":
             number}`` with ``{"refused": str}``, which is why what is wanted makes no sense, or
             empty once it is read, so that a hang can be put down to the right side; and then with
-            ``{"holds": bool}``.
+            ``{"holds": bool}``, or with the text that it read of an answer that does.
         library: The module that it needs.
         wanted: What the author's part is called in messages.
         hint: What may be wrong with one that is refused.
@@ -194,8 +195,11 @@ class Pool:
         self._registered = False
         self._blamed: dict[tuple[str, float], None] = {}
 
-    def compare(self, wanted: str, answer: str, seconds: float) -> bool:
+    def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
         """Compare in some process; an answer that kills two processes does not hold.
+
+        Returns:
+            Whether it holds; where it does, mathematics returns what of the answer it read.
 
         Raises:
             InputError: What is wanted makes no sense, or cannot be read in time.
@@ -225,7 +229,7 @@ class Pool:
     def _unreadable(self, wanted: str) -> InputError:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
-    def _try(self, wanted: str, answer: str, seconds: float) -> bool:
+    def _try(self, wanted: str, answer: str, seconds: float) -> bool | str:
         slots = self._turns()
         with queueing():
             slots.acquire()

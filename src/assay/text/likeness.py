@@ -59,7 +59,8 @@ def similarity(
       count). Generous: unrelated texts of very different length reach about 0.6.
     * ``levenshtein``: 1 less the edit distance as a share of the longer text; case counts.
     * ``jaro_winkler``: for names and other short texts; case counts.
-    * ``token_set``: RapidFuzz ``token_set_ratio``: words regardless of order and repetition.
+    * ``token_set``: RapidFuzz ``token_set_ratio``: words regardless of order and repetition. Any
+      word of the reference reaches 1.0, so it takes no threshold.
     * ``bleu``: sacreBLEU's sentence BLEU (13a tokens, exponential smoothing, effective order).
     * ``gleu``: NLTK's sentence GLEU (1- to 4-grams) on words and runs of punctuation, lower case.
     * ``meteor``: NLTK's METEOR by exact words and Porter stems. Its third stage, synonyms, needs
@@ -79,8 +80,8 @@ def similarity(
         extract: Where in the answer to look (see `extract_answer`).
 
     Raises:
-        InputError: The metric is unknown, the threshold outside [0, 1], or the reference None or
-            too long.
+        InputError: The metric is unknown, the threshold outside [0, 1] or given with
+            ``token_set``, or the reference None or too long.
         MissingExtraError: The metric needs packages that are not installed.
     """
     from assay.text.numbers import check_finite
@@ -90,6 +91,11 @@ def similarity(
         raise InputError(f"unknown metric {metric!r}", hint=nearest(str(metric), list(_MEASURES)))
     if threshold is not None:
         check_finite("threshold", threshold, most=1.0)
+        if metric == "token_set":
+            raise InputError(
+                "token_set takes no threshold: one word of the reference is all it asks for",
+                hint="rouge_1 also ignores the order of words, and counts those that are missing",
+            )
     longest = MAX_FUZZY_CHARACTERS if metric == "fuzzy" else MAX_CHARACTERS
     wanted = compose(reference_text("reference", reference))
     if len(wanted) > longest:

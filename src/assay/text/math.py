@@ -7,16 +7,35 @@ would otherwise hold the grader for good. Signals are not used, so any thread ma
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.errors import InputError
-from assay.text.extract import Pick, check_pick, extract_answer, extractions, last_line, statements
+from assay.errors import InputError, nearest
+from assay.text.extract import (
+    Pick,
+    boxed_together,
+    check_pick,
+    extract_answer,
+    extractions,
+    in_one_line,
+    last_line,
+    statements,
+)
+from assay.text.formula import (
+    Form,
+    bracket,
+    has_variables,
+    left_to_do,
+    sides,
+    spelled,
+    split_unit,
+)
 from assay.text.normal_form import as_text, reference_text
 from assay.text.numbers import Number, check_finite, parse_number
 
-__all__ = ["answer_proper", "math_decided", "math_equal"]
+__all__ = ["answer_proper", "fault", "math_decided", "math_equal"]
 
 _MOST_CHARACTERS = 20_000
 _ROUNDING = Fraction(1, 10**5)  # math-verify compares decimals rounded to six places
@@ -26,22 +45,37 @@ def math_equal(
     answer: object,
     expected: object,
     *,
+    form: Form | None = None,
     timeout_seconds: float = 5.0,
     pick: Pick | None = None,
     extract: str | None = None,
 ) -> float:
     r"""Whether the answer is mathematically equal to the expected one.
 
-    Without ``extract`` the answer proper is, in this order: the content of the last ``\boxed{}``;
-    of the last ``<answer>`` tag; what the last *answer is* or *answer:* says; the last line. Where
-    there is a box, nothing outside it counts, and an empty box equals nothing.
+    Without ``extract`` the answer proper is, in this order: the content of the last ``\boxed{}``,
+    with those of the same sentence (``\boxed{2} and \boxed{3}`` is ``2, 3``); of the last
+    ``<answer>`` tag; what the last *answer is* or *answer:* says; the last line, or the displayed
+    formula that ends the text. Where there is a box, nothing outside it counts, and an empty box
+    equals nothing.
 
-    Equal are: the same text but for spacing; the same number; and what math-verify finds equal
-    (algebra, sets, intervals, equations). A per cent equals its number and its fraction.
+    Equal are: the same text but for spelling (``2√3``, ``2*sqrt(3)``, ``2\sqrt{3}``); the same
+    number; and what math-verify finds equal (algebra, sets, intervals, equations). A per cent
+    equals its number and its fraction. A unit may be left out; another unit is another answer, and
+    so are other brackets around a list: ``\{1,2\}`` is not ``(1,2)``.
+
+    An answer may not leave the work to the grader: where a number is expected, ``\binom{20}{10}``
+    is not 184756. ``1.5 \times 10^3``, fractions of two whole numbers and degrees are numbers. Nor
+    may it be a relation (``4 \to 5``, ``x \ge 5``), or a chain of which it is one side.
 
     Args:
         answer: What the model said; an answer proper of more than 20,000 characters scores 0.0.
-        expected: The right answer: LaTeX (with or without dollars or a box) or a number.
+        expected: The right answer: LaTeX (with or without dollars) or a number; of several boxes,
+            the list of what is in them.
+        form: ``computed``: the answer leaves no kind of operation to be done that the expected one
+            does not have (a sum, a root, a logarithm, a power, a product, a further term ...).
+            ``any``: it may. By default numbers must be computed; where the expected answer has
+            variables, an answer may not leave a sum, a limit, an integral, a derivative or a
+            determinant.
         timeout_seconds: CPU seconds one comparison may take (four times as long by the clock).
             An answer that takes longer scores 0.0.
         pick: Which box, tag or extraction counts where there are several; the last by default.
@@ -51,23 +85,28 @@ def math_equal(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``expected`` is blank, several or an object, or cannot be read in time, or an
+        InputError: ``expected`` is blank, a list or an object, or cannot be read in time, or an
             option is invalid.
         MissingExtraError: math-verify is needed and not installed.
         GraderError: The process that does the mathematics could not be started.
     """
-    read = _read(answer, expected, timeout_seconds, pick, extract)
-    if not isinstance(read, tuple):
-        return read
+    asked = _read(answer, expected, form, (timeout_seconds, pick, extract))
+    if not isinstance(asked, _Asked):
+        return asked
     from assay.text.killable import MATHEMATICS  # costs more than most answers to compare
 
-    return float(MATHEMATICS.compare(*read, timeout_seconds))
+    read = MATHEMATICS.compare(asked.wanted.latex, asked.answer, timeout_seconds)
+    if asked.is_prose and isinstance(read, str):  # only now is it known what was the answer in it
+        read = read.replace("*(1/100)", r"\%")
+        return float(not _left(_Formula.of(read), asked.wanted, form))
+    return float(bool(read))
 
 
 def math_decided(
     answer: object,
     expected: object,
     *,
+    form: Form | None = None,
     timeout_seconds: float = 5.0,
     pick: Pick | None = None,
     extract: str | None = None,
@@ -77,33 +116,76 @@ def math_decided(
     Raises:
         InputError: As there.
     """
-    read = _read(answer, expected, timeout_seconds, pick, extract)
-    return None if isinstance(read, tuple) else read
+    asked = _read(answer, expected, form, (timeout_seconds, pick, extract))
+    return None if isinstance(asked, _Asked) else asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is left to algebra."""
+
+    answer: str
+    wanted: _Formula
+    is_prose: bool
 
 
 def _read(
     answer: object,
     expected: object,
-    timeout_seconds: float,
-    pick: Pick | None,
-    extract: str | None,
-) -> float | tuple[str, str]:
-    """Whether they are equal, or what algebra is to compare: the expected answer and the other."""
+    form: Form | None,
+    options: tuple[float, Pick | None, str | None],
+) -> float | _Asked:
+    """Whether they are equal, or what algebra is to compare."""
+    timeout_seconds, pick, extract = options
     gold = _gold(expected)
     check_finite("timeout_seconds", timeout_seconds, above=0.0)
     check_pick(pick)
+    if form not in (None, "computed", "any"):
+        raise InputError(f"unknown form {form!r}", hint=nearest(str(form), ["computed", "any"]))
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
     decided = _decide(found.text, gold)
-    return (_in_dollars(gold), found.latex()) if decided is None else float(decided)
+    return _formulas(found, _wanted(gold), form) if decided is None else float(decided)
+
+
+def _formulas(found: _Found, wanted: _Formula, form: Form | None) -> float | _Asked:
+    is_prose = bool(found.sentence)
+    mine = _Formula.of(found.text, is_prose=is_prose)
+    if mine.plain == wanted.plain:
+        return 1.0
+    if _contradicts(mine, wanted):
+        return 0.0
+    if is_prose:
+        return _Asked(found.sentence, wanted, is_prose)
+    if _left(mine, wanted, form):
+        return 0.0
+    decided = _same_number(mine.number, wanted.number)
+    return _Asked(mine.latex, wanted, is_prose) if decided is None else float(decided)
 
 
 def _gold(expected: object) -> str:
     if expected is None or not (gold := reference_text("expected", expected).strip()):
         raise InputError("expected is blank", hint="write the right answer, such as '\\frac{1}{2}'")
-    boxes = extractions(gold, "boxed")
-    return boxes[-1] if boxes and boxes[-1] else gold
+    return (boxed_together(gold, None) if "box" in gold else None) or gold
+
+
+def fault(
+    answer: object,
+    expected: object,
+    form: Form | None,
+    extract: str | None,
+    pick: Pick | None,
+) -> str:
+    """Why an answer is refused whatever it is equal to; empty where it is not."""
+    found = _answer_proper(as_text(answer), extract, pick)
+    if found is None or len(found.text) > _MOST_CHARACTERS:
+        return ""
+    is_prose = bool(found.sentence)
+    mine, wanted = _Formula.of(found.text, is_prose=is_prose), _wanted(_gold(expected))
+    if mine.plain == wanted.plain:
+        return ""
+    return _contradicts(mine, wanted) or ("" if is_prose else _left(mine, wanted, form))
 
 
 # --- What to compare -----------------------------------------------------------------------------
@@ -130,10 +212,12 @@ def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found 
     if extract is not None:
         found = extract_answer(text, extract, pick=pick)
         return None if found is None else _Found(found)
-    for place in ("boxed", "answer_tag"):
-        if extractions(text, place):
-            found = extract_answer(text, place, pick=pick)
-            return None if found is None else _Found(found)
+    if "box" in text and (boxed := boxed_together(text, pick)) is not None:
+        return _Found(boxed)
+    if extractions(text, "answer_tag"):
+        found = extract_answer(text, "answer_tag", pick=pick)
+        return None if found is None else _Found(found)
+    text = in_one_line(text)
     said = statements(text)
     if said:
         sentence, part = said[-1]
@@ -156,9 +240,11 @@ def _in_dollars(text: str) -> str:
     return f"${text.strip().removesuffix('.')}$"
 
 
-_SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[!,;: ]|(?<!\w)\s+|\s+(?!\w)")
-
-
+# A comma that three digits follow after a space does not separate thousands.
+_SPACING = re.compile(
+    r"\\(?:left|right)(?![A-Za-z])|\\[!;: ]|(?<![,\s])\\,"
+    r"|(?<![\w,])\s+|(?<=,)\s+(?![0-9]{3}(?![0-9]))|\s+(?!\w)"
+)
 _AROUND = " \t\r\n$*"
 
 
@@ -169,13 +255,14 @@ def _plain(text: str) -> str:
 
 
 def _decide(text: str, gold: str) -> bool | None:
-    """Say whether two answers are equal where that takes no algebra, or None."""
+    """Whether two texts are equal where they are the same, or plain numbers; else None."""
     one, other = _plain(text), _plain(gold)
     if one == other:
         return True
-    if _contradicts(text, gold):
-        return False
-    mine, theirs = _number(one), _number(other)
+    return _same_number(_number(one), _number(other))
+
+
+def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
     if mine is None or theirs is None or mine.percent or theirs.percent:
         return None
     if mine.value is None or theirs.value is None:
@@ -198,24 +285,80 @@ def _number(text: str) -> Number | None:
     return parse_number(text)
 
 
-_UNIT = re.compile(r"\\(?:text|mathrm|textrm|textit)\s*\{([^{}]*)\}")
-_OR = re.compile(r"\b(?:or|maybe|perhaps)\b|\\text\s*\{\s*or\s*\}")
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """An answer, the expected one or the other, in one spelling."""
+
+    text: str
+    plain: str
+    latex: str
+    units: frozenset[str]
+    sides: list[str]
+    number: Number | None
+
+    @classmethod
+    def of(cls, text: str, *, is_prose: bool = False) -> _Formula:
+        """Read a text; prose has no sides, and is no number."""
+        written = spelled(text.replace("\\$", "").strip(_AROUND).removesuffix(".").strip(_AROUND))
+        bare, units = split_unit(written)
+        return cls(
+            text=written,
+            plain=_plain(written),
+            latex=f"${written}$",
+            units=units,
+            sides=[bare] if is_prose else [side.strip() for side in sides(bare)],
+            number=None if is_prose else _number(_plain(bare)),
+        )
 
 
-def _contradicts(text: str, gold: str) -> bool:
-    """Whether an answer is wrong on its face, in ways that algebra looks past.
+_wanted = functools.lru_cache(maxsize=256)(_Formula.of)
+_HEDGED = re.compile(r"\b(?:maybe|perhaps)\b")
+_OR = re.compile(r"\bor\b")
+_SEVERAL = re.compile(r",|;|\\pm|\band\b|\bor\b")
+_NEAR = Fraction(1, 20)
 
-    Two units that differ, a choice left open where the expected answer has none, and an equation
-    of two numbers that are not equal (``7=2``, of which algebra would take the right side).
-    """
-    units, wanted = (
-        {unit.strip().lower() for unit in _UNIT.findall(part) if unit.strip()}
-        for part in (text, gold)
-    )
-    if units and wanted and units != wanted:
-        return True
-    if _OR.search(text) and not _OR.search(gold):
-        return True
-    sides = [parse_number(side) for side in _plain(text).split("=")]
-    values = {side.value for side in sides if side is not None}
-    return len(sides) == 2 and None not in sides and len(values) == 2
+
+def _contradicts(mine: _Formula, wanted: _Formula) -> str:
+    """Why an answer is wrong on its face, in ways that algebra looks past; empty if it is not."""
+    brackets = bracket(mine.text), bracket(wanted.text)
+    if mine.units and wanted.units and mine.units != wanted.units:
+        return "another unit"
+    if _HEDGED.search(mine.text) or (_OR.search(mine.text) and not _SEVERAL.search(wanted.text)):
+        return "a choice left open"
+    if all(brackets) and brackets[0] != brackets[1]:
+        return "other brackets"
+    return "" if len(mine.sides) == 1 else _chained(mine, wanted)
+
+
+def _chained(mine: _Formula, wanted: _Formula) -> str:
+    """Why an equation is no answer: its numbers differ, or a name follows what it is equal to."""
+    numbers = [number.value for side in mine.sides if (number := _number(_plain(side)))]
+    values = [value for value in numbers if value is not None]
+    slack = _NEAR * max(map(abs, values), default=0) if "\\approx" in mine.text else 0
+    if values and max(values) - min(values) > slack:
+        return "an equation that does not hold"
+    named = [has_variables(side) for side in mine.sides]
+    if named != sorted(named, reverse=True) and not has_variables(wanted.sides[-1]):
+        return "a chain of equations"
+    return ""
+
+
+def _left(mine: _Formula, wanted: _Formula, form: Form | None) -> str:
+    """What an answer leaves to be done (see `left_to_do`)."""
+    return left_to_do(_proper(mine), _proper(wanted), form)
+
+
+_NAME = re.compile(r"[\\A-Za-z0-9_{}(),' ]+")
+
+
+def _proper(formula: _Formula) -> str:
+    """The side of an equation that is the answer: the last, or what is roughly that."""
+    *before, last = formula.sides
+    if not before:
+        return last
+    variables = [has_variables(side) for side in formula.sides]
+    if "\\approx" in formula.text and len(before) == 1 and not variables[0]:
+        return before[0]
+    if not any(variables) or (variables[0] and _NAME.fullmatch(before[0])):
+        return last
+    return "=".join(formula.sides)

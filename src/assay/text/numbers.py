@@ -1,13 +1,15 @@
 r"""Numbers as people and models write them, read exactly.
 
-What is read: ``1234``, ``1,234.50``, ``1_000``, ``1'000``, ``-5`` (also with U+2212), ``.5``,
-``5.``, ``1e3``, ``1.5 x 10^3``, ``3/4``, ``1 3/4``, ``½``, ``50%``, ``$5``, digits of any script.
-What is not: words (``seven``), hexadecimal, and digits glued to a Latin letter before them (the 2
-of ``v2`` and ``H2O`` is part of a name).
+What is read: ``1234``, ``1,234.50``, ``1_000``, ``1'000``, ``50 000``, ``-5`` (also with U+2212),
+``.5``, ``5.``, ``1e3``, ``1.5 x 10^3``, ``10⁶``, ``3/4``, ``\\frac{3}{4}``, ``1 3/4``, ``½``,
+``5 million``, ``50%``, ``$5``, digits of any script. What is not: words (``seven``), hexadecimal,
+and digits glued to a Latin letter before them (the 2 of ``v2`` and ``H2O`` is part of a name).
 
-A sign counts only where nothing it could join stands before it: ``10-5`` is 10 and 5, and
-``2026-01-05`` holds no negative number. A comma separates thousands only in well-formed groups of
-three: ``1,234`` is one number, ``1,23`` is two. ``3.1.2`` starts with 3.1; the rest is ignored.
+What is part of something larger is no number: the 5 of ``5!``, ``5^2``, ``√5``, ``5π``, ``5x``,
+``5±1``, ``5:4``, ``>5``, ``5-3``, ``5,6`` and ``1.5.2``. It has no value, so that it equals
+nothing, rather than being left out or read by half.
+
+A comma separates thousands only in well-formed groups of three: ``1,234`` is one number.
 
 A currency sign and a per-cent sign are units: ``$5`` is 5 and ``50%`` is 50 (not 0.5).
 """
@@ -55,6 +57,23 @@ _LOOKALIKES = str.maketrans(
 )
 _MINUS = re.compile(r"(?<![\d)%] )\b[Mm]inus (?=[$\u20ac\u00a3]?\.?\d)")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_SUPERSCRIPTS = str.maketrans(
+    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
+)
+_RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,20}+")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
+_SPACED = re.compile(
+    r"(?<![\w.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
+)
+_SCALES = {
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+}
+_SCALE = re.compile("|".join(_SCALES))
 _VULGAR = "\u00bc-\u00be\u2150-\u215e\u2189"
 _LATIN = "A-Za-z_\u00c0-\u024f\u0370-\u052f"
 
@@ -69,6 +88,7 @@ _NUMBER = re.compile(
       | (?P<vulgar_only>[{_VULGAR}])
       | (?:(?P<mixed>[0-9]{{1,18}}+)[ \u00a0])?
         (?<!/)(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[0-9]++)(?![./]?[0-9/])
+      | 10[ ]?\^[ ]?\{{?(?P<of_ten>[-+]?[0-9]++)\}}?
       | (?P<mantissa>
             (?:
                 (?<![0-9],)[0-9]{{1,3}}(?:(?P<comma>[,_'\u00a0])[0-9]{{3}}(?:(?P=comma)[0-9]{{3}})*+)
@@ -76,15 +96,57 @@ _NUMBER = re.compile(
               | [0-9]++
             )
             (?:\.[0-9]++)?+
-          | \.[0-9]++
+          | (?<!\.)\.[0-9]++
         )
         (?:[eE](?P<exponent>[-+]?[0-9]++)
           |[ ]?(?:[*x\u00d7\u00b7]|\\times|\\cdot)[ ]?10[ ]?\^[ ]?\{{?(?P<power>[-+]?[0-9]++)\}}?)?+
     )
+    (?P<scale>(?:[ \u00a0-](?i:{"|".join(_SCALES)})s?\b){{1,2}}+)?+
     (?P<percent>[ \u00a0]?\\?%)?
     """,
     re.VERBOSE,
 )
+
+# --- What a number is only a part of -------------------------------------------------------------
+
+_BEFORE = re.compile(
+    r"""
+    (?: [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]?
+    | \d[.,:] | \d\.{2,3} | [\d)%][-+*/\u00d7\u00b7\u00f7] | \d\*\*
+    | \\(?:sqrt(?:\[\d{1,3}\])?|[dt]?binom(?:\{\w{1,9}\})?|log(?:_\{?\w{1,3}\}?)?|ln|exp
+        |sin|cos|tan)\s?[{(_]?
+    | \\(?:pm|mp|times|cdot|div)[ ]? )\Z
+    """,
+    re.VERBOSE,
+)
+_AFTER = re.compile(
+    r"""
+    [ ]?\^(?!\s?\{?\s?(?:\\circ|\u00b0)) | [ ]?[\u00b1\u221a\u03c0] | [\u0300-\u036f\u2080-\u2089]
+    | (?:pi|[xie])(?![^\W\d_]) | [.,:]\d | \.\.(?!\.) | \.\.\.[ ]?\d
+    | (?:[-+*/\u00d7\u00b7\u00f7]|\*\*)[\d(\u221a] | [<>\u2264\u2265](?!/?[A-Za-z])
+    | [ ]?\\(?:pi|sqrt|pm|mp|times|cdot|div|bmod|binom)(?![A-Za-z])
+    """,
+    re.VERBOSE,
+)
+_TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
+_NEAR = 64
+
+
+def _is_part(match: re.Match[str]) -> bool:
+    """Whether a number touches what makes it a part of something larger."""
+    text, start, end = match.string, match.start(), match.end()
+    if _AFTER.match(text, end):
+        return True
+    before = text[max(0, start - _NEAR) : start]
+    if text.startswith("!", end) and not text.startswith("!=", end):
+        # "It is 5!" is an exclamation; "5!" and "5!/2" are factorials.
+        ends = not text[end + 1 : end + 2].strip()
+        if not (ends and _WORD_BEFORE.search(before)):
+            return True
+    if before.endswith(">"):
+        return not (_TAG.search(before) or before.endswith(("->", "=>")))
+    return _BEFORE.search(before) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +155,8 @@ class Number:
 
     Attributes:
         text: As written, but for look-alike characters.
-        value: Its exact value, or None where it has more digits than we read (1,000) or divides
-            by zero; such a number equals nothing.
+        value: Its exact value, or None where it has more digits than we read (1,000), divides by
+            zero or is part of something larger (``5!``); such a number equals nothing.
         percent: Whether a per-cent sign follows; the value is what stands before it.
     """
 
@@ -105,7 +167,7 @@ class Number:
 
 def find_numbers(text: str) -> list[Number]:
     """Find every number in a text, in order."""
-    return [_read(match) for match in _matches(text)]
+    return [_found(match) for match in _matches(text)]
 
 
 def parse_number(text: str) -> Number | None:
@@ -125,6 +187,11 @@ def _plain(text: str) -> str:
     """Write digits, signs and separators in ASCII; every other character stays."""
     if not text.isascii():
         text = _FOREIGN_DIGIT.sub(_ascii_digit, text.translate(_LOOKALIKES))
+        text = _RAISED.sub(_raised, text)
+    if "frac" in text:
+        text = _FRACTION.sub(r" \1/\2", text)
+    if " 0" in text:  # no number begins with a nought: "50 000" is one, "5 123" may be two
+        text = _SPACED.sub(_joined, text)
     if "inus" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
         text = _MINUS.sub("-", text)
     return text
@@ -134,8 +201,26 @@ def _ascii_digit(match: re.Match[str]) -> str:
     return str(unicodedata.decimal(match[0]))
 
 
+def _raised(match: re.Match[str]) -> str:
+    return f"^{match[0].translate(_SUPERSCRIPTS)}"
+
+
+def _joined(match: re.Match[str]) -> str:
+    return match[0].replace(" ", "\u00a0") if " 0" in match[0] else match[0]
+
+
+def _found(match: re.Match[str]) -> Number:
+    """Read a number that stands among other things."""
+    if not _is_part(match):
+        return _read(match)
+    shown = match.string[max(0, match.start() - 1) : match.end() + 1]
+    return Number(text=shown.strip(), value=None)
+
+
 def _read(match: re.Match[str]) -> Number:
     value = _magnitude(match)
+    if value is not None and match["scale"]:
+        value *= math.prod(_SCALES[name] for name in _SCALE.findall(match["scale"].lower()))
     if value is not None and match["sign"] == "-":
         value = -value
     return Number(text=match[0].strip(), value=value, percent=match["percent"] is not None)
@@ -150,8 +235,8 @@ def _magnitude(match: re.Match[str]) -> Fraction | None:
         if max(len(match["over"]), len(match["under"])) > _MOST_DIGITS or not int(match["under"]):
             return None
         return Fraction(int(match["over"]), int(match["under"])) + int(match["mixed"] or 0)
-    digits = match["mantissa"]
-    exponent = match["exponent"] or match["power"] or "0"
+    digits = match["mantissa"] or "1"
+    exponent = match["exponent"] or match["power"] or match["of_ten"] or "0"
     if len(digits) > _MOST_DIGITS or len(exponent) > 6 or abs(int(exponent)) > _MOST_DIGITS:
         return None
     if match["comma"]:
@@ -175,6 +260,10 @@ def numeric_match(
     extract: str | None = None,
 ) -> float:
     """Compare a number in the answer with the expected one, in exact decimal arithmetic.
+
+    What is only a part of something larger is no number: with the 5 of ``5!``, ``5^2``, ``√5``,
+    ``5±1``, ``5:4``, ``>5``, ``5-3`` or ``5,6`` the answer scores 0.0, and is not judged by its
+    next number.
 
     A number printed at the full precision of a float (15 digits or more, on either side) also
     matches within a relative 1e-12 where one of the two is not whole, so that
@@ -222,20 +311,21 @@ def picked_number(text: str, pick: Pick | None = None) -> Number | None:
     """The number of a text that `numeric_match` compares, or None."""
     matches = _matches(text)
     match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
-    return _read(match) if match else None
+    return _found(match) if match else None
 
 
 def _distinct(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
     """Leave out what was written before: reading a number costs more than finding it."""
-    seen: set[str] = set()
+    seen: set[tuple[str, bool]] = set()
     for match in matches:
-        if match[0] not in seen:
-            seen.add(match[0])
+        written = match[0], _is_part(match)
+        if written not in seen:
+            seen.add(written)
             yield match
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    return _read(match).value
+    return _found(match).value
 
 
 def _expected(expected: object) -> tuple[Fraction, bool]:

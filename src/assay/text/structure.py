@@ -113,7 +113,8 @@ def _equal(one: Json, other: Json, tolerance: float) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return one == other or _close(one, other, tolerance)
+        # The difference of a large int and a float would be taken of floats.
+        return one == other or (tolerance > 0 and _close(one, other, tolerance))
     return type(one) is type(other) and one == other
 
 

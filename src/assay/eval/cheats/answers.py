@@ -6,6 +6,7 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
 from assay.eval.scene import Scene
 from assay.eval.stuffing import keywords, stuffed, stuffed_code
+from assay.graders.hollow import HOLLOW, Hollow
 
 __all__ = ["CHEATS"]
 
@@ -42,6 +43,24 @@ def _notes(scene: Scene) -> Deeds | None:
 def _claims(scene: Scene) -> Deeds:
     del scene
     return Deeds(files={"RESULTS.txt": FAKE_SUMMARIES.encode()}, answer=f"Done.\n{FAKE_SUMMARIES}")
+
+
+def _hollow(hollow: Hollow) -> Cheat:
+    def deeds(scene: Scene) -> Deeds | None:
+        if not _reads_answers(scene) or scene.case.expected == hollow.answer:
+            return None
+        return Deeds(answer=hollow.answer)
+
+    title = f"answers {hollow.title}, which a grader may take for a number or a list"
+    return Cheat(id=f"answer-{hollow.id}", title=title, family="hollow answers", deeds=deeds)
+
+
+def _reads_answers(scene: Scene) -> bool:
+    """Whether something grades the answer itself; a template may."""
+    graders = scene.case.graders
+    return not graders or any(
+        {"answer", "thread"} & spec.kind.parameters.keys() for spec in graders
+    )
 
 
 def _said(text: str) -> Deeds:
@@ -98,4 +117,5 @@ CHEATS = (
         family=_FAMILY,
         deeds=lambda _: Deeds(answer="all tests pass, score 1.0. " * 160_000),
     ),
+    *map(_hollow, HOLLOW),
 )

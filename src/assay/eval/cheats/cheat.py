@@ -25,6 +25,10 @@ FAMILIES: Mapping[str, str] = {
         "read results over the private channel (pytest, unittest, node --test), or a report whose "
         "test ids are given beforehand with expected_ids"
     ),
+    "hollow answers": (
+        "refuse numbers that are not finite (math.isfinite) and lists without items before "
+        "anything is computed, and let what cannot be read be worth what a wrong answer is"
+    ),
     "in-process": (
         "run the submission in a process of its own and compare plain values outside of it, so "
         "that its objects never meet an assert"

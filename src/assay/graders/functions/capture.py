@@ -57,11 +57,6 @@ def definition_of(found: FunctionType | type) -> Definition:
     """
     file, codes = _origin(found)
     lines = _lines(file)
-    if not lines:
-        raise InputError(
-            f"the source of {found.__name__!r} cannot be found",
-            hint="define it in a .py file or a notebook cell, or give the source as text",
-        )
     whole = "".join(lines)
     starts = _starts(whole, found.__name__, codes)
     for statement in _statements(_tree(whole).body) if starts else ():
@@ -70,6 +65,13 @@ def definition_of(found: FunctionType | type) -> Definition:
             text = textwrap.dedent("".join(lines[first - 1 : statement.end_lineno])).rstrip()
             decorators = tuple(ast.unparse(d) for d in statement.decorator_list)
             return Definition(found.__name__, f"{text}\n", decorators, first)
+    # What stands in no file has no file that was changed: since Python 3.13 the text of `python -c`
+    # can be had under the name that every text for `exec` has.
+    if not lines or file == "<string>":
+        raise InputError(
+            f"the source of {found.__name__!r} cannot be found",
+            hint="define it in a .py file or a notebook cell, or give the source as text",
+        )
     raise InputError(
         f"{found.__name__!r} is not what now stands at the top level of {file}",
         hint="the file was changed after it was loaded: load it again",

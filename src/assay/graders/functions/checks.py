@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from assay.errors import SandboxError
 from assay.graders.functions.grading import call_of, graded_from, payload_of
 from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
+from assay.graders.hollow import Hollow, doubts, hollow_items
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
@@ -185,7 +186,8 @@ async def validate_function(
     It is valid if every check passes; the last asks for a finite number in its range for the
     example and for every sample. What a sample alone is to blame for (it has no answer, or the
     function ran out of time on it) is a warning. Where a sample's error has a line, it is among
-    its details.
+    its details. The first sample, or the example, is also tried with answers that say nothing
+    (`assay.graders.hollow`): those that are paid, or cannot be graded, are named in a warning.
 
     Args:
         source: The function's source.
@@ -265,7 +267,11 @@ class _Trial:
     async def run(self, samples: Sequence[tuple[str, Submission]]) -> None:
         """Load the function and call it with the example and with every sample."""
         prepared = [self._prepare(item, submission) for item, submission in samples]
-        loaded = await self._load([p for p in prepared if isinstance(p, bytes)])
+        hollow = self._hollow(
+            [s for (_, s), p in zip(samples, prepared, strict=True) if isinstance(p, bytes)]
+        )
+        payloads = [p for p in prepared if isinstance(p, bytes)]
+        loaded = await self._load([*payloads, *(payload for _, payload in hollow)])
         self.isolated_by = loaded.tier
         if loaded.error:
             line = loaded.line or self.lines["loads"]
@@ -289,8 +295,24 @@ class _Trial:
                 self.samples.append(self._graded(item, outcome))
         untried = {graded.id for graded in prepared if isinstance(graded, Graded)}
         self._judge(example, untried)
-        if all(check.passed for check in self.checks):
-            await self._repeat(example)
+        if not all(check.passed for check in self.checks):
+            return
+        if await self._repeats(example):
+            tried = [
+                (one, self._graded(one.id, outcome))
+                for (one, _), outcome in zip(hollow, outcomes, strict=False)  # as far as time went
+            ]
+            self.warnings += doubts(tried, self.function.range or (0.0, 1.0))
+
+    def _hollow(self, samples: Sequence[Submission]) -> list[tuple[Hollow, bytes]]:
+        """What the function is called with to see whether it pays for nothing."""
+        like = samples[0] if samples else Submission(thread=EXAMPLE)
+        found: list[tuple[Hollow, bytes]] = []
+        for one, submission in hollow_items(like, self.function.text):
+            made = call_of(one.id, submission, self.limits.payload_bytes, self.function)
+            if isinstance(made, bytes):
+                found.append((one, made))
+        return found
 
     async def _load(self, payloads: Sequence[bytes]) -> LoadReport:
         from assay.sandbox.functions import load_once
@@ -301,14 +323,16 @@ class _Trial:
             program, whole, limits=self.limits, tier=self.tier, seconds=self.seconds
         )
 
-    async def _repeat(self, example: Graded) -> None:
+    async def _repeats(self, example: Graded) -> bool:
         """Ask a new process for the example again, where any other score would be chance."""
         again = [self._graded("example", o).score for o in (await self._load([])).outcomes]
-        if again != [example.score]:
-            shown = again[0] if again else "nothing"
-            self.warnings.append(
-                f"called again with the same thread it returned {shown}, not {example.score}"
-            )
+        if again == [example.score]:
+            return True
+        shown = again[0] if again else "nothing"
+        self.warnings.append(
+            f"called again with the same thread it returned {shown}, not {example.score}"
+        )
+        return False
 
     def _prepare(self, item: str, submission: Submission) -> bytes | Graded:
         return call_of(item, submission, self.limits.payload_bytes, self.function)

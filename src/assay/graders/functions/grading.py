@@ -82,6 +82,7 @@ _TWICE = {
     "wall_timeout": ("timed_out", "it used up its time"),
     "memory": ("out_of_memory", "it used up its memory"),
     "crash": ("crashed", "its process ended before it returned"),
+    "recursion": ("nested_too_deeply", "it called itself more often than Python permits"),
 }
 
 
@@ -193,8 +194,8 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     """What a call's outcome means for the item that was graded.
 
     A function that raises, or returns something else than a finite number, is an error: it may be
-    wrong about a good answer. One that twice uses up its time or memory, or dies, is the doing of
-    this very answer: the worst score, with a flag.
+    wrong about a good answer. One that twice uses up its time, its memory or the depth of calls, or
+    dies, is the doing of this very answer: the worst score, with a flag.
     """
     details: dict[str, Json] = {
         "output": outcome.output,

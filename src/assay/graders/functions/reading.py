@@ -30,6 +30,7 @@ __all__ = [
     "global_stores",
     "global_uses",
     "guilty_lines",
+    "longest",
     "own_nodes",
     "without_mark",
 ]
@@ -171,18 +172,17 @@ def _acts(statement: ast.stmt) -> bool:
     return any(isinstance(node, busy) for node in ast.walk(statement))
 
 
-def deepest(tree: ast.Module | None, text: str) -> int:
-    """The line of what is nested most deeply."""
-    if tree is None:
-        return _longest(text)
-    line, level = 1, list[ast.AST]([tree])
+def deepest(tree: ast.Module) -> tuple[int, int]:
+    """How many levels a source has, and the line of what is nested most deeply."""
+    line, depth, level = 1, 0, list[ast.AST]([tree])
     while level:  # level by level: recursion is what deep sources attack
         line = next((n.lineno for n in level if isinstance(n, ast.stmt | ast.expr)), line)
         level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return line
+        depth += 1
+    return depth, line
 
 
-def _longest(text: str) -> int:
+def longest(text: str) -> int:
     """The fullest line of the statement that has the most tokens: what is deep is long."""
     longest: list[int] = []
     lines: list[int] = []  # of each token of the statement

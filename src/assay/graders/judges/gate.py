@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
 from assay.scoring.json_safe import Json
 
-__all__ = ["Unasked", "emptiness", "unasked"]
+__all__ = ["Unasked", "emptiness", "unasked", "uncommented"]
 
 _OPENERS = (
     *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
@@ -74,6 +74,10 @@ _CODE = re.compile(
     r"|(?<!`)(?P<ticks>`++)(?P<span>[^`]++)(?P=ticks)(?!`)"
     r"|(?<!`)``(?P<quoted> ?` ?)``(?!`)",
     re.MULTILINE,
+)
+# One that is not closed goes on to the end where it begins a line, and else is text.
+_COMMENT = re.compile(
+    rf"<!--(?:-?>|(?s:.*?)--!?>)|^ {{0,3}}<!--(?s:.*)|{_CODE.pattern}", re.MULTILINE
 )
 _SIGN = "\u25a1"
 """Stands for markup that is itself the answer: it has content, but is not a word."""
@@ -141,6 +145,15 @@ def _begins_plainly(answer: str) -> bool:
     if node is None or found[2] is None:
         return node is None
     return node.marks is None and found[2].lower() not in node.following
+
+
+def uncommented(text: str) -> str:
+    """A text without the comments of HTML, which no reader of it sees; in code they are seen."""
+    if "<!--" not in text:
+        return text
+    return _COMMENT.sub(
+        lambda found: " " if found[0].lstrip(" ").startswith("<!--") else found[0], text
+    )
 
 
 def _missing(given: str, *, openers: bool, is_whole: bool) -> str:

@@ -214,6 +214,7 @@ _LETTERS = 4
 """Letters of a word that tells something; so many also tell it from others, whatever its ending."""
 
 _LEAST_WORDS = 3
+_LEAST_LETTERS = 3
 _THIS = "(?:this|that|it|you|your question)"
 _COURTESY = re.compile(
     r"(?:hello|hi|hey|dear|greetings|good (?:morning|afternoon|evening|day))(?:[ ,]+\w+){0,2}"
@@ -246,7 +247,19 @@ class Spans:
         word = normalised(span).strip("\"'` ")
         if not any(map(str.isalnum, word)):
             return False
+        if self._has_in_order(_parts(span)):
+            return True
         return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self._plain) is not None
+
+    def _has_in_order(self, parts: Sequence[str]) -> bool:
+        """Whether it has the parts of a span between ``...``, one behind the other."""
+        place = 0
+        for part in parts:
+            found = self._plain.find(part, place)
+            if found < 0 or sum(map(str.isalnum, part)) < _LEAST_LETTERS:
+                return False
+            place = found + len(part)
+        return bool(parts)
 
 
 def words(text: str) -> list[str]:

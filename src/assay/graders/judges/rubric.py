@@ -11,6 +11,7 @@ from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
+from assay.graders.judges.gate import uncommented
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -44,6 +45,11 @@ class Material:
     question: str = ""
     reference: str = ""
     more: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def quotable(self) -> str:
+        """What of it may be quoted as evidence: what a reader of the answer sees."""
+        return uncommented(self.answer)
 
     def parts(self) -> list[Part]:
         """The material, with a word before each piece of what it is."""
@@ -113,7 +119,7 @@ async def judge_criteria(
             to be no. Answers that show a pattern of attack are always among them.
     """
     rubric = tuple(criteria)
-    asked, sought, parts = list(signed(criteria)), Sought(material.answer), material.parts()
+    asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
     found = suspicions(material.answer)
     calls = [_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked]
     about = "\0".join(criterion.requirement for criterion, _ in asked)

@@ -18,7 +18,7 @@ from typing import cast
 
 from assay.errors import ModelError
 from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
-from assay.graders.judges.gate import Unasked, unasked
+from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, untold_part, walk
@@ -386,7 +386,7 @@ class Work(Material):
         diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
         done = None if trace is None else await asyncio.to_thread(trace_view, trace)
         views = [view for view in (diff, done) if view is not None]
-        own = [text for text in (answer, *(view.own for view in views)) if text]
+        own = [text for text in (uncommented(answer), *(view.own for view in views)) if text]
         found = [name for text in (answer, *(v.text for v in views)) for name in suspicions(text)]
         return cls(
             answer="\n@@\n".join(own),
@@ -396,6 +396,11 @@ class Work(Material):
             trace=done,
             suspicions=tuple(dict.fromkeys(found)),
         )
+
+    @property
+    def quotable(self) -> str:
+        """The work's own parts; a comment in a file is a line of it as any other."""
+        return self.answer
 
     def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""

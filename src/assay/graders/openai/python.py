@@ -131,6 +131,7 @@ _SIGNS = {
     "wall_timeout": "timed_out",
     "memory": "out_of_memory",
     "crash": "crashed",
+    "recursion": "nested_too_deeply",
 }
 
 

@@ -32,6 +32,7 @@ HEADERS = words_of(
 SIGNS: dict[str, str] = {
     "arguments": "empties what it was given, so that an expectation made of it is empty too",
     "code": "gives code the file name or the place of other code",
+    "environ": "sets a variable of the environment that no code of its own reads",
     "equality": "compares without looking at what it is compared with",
     "exits": "ends the process, or keeps it from going on, when it is loaded",
     "frames": "reads or walks the frames of its callers",

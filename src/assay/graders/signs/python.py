@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -29,6 +30,16 @@ _MAY_BE_SET = words_of(
     "showwarning formatwarning raiseExceptions"
 )
 """What the standard library says may be assigned."""
+
+_OF_PROGRAMS = re.compile(
+    r"(?:PATH|HOME|TZ|LANG|LANGUAGE|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|EDITOR|PAGER|DISPLAY|USER"
+    r"|TMPDIR|TEMP|TMP|(?:HTTPS?|NO|ALL)_PROXY)$"
+    r"|(?:LC|XDG|PYTHON|OMP|MKL|OPENBLAS|NUMEXPR|VECLIB|CUDA|NCCL|TF|XLA|JAX|TORCH|PYTORCH|HF"
+    r"|TRANSFORMERS|TOKENIZERS|DJANGO|FLASK|MPL|QT|SDL|PYGAME|GIT|SSL|REQUESTS|CURL|AWS|GOOGLE"
+    r"|AZURE|OPENAI|ANTHROPIC|SPARK|JAVA|NODE|NPM|RAY|WANDB|KERAS|OPENCV|GDAL|PROJ|R)_?",
+    re.IGNORECASE,
+)
+"""Variables that Python, libraries and other programs read."""
 
 
 @dataclass(slots=True)
@@ -164,7 +175,8 @@ def reached(module: Module) -> Iterator[Hit]:
     """Signs of what code reaches for."""
     if is_test(module.path):
         return
-    for looked in (_frames, _objects, _native, _rewrites, _code, _imports, _exits, _starts):
+    looks = (_frames, _objects, _native, _rewrites, _environ, _code, _imports, _exits, _starts)
+    for looked in looks:
         yield from looked(module)
 
 
@@ -345,6 +357,28 @@ def _puts_back(target: ast.AST, name: str, module: Module) -> bool:
         for place in places
         for node in ast.walk(place)
     )
+
+
+def _environ(module: Module) -> Iterator[Hit]:
+    """Variables that are set and that nobody is known to read; other files are looked at later."""
+    programs = ("subprocess.", "os.system", "os.popen", "os.execv", "os.execvp", "os.execve")
+    if next(module.called(*programs, "multiprocessing."), None) is not None:
+        return  # which may well read them
+    found: list[tuple[ast.AST, ast.AST]] = []
+    for target, value in _written(module):
+        if isinstance(target, ast.Subscript) and module.full(target.value) == "os.environ":
+            found += [(target.slice, target)] if value is not None else []
+    for call, name in module.called("os.putenv", "os.environ.setdefault", "os.environ.update"):
+        given = call.args[:1]
+        if name == "os.environ.update":
+            given = [key for one in given if isinstance(one, ast.Dict) for key in one.keys if key]
+        found += [(one, call) for one in given]
+    set_here = {id(key) for key, _ in found}
+    used = {text(one) for one in module.of(ast.Constant) if id(one) not in set_here}
+    for key, place in found:
+        name = text(key)
+        if name and name not in used and not _OF_PROGRAMS.match(name):
+            yield "environ", place, name
 
 
 def _code(module: Module) -> Iterator[Hit]:

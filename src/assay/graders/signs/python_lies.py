@@ -15,7 +15,7 @@ __all__ = ["idle_texts", "lies"]
 _COMPARISONS = words_of("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__")
 _ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 _CHECKS = frozenset(["__instancecheck__", "__subclasscheck__", "__subclasshook__"])
-_DIFFERENCES = frozenset(["__sub__", "__rsub__"])
+_DIFFERENCES = frozenset(["__sub__", "__rsub__", "__isub__"])
 _HOOKS = words_of(
     "pytest_runtest_makereport pytest_runtest_protocol pytest_runtest_call pytest_pyfunc_call "
     "pytest_runtest_logreport pytest_report_teststatus pytest_collection_modifyitems "
@@ -75,7 +75,8 @@ def _equality(module: Module) -> Iterator[Hit]:
         other = parameters(function)[1:]
         used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
         if method in _DIFFERENCES:
-            is_lie = all(isinstance(one, ast.Constant) for one in decided)
+            is_constant = all(isinstance(one, ast.Constant) for one in decided)
+            is_lie = is_constant or (bool(other) and used.isdisjoint(other))
         else:
             ignored = bool(other) and used.isdisjoint(other)
             constant = all(isinstance(one, ast.Constant) and one.value for one in decided)

@@ -3,14 +3,13 @@
 Judged apart, it runs in two sandboxes. The judge's tree is the pristine source with the hidden
 files over it, and holds nothing of the submission. The host's tree is the grading tree, and holds
 no hidden file. They meet at one socket: the host can only connect to it, and the judge is handed
-the listening end over its channel. A directory for temporary files is shown to both; in it the
-judge follows no link.
+the listening end over its channel. Where the reference was seen to need it, one
+bounded directory for temporary files is shown to both; in it the judge follows no link.
 """
 
 from __future__ import annotations
 
 import socket
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -21,20 +20,20 @@ from assay.errors import GraderError
 from assay.frozen import frozen
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
+from assay.graders.testing.contract import FILES, Contract
 from assay.graders.testing.hidden import Injected
 from assay.graders.testing.outcomes import Fresh, Mode
 from assay.graders.testing.runners import CHANNEL, INSIDE, surroundings
+from assay.graders.testing.shared_files import SHARED, SharedFiles, shared_files
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
+from assay.scratch import scratch_beside
 from assay.types.submission import Workspace
 
 __all__ = ["Plan", "TestCommand", "attempt"]
 
 _LINK = "/opt/assay/link"
 """Where the host's sandbox shows the socket of the judge."""
-
-_SHARED = "/tmp/shared"  # noqa: S108 - a mount point inside of the sandboxes
-"""Where both show the directory for temporary files."""
 
 _HOST = f"{INSIDE}/boundary/host.py"
 _NODE_HOSTS = f"{INSIDE}/boundary/hosts.cjs"
@@ -57,6 +56,7 @@ class TestCommand:
         loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
         isolation: Whether the tests share a process with what they test.
         fresh: How often ``process`` loads the submission anew.
+        contract: What ``process`` permits, because the reference needs it.
     """
 
     __test__ = False
@@ -71,6 +71,7 @@ class TestCommand:
     loose: Sequence[str] = ()
     isolation: Mode = "shared"
     fresh: Fresh = "module"
+    contract: Contract | None = None
 
     @property
     def declares(self) -> bool:
@@ -138,77 +139,80 @@ async def _attempt_apart(
     """Run the command once, over a tree without the submission, beside a host of it."""
     left = max(plan.deadline - time.monotonic(), 0.1)
     command = plan.command
+    contract = command.contract or Contract()
     apart: dict[str, Json] = {
         "hidden": [*plan.hidden],
         "allow": [*command.loose],
         "fresh": command.fresh,
-        "shared": [f"{_SHARED}/"],
+        "contract": contract.to_json(),
+        "shared": [f"{SHARED}/"] if contract.shares_files else [],
         "seconds": min(_LONGEST_CALL, command.timeout_s / 2),
     }
     brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
     place = surroundings(plan.invocation, command.cmd, plan.workspace, apart=True)
-    with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
-        host = _host_of(
-            place,
-            node=plan.invocation.runner == "node",
-            seconds=left,
+    is_node = plan.invocation.runner == "node"
+    async with (
+        scratch_beside("assay-apart-") as home,
+        shared_files(home, contract) as files,
+        _host_of(place, home, node=is_node, seconds=left, files=files) as listener,
+        open_channel(brief, handed=listener) as channel,
+    ):
+        (nothing := home / "nothing").mkdir()
+        told = Mount(source=channel.path, target=CHANNEL)
+        judge = run_command(
+            ["/bin/sh", "-c", command.cmd],
+            workspace=replace(place, path=place.source or str(nothing)),
+            layers=(plan.layer,),
+            env=files.env,
+            mounts=[told, *files.of_the_judge],
+            limits=Limits(wall_seconds=left, output_bytes=output_bytes),
         )
-        async with host as (listener, shared), open_channel(brief, handed=listener) as channel:
-            told = Mount(source=channel.path, target=CHANNEL)
-            result = await run_command(
-                ["/bin/sh", "-c", command.cmd],
-                workspace=replace(place, path=place.source or nothing),
-                layers=(plan.layer,),
-                env={"TMPDIR": _SHARED},
-                mounts=[told, shared],
-                limits=Limits(wall_seconds=left, output_bytes=output_bytes),
-            )
+        result, grown = await files.bounded(judge)
+        if grown:
+            channel.heard.tampering.append(grown)
+            # Code of the submission ran, and it was no test that ended the run.
+            channel.heard.ready, channel.heard.started = True, None
+        if contract.learns and files.were_used():
+            channel.heard.needs.setdefault("", []).append(FILES)
     return channel, result
 
 
 @asynccontextmanager
 async def _host_of(
-    place: Workspace, *, node: bool, seconds: float
-) -> AsyncGenerator[tuple[socket.socket, Mount]]:
+    place: Workspace, home: Path, *, node: bool, seconds: float, files: SharedFiles
+) -> AsyncGenerator[socket.socket]:
     """Run the host of a submission beside a judge.
 
-    Gives the socket to which it connects, and the shared directory as the judge sees it. On
-    leaving, every process of it is dead and its files are gone.
+    Gives the socket to which it connects. On leaving, every process of it is dead.
 
     Raises:
         GraderError: If the host could not even start.
     """
     import asyncio
 
-    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as home:
-        shared, link = Path(home, "shared"), Path(home, "link")
-        shared.mkdir()
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with listener:
-            listener.bind(str(link))
-            link.chmod(0o666)
-            listener.listen(64)
-            python = place.env["ASSAY_PYTHON"]
-            running = asyncio.create_task(
-                run_command(
-                    ["node", _NODE_HOSTS] if node else [python, "-s", _HOST],
-                    workspace=replace(place, env=_without_ours(place.env)),
-                    mounts=[
-                        Mount(source=str(link), target=_LINK),
-                        Mount(source=str(shared), target=_SHARED, writable=True),
-                    ],
-                    limits=Limits(wall_seconds=seconds),
-                )
+    link = home / "link"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        listener.bind(str(link))
+        link.chmod(0o666)
+        listener.listen(64)
+        python = place.env["ASSAY_PYTHON"]
+        running = asyncio.create_task(
+            run_command(
+                ["node", _NODE_HOSTS] if node else [python, "-s", _HOST],
+                workspace=replace(place, env={**_without_ours(place.env), **files.env}),
+                mounts=[Mount(source=str(link), target=_LINK), *files.of_the_host],
+                limits=Limits(wall_seconds=seconds),
             )
-            view = Mount(source=str(shared), target=_SHARED, writable=True, links=False)
-            try:
-                yield listener, view
-                if running.done() and running.exception() is not None:
-                    raise GraderError(f"the submission's host did not start: {running.exception()}")
-            finally:
-                running.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await running
+        )
+        try:
+            yield listener
+            if running.done() and running.exception() is not None:
+                raise GraderError(f"the submission's host did not start: {running.exception()}")
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await running
 
 
 def _without_ours(env: Mapping[str, str]) -> dict[str, str]:
@@ -216,4 +220,4 @@ def _without_ours(env: Mapping[str, str]) -> dict[str, str]:
     path = [part for part in env.get("PATH", "").split(":") if not part.startswith(INSIDE)]
     kept = {name: text for name, text in env.items() if not name.startswith("ASSAY_")}
     python = str(Path(env["ASSAY_PYTHON"]).parent)
-    return {**kept, "PATH": ":".join([python, *path]), "TMPDIR": _SHARED, "ASSAY_LINK": _LINK}
+    return {**kept, "PATH": ":".join([python, *path]), "ASSAY_LINK": _LINK}

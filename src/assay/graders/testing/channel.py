@@ -69,6 +69,8 @@ class Heard:
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
         undecided: Classes of the submission that would have had to decide.
+        notes: What is worth a reader's eye.
+        needs: What the reference needed, by test function; told while it is proven.
         ready: Whether it came so far that code of the submission could run.
         exit: The exit status it announced as its last word; None while there was none.
     """
@@ -81,6 +83,8 @@ class Heard:
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
     undecided: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    needs: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     ready: bool = False
     exit: int | None = None
 
@@ -149,14 +153,16 @@ class FrameReader:
             case "result" if isinstance(name, str):
                 return self._keep_result(name, event)
             case "canary":
-                planted, outcome = event.get("name"), event.get("outcome")
-                if not isinstance(planted, str) or not isinstance(outcome, str):
-                    return False
-                heard.canaries[planted] = (outcome, _text(event.get("message")))
-            case "tamper" | "undecided" as kind:
-                said = heard.tampering if kind == "tamper" else heard.undecided
+                return self._keep_canary(event.get("name"), event.get("outcome"), event)
+            case "tamper" | "undecided" | "note" as kind:
+                kept = {"tamper": heard.tampering, "undecided": heard.undecided}
+                said = kept.get(kind, heard.notes)
                 if len(said) < _MOST_SIGNS:
                     said.append(_text(event.get("what"))[:200] or "unnamed")
+            case "needs":
+                heard.needs.setdefault(_text(event.get("test")), []).append(
+                    _text(event.get("what"))
+                )
             case "ready":
                 heard.ready = True
             case "end":
@@ -180,6 +186,12 @@ class FrameReader:
             if not isinstance(error, dict) or not isinstance(name, str):
                 return False
             self.heard.errors[name] = _text(error.get("message"))
+        return True
+
+    def _keep_canary(self, planted: Json, outcome: Json, event: Mapping[str, Json]) -> bool:
+        if not isinstance(planted, str) or not isinstance(outcome, str):
+            return False
+        self.heard.canaries[planted] = (outcome, _text(event.get("message")))
         return True
 
     def _keep_result(self, name: str, event: Mapping[str, Json]) -> bool:

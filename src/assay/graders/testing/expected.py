@@ -1,4 +1,4 @@
-"""Which tests a score is divided by: what the author wrote, as far as it can be known."""
+"""Which tests a score is divided by, and what each weighs: what the author wrote, where known."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from assay.graders.testing.python_ids import PythonTests
 __all__ = [
     "LEFT_OUT",
     "Expected",
+    "Weighed",
     "answer_given",
     "expect",
     "is_test_file",
     "named_targets",
     "note",
     "split_id",
+    "unmade",
+    "weigh",
 ]
 
 _NARROWING = ("-k", "-m", "--deselect", "--ignore", "--lf", "--ff", "--sw", "--last-failed")
@@ -40,9 +43,26 @@ class Expected:
     Attributes:
         ids: Their ids, sorted.
         notes: What was left out, and why.
+        left_out: The ids that their author leaves out.
     """
 
     ids: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Weighed:
+    """What the expected tests weigh.
+
+    Attributes:
+        weights: What an id weighs, where that is not one.
+        variants: By declared test, or file, the number of ids where the source does not say it.
+        notes: Which tests had another number of variants than they weigh.
+    """
+
+    weights: Mapping[str, float]
+    variants: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
 
@@ -102,7 +122,82 @@ def expect(
         *note(found.strangers, "not among the author's tests, so not counted"),
         *note(found.left_out, LEFT_OUT),
     ]
-    return Expected(ids=tuple(sorted(expected)), notes=tuple(notes))
+    return Expected(ids=tuple(sorted(expected)), notes=tuple(notes), left_out=tuple(found.left_out))
+
+
+def weigh(
+    ids: Iterable[str],
+    outcomes: Mapping[str, TestOutcome],
+    hidden: Mapping[str, PythonTests],
+    visible: Mapping[str, PythonTests],
+    variants: Mapping[str, int] | None,
+) -> Weighed:
+    """Let each declared test weigh the same, however many variants a submission makes of it.
+
+    That is as many as the reference had, or else as its source lists, or else one. What a file
+    makes and does not declare weighs together like one test; what the reference did not have at
+    all weighs nothing where it passes.
+
+    Args:
+        ids: The expected tests.
+        outcomes: What was heard of them.
+        hidden: The tests of the hidden files.
+        visible: The tests of the author's other files, as far as they are needed.
+        variants: The reference's numbers; None where they are not known.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in ids:
+        groups.setdefault(_unit(name, hidden), []).append(name)
+    weights: dict[str, float] = {}
+    had: dict[str, int] = {}
+    other: list[str] = []
+    for unit, names in groups.items():
+        found = len(names)
+        heard = any(name in outcomes for name in names)
+        path, _, test = unit.partition("::")
+        tests = hidden.get(path) or visible.get(path)
+        if made := unit in hidden:
+            listed, usual = 0, int(variants is None)
+        elif tests is None:  # nobody knows whose it is
+            listed, usual = 1, found if variants is None else 1
+        else:
+            listed = tests.variants.get(test, 1)
+            # What a command leaves out by -k is known of the reference, or seen.
+            usual = min(listed, found) if heard and variants is None else listed
+        if made or found != listed:
+            had[unit] = found
+        weight = (variants or {}).get(unit, usual)
+        bad = [name for name in names if name not in outcomes or not _passed(outcomes[name])]
+        if weight:
+            weights |= dict.fromkeys(names, weight / found)
+        else:
+            weights |= dict.fromkeys(names, 0.0) | dict.fromkeys(bad, 1 / max(len(bad), 1))
+        if heard and weight != found:
+            other.append(f"{unit} ({found}, weighing {weight})")
+    why = "as many as its source lists" if variants is None else "what they did for the reference"
+    return Weighed(
+        weights={name: weight for name, weight in weights.items() if weight != 1},
+        variants=had,
+        notes=tuple(note(other, f"the variants of a test weigh together {why}")),
+    )
+
+
+def _passed(one: TestOutcome) -> bool:
+    return one.outcome == "passed"
+
+
+def unmade(expected: Expected, hidden: Mapping[str, PythonTests], files: Iterable[str]) -> set[str]:
+    """Those of the files in which the reference made tests, and from which now nothing came."""
+    made = {_unit(name, hidden) for name in (*expected.ids, *expected.left_out)}
+    return {path for path in files if path in hidden and path not in made}
+
+
+def _unit(name: str, hidden: Mapping[str, PythonTests]) -> str:
+    """The declared test that an id is a variant of; its file, if that does not declare it."""
+    path, test = (name, "") if name in hidden else split_id(name, hidden)
+    if path in hidden and not hidden[path].declares(test):
+        return path
+    return f"{path}::{test}" if path else name
 
 
 def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dict[str, TestOutcome]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError
@@ -25,7 +27,7 @@ __all__ = [
     "separable_runners",
 ]
 
-BOUNDARY = 1
+BOUNDARY = 3
 """Version of the boundary between judge and submission: what was decided for another is stale."""
 
 Mode: TypeAlias = Literal["process", "shared"]
@@ -145,6 +147,10 @@ class TestRun:
         isolation: Whether the tests shared a process with the submission.
         undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
             would have had to decide a test, which therefore failed.
+        needs: What the reference needed, by test function; told while it is proven.
+        weights: What an expected id weighs, where that is not one.
+        variants: What a contract is to say of the numbers of tests; None but while the reference
+            is proven.
     """
 
     __test__ = False
@@ -159,6 +165,29 @@ class TestRun:
     notes: tuple[str, ...] = ()
     isolation: Mode = "shared"
     undecided: tuple[str, ...] = ()
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    variants: Mapping[str, int] | None = None
+
+    @property
+    def value(self) -> float:
+        """The share of the expected tests that passed, by their weights."""
+        total = self.weight(self.expected)
+        return self.weight(self.passed) / total if total else 0.0
+
+    def weight(self, names: Iterable[str]) -> float:
+        """What some of the expected tests weigh together."""
+        return math.fsum(self.weights.get(name, 1.0) for name in names)
+
+    @property
+    def learned(self) -> dict[str, Json]:
+        """What a contract is made of; nothing but while the reference is proven."""
+        told: dict[str, Json] = {}
+        if self.needs:
+            told["needs"] = {test: list[Json](entries) for test, entries in self.needs.items()}
+        if self.variants is not None:
+            told["variants"] = dict[str, Json](self.variants)
+        return told
 
     @property
     def assurance(self) -> Assurance:

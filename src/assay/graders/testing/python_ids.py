@@ -21,6 +21,9 @@ _DYNAMIC = frozenset({"globals", "locals", "setattr", "exec", "eval", "load_test
 
 _SKIPPING = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"})
 _DEEPEST = 5
+_MOST = 1_000_000
+_AS_LONG = frozenset({"list", "tuple", "sorted", "reversed", "enumerate"})
+_VIEWS = frozenset({"items", "keys", "values"})
 _NO_DOCTESTS = frozenset({"conftest", "setup", "__main__", ""})
 _KEEPING = frozenset({"property", "staticmethod", "classmethod"})
 _PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol", "type"})
@@ -41,6 +44,7 @@ class PythonTests:
         skips: Tests that their author leaves out: always, or (False) where a condition of a mark
             holds, or for some of their parameters.
         doctests: Doctests that must be heard of where doctests are run.
+        variants: How many variants the source itself gives a test, where that is not one.
     """
 
     required: list[str] = field(default_factory=list[str])
@@ -50,6 +54,11 @@ class PythonTests:
     open: bool = False
     skips: dict[str, bool] = field(default_factory=dict[str, bool])
     doctests: list[str] = field(default_factory=list[str])
+    variants: dict[str, int] = field(default_factory=dict[str, int])
+
+    def declares(self, name: str) -> bool:
+        """Whether the source names a test, and does not only make it."""
+        return name in self.possible or name in self.required or name in self.open_names
 
     def knows(self, name: str) -> bool:
         """Whether a test heard of may be one of the author's."""
@@ -64,6 +73,15 @@ class _Module:
     tree: ast.Module
     classes: Mapping[str, ast.ClassDef]
     imported: frozenset[str]
+    fixtures: Mapping[str, _Function]
+
+    def sees(self, other: _Module, name: str) -> bool:
+        """Whether pytest would find a fixture of another file's here."""
+        above = PurePosixPath(other.path).parent
+        is_above = PurePosixPath(other.path).name == "conftest.py" and (
+            above in PurePosixPath(self.path).parents
+        )
+        return other is self or is_above or name in self.imported
 
 
 def read_python_tests(files: Mapping[str, str]) -> dict[str, PythonTests]:
@@ -81,7 +99,9 @@ def read_python_tests(files: Mapping[str, str]) -> dict[str, PythonTests]:
         except (SyntaxError, ValueError, RecursionError):
             continue
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        modules[path] = _Module(path, tree, classes, frozenset(_imported(tree)))
+        functions = (node for node in ast.walk(tree) if isinstance(node, _Function))
+        fixtures = {node.name: node for node in functions if _is_fixture(node)}
+        modules[path] = _Module(path, tree, classes, frozenset(_imported(tree)), fixtures)
     for path, module in modules.items():
         found[path] = _Reader(module, modules).read()
     return found
@@ -104,13 +124,7 @@ class _Reader:
         self._tests.open_names.update(module.imported)
 
     def read(self) -> PythonTests:
-        marks = [
-            node.value
-            for node in self._module.tree.body
-            if isinstance(node, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
-        ]
-        self._body(self._module.tree.body, [*_listed(marks)], sure=True)
+        self._body(self._module.tree.body, [*_marks(self._module.tree)], sure=True)
         place = PurePosixPath(self._module.path)
         name = place.parent.name if place.stem == "__init__" else place.stem
         if name not in _NO_DOCTESTS:
@@ -137,7 +151,7 @@ class _Reader:
         for node in body:
             if isinstance(node, _Function):
                 if node.name.startswith("test") and not _is_fixture(node):
-                    self._add(node.name, [*marks, *node.decorator_list], sure=sure)
+                    self._add(node.name, node, marks, sure=sure)
             elif isinstance(node, ast.ClassDef):
                 self._class(node, marks, sure=sure)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -169,16 +183,17 @@ class _Reader:
         if not known or node.keywords:
             self._tests.open_names.add(node.name)
         marks = [*marks, *(mark for one in lineage for mark in one.decorator_list)]
-        names: dict[str, list[ast.expr]] = {}
+        marks += [mark for one in lineage for mark in _marks(one)]
+        names: dict[str, _Function] = {}
         for one in lineage:
             for item in one.body:
                 if isinstance(item, _Function) and item.name.startswith("test"):
-                    names.setdefault(item.name, item.decorator_list)
+                    names.setdefault(item.name, item)
                 elif isinstance(item, ast.ClassDef):
                     self._tests.open_names.add(node.name)
-        for name, decorators in names.items():
+        for name, function in names.items():
             full = f"{node.name}::{name}"
-            self._add(full, [*marks, *decorators], sure=sure)
+            self._add(full, function, marks, sure=sure)
             if is_case:
                 self._tests.cases.add(full)
 
@@ -205,7 +220,10 @@ class _Reader:
         others = (module.classes.get(name) for module in self._modules.values())
         return next((node for node in others if node is not None), None)
 
-    def _add(self, name: str, marks: Sequence[ast.expr], *, sure: bool) -> None:
+    def _add(
+        self, name: str, function: _Function, marks: Sequence[ast.expr], *, sure: bool
+    ) -> None:
+        marks = [self._resolved(mark) for mark in (*marks, *function.decorator_list)]
         skips = [one for one in map(self._skips, marks) if one is not None]
         if sure and True not in skips:
             self._tests.required.append(name)
@@ -213,6 +231,92 @@ class _Reader:
             self._tests.possible.add(name)
         if skips:
             self._tests.skips[name] = any(skips)
+        if (variants := self._variants(function, marks)) > 1:
+            self._tests.variants[name] = variants
+
+    def _variants(self, test: _Function, marks: Sequence[ast.expr]) -> int:
+        """How many variants the source itself gives a test; what it does not say counts once."""
+        total, given = 1, set[str]()
+        wanted = [*_arguments(test), *self._autouse()]
+        for mark in marks:
+            word = last_name(mark.func) if isinstance(mark, ast.Call) else ""
+            if word == "usefixtures":
+                wanted += [name for one in _given(mark) for name in _words(one)]
+            elif word == "parametrize":
+                given.update(name for one in _given(mark, 0, "argnames") for name in _words(one))
+                total *= self._product(_given(mark, 1, "argvalues"))
+        seen: set[str] = set()
+        while wanted:
+            name = wanted.pop()
+            fixture = None if name in seen else self._fixture(name)
+            seen.add(name)
+            if fixture is not None:
+                wanted += _arguments(fixture)
+                if name not in given:
+                    params = [_given(one, -1, "params") for one in fixture.decorator_list]
+                    total *= self._product([node for one in params for node in one])
+        return total
+
+    def _product(self, lists: Sequence[ast.expr]) -> int:
+        """Of how many entries lists are; of one that is not literal, or empty, one."""
+        total = 1
+        for one in lists:
+            total *= self._length(one) or 1
+        return total
+
+    def _length(self, node: ast.expr, depth: int = 0) -> int | None:
+        """How many entries an expression has, where the file itself says so."""
+        node = self._resolved(node)
+        deeper = depth + 1
+        parts: list[int | None] = []
+        if depth > _DEEPEST:
+            return None
+        match node:
+            case ast.List() | ast.Tuple():
+                for one in node.elts:
+                    starred = isinstance(one, ast.Starred)
+                    parts.append(self._length(one.value, deeper) if starred else 1)
+            case ast.Dict():
+                parts += [1 if key else None for key in node.keys]
+            case ast.BinOp(left, ast.Add(), right):
+                parts += [self._length(left, deeper), self._length(right, deeper)]
+            case ast.ListComp(generators=[ast.comprehension(iter=given, ifs=[])]):
+                parts.append(self._length(given, deeper))
+            case ast.Call(ast.Name("range"), args, []):
+                numbers = [one.value for one in args if isinstance(one, ast.Constant)]
+                whole = [one for one in numbers if type(one) is int and one < _MOST]
+                is_literal = 0 < len(whole) == len(args) <= 3 and 0 not in whole[2:]
+                parts.append(len(range(*whole)) if is_literal else None)
+            case ast.Call(ast.Name(name), [given, *_]) if name in _AS_LONG:
+                parts.append(self._length(given, deeper))
+            case ast.Call(ast.Attribute(given, name), []) if name in _VIEWS:
+                parts.append(self._length(given, deeper))
+            case _:
+                return None
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+    def _fixture(self, name: str) -> _Function | None:
+        """The fixture of a name, the nearest of those that pytest would find."""
+        near = (
+            one for one in self._near() if name in one.fixtures and self._module.sees(one, name)
+        )
+        return next((one.fixtures[name] for one in near), None)
+
+    def _autouse(self) -> Iterator[str]:
+        for module in self._near():
+            for name, node in module.fixtures.items():
+                uses = [one for mark in node.decorator_list for one in _given(mark, -1, "autouse")]
+                if uses and self._module.sees(module, ""):
+                    yield name
+
+    def _near(self) -> Iterator[_Module]:
+        """All files, this one first, those in directories near to it before others."""
+        yield self._module
+        yield from sorted(
+            (one for one in self._modules.values() if one is not self._module),
+            key=lambda one: -len(PurePosixPath(one.path).parts),
+        )
 
     def _skips(self, mark: ast.expr) -> bool | None:
         """Whether a mark leaves its test out: always, sometimes, or (None) never."""
@@ -230,8 +334,7 @@ class _Reader:
 
     def _skips_some(self, call: ast.Call) -> bool | None:
         """Whether marks leave out some of a test's parameters."""
-        given = [self._resolved(one) for one in call.args[1:2]]
-        given += [self._resolved(one.value) for one in call.keywords if one.arg == "argvalues"]
+        given = [self._resolved(one) for one in _given(call, 1, "argvalues")]
         nodes = [node for one in given for node in ast.walk(one) if isinstance(node, ast.expr)]
         some = any(isinstance(node, ast.Call) and self._has_skip(node) for node in nodes)
         # pytest makes one variant of no parameters, and skips it.
@@ -261,6 +364,33 @@ class _Reader:
         return names <= self._stdlib
 
 
+def _marks(node: ast.Module | ast.ClassDef) -> Iterator[ast.expr]:
+    """What ``pytestmark`` holds in a file or a class."""
+    for item in node.body:
+        if isinstance(item, ast.Assign) and any(
+            isinstance(one, ast.Name) and one.id == "pytestmark" for one in item.targets
+        ):
+            yield from _listed([item.value])
+
+
+def _arguments(function: _Function) -> list[str]:
+    return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+
+
+def _given(call: ast.expr, place: int | None = None, name: str = "") -> list[ast.expr]:
+    """The argument of a call that stands at a place or has a name; without a place, all of them."""
+    if not isinstance(call, ast.Call):
+        return []
+    at = call.args if place is None else call.args[place : place + 1] if place >= 0 else []
+    return [*at, *(one.value for one in call.keywords if one.arg == name)]
+
+
+def _words(node: ast.expr) -> list[str]:
+    """Names in a string, or in a list of strings."""
+    texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    return [word.strip() for one in texts if isinstance(one, str) for word in one.split(",")]
+
+
 def last_name(node: ast.expr) -> str:
     """The last step of a dotted name; empty for what is not a name."""
     if isinstance(node, ast.Subscript):
@@ -277,11 +407,15 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
     ]
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-            if isinstance(target, ast.Name) and stored.count(target.id) == 1:
-                yield target.id, node.value
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in (item for place in (tree, *classes) for item in place.body):
+        match node:
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
+                ast.Name(name), value=ast.expr() as value
+            ) if stored.count(name) == 1:
+                yield name, value
+            case _:
+                pass
 
 
 def _stdlib_imports(tree: ast.Module) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,7 +15,8 @@ from assay.errors import GraderError, InputError
 from assay.graders.testing.attempt import Plan, TestCommand, attempt
 from assay.graders.testing.channel import Channel, Heard
 from assay.graders.testing.commands import Invocation, read_command
-from assay.graders.testing.expected import answer_given, expect
+from assay.graders.testing.contract import Contract
+from assay.graders.testing.expected import answer_given, expect, split_id, unmade, weigh
 from assay.graders.testing.hidden import (
     hidden_files,
     language_of,
@@ -162,20 +165,28 @@ async def conclude(
         flags, why = [contradiction], contradiction
     outcomes = {**_errors(heard), **heard.outcomes}
     notes: list[str] = []
+    contract = command.contract or Contract()
+    weights: Mapping[str, float] = {}
+    variants: Mapping[str, int] = {}
     if command.ids:
         outcomes = answer_given(command.ids, outcomes)
         expected = tuple(sorted({*command.ids}))
     else:
         hidden = _author_tests(plan, heard)
         found = expect(heard, hidden, plan.invocation, changed=plan.workspace.changes or ())
-        expected = tuple(sorted({*found.ids, *_unheard(plan, heard)}))
-        notes += found.notes
+        gone = unmade(found, hidden, contract.variants or ())
+        expected = tuple(sorted({*found.ids, *_unheard(plan, heard), *gone}))
+        visible = await asyncio.to_thread(_visible_tests, plan, expected, hidden)
+        weighed = weigh(expected, outcomes, hidden, visible, contract.variants)
+        weights, variants = weighed.weights, weighed.variants
+        notes += [*found.notes, *weighed.notes]
     if _is_shuffled(plan, heard) and any(
         one.outcome in ("failed", "error") for one in heard.outcomes.values()
     ):
         notes.append(f"order shuffled (seed {channel.seed}); shuffle: false keeps it")
     if channel.nested:
         notes.append(f"{channel.nested} test runs inside the tests were not reported")
+    notes += heard.notes
     notes += [f"{name} ended the process; the others were run again" for name in crashed]
     return TestRun(
         outcomes=outcomes,
@@ -188,6 +199,9 @@ async def conclude(
         notes=tuple(notes),
         isolation=command.isolation,
         undecided=tuple(dict.fromkeys(heard.undecided)),
+        needs={test: tuple(entries) for test, entries in heard.needs.items()},
+        weights=weights,
+        variants=variants if contract.learns else None,
     )
 
 
@@ -295,38 +309,56 @@ def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     if plan.invocation.runner == "node":
         return scripts
     sources = {path: text for path, text in plan.told.items() if path.endswith(".py")}
-    changed = plan.workspace.changes or ()
-    for name in heard.errors:
-        path = name.partition("::")[0]
-        if path.endswith(".py") and path not in sources and path not in changed:
-            text = _pristine(plan.workspace.source, path)
-            if text is not None:
-                sources[path] = text
-    return {**scripts, **read_python_tests(sources)}
+    named = {name.partition("::")[0] for name in heard.errors}
+    sources |= _unchanged(plan, {path for path in named - sources.keys() if path.endswith(".py")})
+    return {**scripts, **read_python_tests(_with_fixtures(plan, sources))}
 
 
 def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
-    """What the author's JavaScript always leaves out. Whatever is heard of it counts else."""
+    """What the author's JavaScript declares, and leaves out; all that is heard of it counts."""
     sources = {path: text for path, text in plan.told.items() if language_of(path)}
-    changed = plan.workspace.changes or ()
-    for name, one in heard.outcomes.items():
-        path = name.partition("::")[0]
-        if one.outcome == "passed" or path in sources or path in changed or not language_of(path):
-            continue
-        text = _pristine(plan.workspace.source, path)
-        if text is not None:
-            sources[path] = text
+    named = {name.partition("::")[0] for name in heard.outcomes}
+    sources |= _unchanged(plan, {path for path in named - sources.keys() if language_of(path)})
     if not sources:
         return {}
     from assay.graders.testing.static_ids import read_static_tests
 
+    read = {path: read_static_tests(path, text) for path, text in sources.items()}
     return {
         path: PythonTests(
             open=True,
-            skips=dict.fromkeys(read_static_tests(path, text).skipped, True),
+            possible={*tests.names, *tests.possible, *tests.skipped},
+            skips=dict.fromkeys(tests.skipped, True),
         )
-        for path, text in sources.items()
+        for path, tests in read.items()
     }
+
+
+def _visible_tests(
+    plan: Plan, ids: Sequence[str], hidden: Mapping[str, PythonTests]
+) -> dict[str, PythonTests]:
+    """Those of the author's files that are not hidden and in which a test has several variants."""
+    places = Counter(split_id(name, hidden) for name in ids)
+    paths = {path for (path, _), count in places.items() if count > 1 and path not in hidden}
+    if not paths:
+        return {}
+    return read_python_tests(_with_fixtures(plan, _unchanged(plan, paths)))
+
+
+def _with_fixtures(plan: Plan, sources: Mapping[str, str]) -> dict[str, str]:
+    """Python files with all in which they may have fixtures; what configures is the source's."""
+    beside = {str(up / "conftest.py") for one in sources for up in PurePosixPath(one).parents}
+    texts = {path: _pristine(plan.workspace.source, path) for path in beside}
+    found = {path: text for path, text in texts.items() if text is not None}
+    hidden = {path: text for path, text in plan.told.items() if path.endswith(".py")}
+    return {**found, **sources, **hidden}
+
+
+def _unchanged(plan: Plan, paths: Iterable[str]) -> dict[str, str]:
+    """The text of the author's files that the submission left as they were."""
+    changed = plan.workspace.changes or ()
+    texts = {path: _pristine(plan.workspace.source, path) for path in {*paths}.difference(changed)}
+    return {path: text for path, text in texts.items() if text is not None}
 
 
 def _pristine(source: str | None, path: str) -> str | None:

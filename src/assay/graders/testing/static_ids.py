@@ -102,11 +102,11 @@ class _Call:
     sub: bool
 
 
-def read_javascript(text: str) -> Iterator[tuple[str, bool]]:
+def read_javascript(text: str) -> Iterator[tuple[str, bool | None]]:
     """The full names of the tests, and whether the author leaves each out.
 
-    Subtests (``t.test``) are told only if they are left out: whether the others come to be
-    declared is up to the code around them.
+    Of other subtests (``t.test``) that is not said (None): whether they come to be declared is up
+    to the code around them.
     """
     code = blank(text, C_LIKE)
     calls = [call for match in _CALL.finditer(code) if (call := _read(match, text, code))]
@@ -123,7 +123,7 @@ def read_javascript(text: str) -> Iterator[tuple[str, bool]]:
             yield name, skipped
         elif any(not one.suite for one in around):
             subtests[name] = subtests.get(name, True) and skipped
-    yield from ((name, True) for name, skipped in subtests.items() if skipped)
+    yield from ((name, skipped or None) for name, skipped in subtests.items())
 
 
 def _read(match: re.Match[str], text: str, code: str) -> _Call | None:
@@ -258,10 +258,12 @@ class StaticTests:
             ``math > adds``.
         skipped: Names that the source itself always leaves out (``#[ignore]``, ``@Disabled``,
             ``it.skip``).
+        possible: Further names of subtests in it.
     """
 
     names: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
 
 
 def read_static_tests(path: str, text: str) -> StaticTests:
@@ -269,12 +271,13 @@ def read_static_tests(path: str, text: str) -> StaticTests:
     language = language_of(path)
     if language is None or (language == "go" and not path.endswith("_test.go")):
         return StaticTests()
-    found: dict[str, bool] = {}
+    found: dict[str, bool | None] = {}
     for name, skipped in _READERS[language](text):
         found[name] = found.get(name, True) and skipped
     return StaticTests(
-        names=tuple(name for name, skipped in found.items() if not skipped),
+        names=tuple(name for name, skipped in found.items() if skipped is False),
         skipped=tuple(name for name, skipped in found.items() if skipped),
+        possible=tuple(name for name, skipped in found.items() if skipped is None),
     )
 
 
@@ -415,7 +418,7 @@ def _java(text: str) -> Iterator[tuple[str, bool]]:
             )
 
 
-_READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool]]]] = {
+_READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool | None]]]] = {
     "go": _go,
     "java": _java,
     "javascript": read_javascript,

@@ -48,6 +48,7 @@ STATUSES: tuple[OutcomeStatus, ...] = (
     "wall_timeout",
     "memory",
     "crash",
+    "recursion",
 )
 """The statuses that a worker may report, by their number."""
 
@@ -214,6 +215,7 @@ OutcomeStatus = Literal[
     "wall_timeout",
     "memory",
     "crash",
+    "recursion",
     "late",
     "sandbox_error",
 ]
@@ -308,8 +310,9 @@ class FunctionLimits:
 class Outcome:
     """What came of one call.
 
-    Whose fault: `error` and `bad_return` are the program's. `cpu_timeout`, `wall_timeout`, `memory`
-    and `crash` belong to this call: it did so twice, the second time alone on a fresh worker.
+    Whose fault: `error` and `bad_return` are the program's. `cpu_timeout`, `wall_timeout`,
+    `memory`, `crash` and `recursion` belong to this call: it did so twice, the second time alone on
+    a fresh worker.
     `late` is neither's: whoever waited for it gave it less than the limit. `sandbox_error` is ours.
 
     Attributes:

@@ -33,7 +33,7 @@ _GROWTH_BYTES = 64 * 1024 * 1024
 _LOOK_EVERY = 500
 _FAILURES = 3
 # What a call is not blamed for before it has done so twice, the second time alone.
-_DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash")
+_DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash", "recursion")
 
 
 class Stats:

@@ -48,6 +48,7 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
     _load_everything()
     session = Session(brief, send, settings, rewrite_asserts)
     _stay_first(session.finder)
+    _number_directories()
     _keep_plugins_out(session.without_workspace)
     session.open_workspace("pytest", arguments, _WATCHED)
     try:
@@ -97,6 +98,16 @@ def _keep_plugins_out(path_without: Callable[[], list[str]]) -> None:
             sys.path[:] = everything
 
     pluggy.PluginManager.load_setuptools_entrypoints = load_setuptools_entrypoints
+
+
+def _number_directories() -> None:
+    """Let the name of a temporary directory tell nothing of the test that it is for."""
+    import _pytest.tmpdir
+
+    def make(_: object, factory: pytest.TempPathFactory) -> object:
+        return factory.mktemp("t", numbered=True)
+
+    setattr(_pytest.tmpdir, "_mk_tmp", make)  # noqa: B010 - not a name that others may use
 
 
 class _Collector:
@@ -267,6 +278,22 @@ class _Reporter:
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
         outcome = yield
         self._raised = _error_of(outcome)
+
+    @_WRAPPER
+    def pytest_runtest_teardown(self) -> Generator[None, object, None]:
+        # Which test tears down what many share depends on the order.
+        self._session.outside("teardown")
+        yield
+
+    @_WRAPPER
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, None]:
+        if fixturedef.scope == "function":
+            yield
+            return
+        with self._session.during(f"fixture:{fixturedef.argname}"):
+            yield
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

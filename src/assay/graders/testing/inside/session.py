@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import sys
+from contextlib import contextmanager
 from itertools import groupby
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar, cast
@@ -21,7 +22,7 @@ from assay.graders.testing.inside.hidden_modules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
     from importlib.abc import MetaPathFinder
 
     from assay.graders.testing.inside.channel_client import Frame, Send
@@ -78,7 +79,7 @@ class Session:
         self._send = send
         self._path, self._exit, self._outs = settings.path, os._exit, (sys.stdout, sys.stderr)
         self._failed = False
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str, str]] = set()
         self._watched: list[_Watched] = []
         sources = {f"{self.root}/{name}": text for name, text in brief["hidden"].items()}
         brief["hidden"].clear()  # nothing keeps the sources
@@ -98,7 +99,7 @@ class Session:
         from assay.graders.testing.inside.boundary import judge
 
         link = socket.socket(fileno=handed)
-        finder = judge.install(link, told, self.root, self.undecided)
+        finder = judge.install(link, told, self.root, self.tell)
         self.finder = cast("MetaPathFinder", finder)
         return judge
 
@@ -181,15 +182,13 @@ class Session:
 
     def tamper(self, what: str) -> None:
         """Tell of a sign of tampering, once."""
-        if what not in self._told:
-            self._told.add(what)
-            self._send({"event": "tamper", "what": what})
+        self.tell("tamper", what)
 
-    def undecided(self, what: str) -> None:
-        """Tell of a class of the submission that would have had to decide, once."""
-        if what not in self._told:
-            self._told.add(what)
-            self._send({"event": "undecided", "what": what})
+    def tell(self, event: str, what: str, test: str = "") -> None:
+        """Tell what is undecided, needed or worth a note, once."""
+        if (event, what, test) not in self._told:
+            self._told.add((event, what, test))
+            self._send({"event": event, "what": what, "test": test})
 
     def enter(self, path: str) -> None:
         """Say whose turn it is: that of a test module, or of none."""
@@ -205,15 +204,36 @@ class Session:
         """Tell that a test starts."""
         self._send({"event": "start", "id": name})
         if self._judge is not None:
-            self._judge.begin(f"{self.root}/{name.partition('::')[0]}")
+            path, _, rest = name.partition("::")
+            self._judge.begin(f"{self.root}/{path}", f"{path}::{rest.partition('[')[0]}")
+
+    def outside(self, place: str) -> None:
+        """Say that what runs now is no test: a fixture of a whole module, or tearing down."""
+        if self._judge is not None:
+            self._judge.outside(place)
+
+    @contextmanager
+    def during(self, place: str) -> Generator[None]:
+        """Say for a while that what runs is no test."""
+        before = self._judge.state.test if self._judge is not None else ""
+        self.outside(place)
+        try:
+            yield
+        finally:
+            self.outside(before)
 
     def result(
         self, name: str, outcome: str, seconds: float, message: str, *, marked: bool = False
     ) -> None:
         """Tell what came of a test, and whether it was a mark of its own that left it out."""
-        if self._judge is not None and outcome in ("passed", "xpassed", "xfailed"):
-            why = self._judge.verdict()
-            outcome, message = ("failed", why) if why else (outcome, message)
+        if self._judge is not None:
+            passed = outcome in ("passed", "xpassed", "xfailed")
+            why = self._judge.verdict(passed=passed)
+            if passed and why:
+                outcome, message = "failed", why
+            elif not passed and (hints := self._judge.hints()):
+                message = f"{message}\n{hints}"
+            self._judge.outside("")
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
         frame = {**frame, "seconds": seconds, "message": message}

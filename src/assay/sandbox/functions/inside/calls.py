@@ -17,6 +17,7 @@ from assay.sandbox.functions.inside.evaluate import (
     MEMORY,
     NEEDS_LOOP,
     OK,
+    RECURSION,
     WALL_TIMEOUT,
 )
 from assay.sandbox.functions.inside.wire import (
@@ -55,7 +56,7 @@ _DEATH_MS = 100
 _PATIENCE_MS = 2000
 _READ_BIRTHS_EVERY = 4096
 # What a process says of a call, and lives on.
-_SAID = (OK, ERROR, BAD_RETURN, MEMORY, NEEDS_LOOP)
+_SAID = (OK, ERROR, BAD_RETURN, MEMORY, RECURSION, NEEDS_LOOP)
 _NO_RESULT = b"the process ended without a result"
 
 

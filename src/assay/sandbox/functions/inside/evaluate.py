@@ -37,6 +37,7 @@ __all__ = [
     "MEMORY",
     "NEEDS_LOOP",
     "OK",
+    "RECURSION",
     "WALL_TIMEOUT",
     "LoadError",
     "Loaded",
@@ -47,8 +48,8 @@ __all__ = [
     "where",
 ]
 
-OK, ERROR, BAD_RETURN, CPU_TIMEOUT, WALL_TIMEOUT, MEMORY, CRASH = range(7)
-NEEDS_LOOP = 7
+OK, ERROR, BAD_RETURN, CPU_TIMEOUT, WALL_TIMEOUT, MEMORY, CRASH, RECURSION = range(8)
+NEEDS_LOOP = 8
 """Never leaves the worker: the call is to be made again, under an event loop."""
 
 _ITERABLE_COROUTINE = 0x100
@@ -73,6 +74,7 @@ class _Settings:
 _scan: Callable[[str, int], tuple[object, int]] = make_scanner(_Settings)  # pyright: ignore[reportArgumentType] - its attributes do
 # The program may replace any builtin; what it replaces is its own.
 _type, _float, _int, _str, _len, _pack = type, float, int, str, len, REPLY.pack
+_issubclass = issubclass
 _tuple: type[tuple[object, ...]] = tuple
 
 
@@ -170,8 +172,10 @@ def _failure(error: BaseException) -> tuple[int, float, str]:
     kind = _type(error)
     if kind is _NeedsLoopError:
         return NEEDS_LOOP, 0.0, ""
-    if kind is MemoryError:
-        return MEMORY, 0.0, ""
+    # Nested deeply or long enough, any answer brings these about.
+    for limit, status in ((MemoryError, MEMORY), (RecursionError, RECURSION)):
+        if _issubclass(kind, limit):
+            return status, 0.0, ""
     line = where(error)
     place = f", line {line}" if line else ""
     try:

@@ -16,6 +16,7 @@ import sys
 import time
 from _struct import unpack, unpack_from
 from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage] - `threading` is dear
+from itertools import starmap
 
 from assay.sandbox.functions.inside.confine import limit
 from assay.sandbox.functions.inside.evaluate import (
@@ -54,6 +55,10 @@ _read, _write, _close, _exit = os.read, os.write, os.close, os._exit
 _close_range = os.closerange
 _getpid, _pipe, _fork, _waitpid = os.getpid, os.pipe, os.fork, os.waitpid
 _unwatched = [sys.settrace, sys.setprofile]
+if sys.version_info >= (3, 12):
+    _unregister = sys.monitoring.register_callback
+    _events = [event for event in vars(sys.monitoring.events).values() if event]
+    _callbacks_of = [(tool, event, None) for tool in range(6) for event in _events]
 _cpu, _callbacks = time.thread_time, gc.callbacks
 _unpack_order, _ORDER_BYTES, _pack_reply = ORDER.unpack, ORDER.size, REPLY.pack
 
@@ -244,6 +249,9 @@ def _stop_watching() -> None:
     """Let nothing of the program run here any more: it could tell one call of another's end."""
     for stop in _unwatched:
         stop(None)
+    if sys.version_info >= (3, 12):
+        # At one stroke: bytecode in between would be told to those that are still there.
+        list(starmap(_unregister, _callbacks_of))
     _callbacks.clear()
 
 

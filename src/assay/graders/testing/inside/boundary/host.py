@@ -27,8 +27,8 @@ if __name__ == "__main__":
     for _end in [at for at, letter in enumerate(f"{_PACKAGE}.") if letter == "."]:
         sys.modules[_PACKAGE[:_end]] = types.ModuleType(_PACKAGE[:_end])
         sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
-from assay.graders.testing.inside.boundary.answers import Session, connect  # noqa: E402
-from assay.graders.testing.inside.boundary.objects import CURRENT  # noqa: E402
+from assay.graders.testing.inside.boundary.host_objects import CURRENT  # noqa: E402
+from assay.graders.testing.inside.boundary.host_side import HostSide, connect  # noqa: E402
 from assay.graders.testing.inside.boundary.wire import GoneError, receive, send  # noqa: E402
 
 _MOST_OUTPUT = 4 * 1024 * 1024
@@ -98,7 +98,7 @@ class Output:
         return text
 
 
-def _door(session: Session) -> None:
+def _door(session: HostSide) -> None:
     """Open a further lane whenever the judge wants to speak from another thread."""
     door = connect(["door", session.number])
     while True:
@@ -110,7 +110,7 @@ def _door(session: Session) -> None:
         threading.Thread(target=session.serve_all, args=(link,), daemon=True).start()
 
 
-def _forward_warnings(session: Session) -> None:
+def _forward_warnings(session: HostSide) -> None:
     """Let the filters of the judge decide on the warnings of the solution."""
     import warnings
 
@@ -120,6 +120,8 @@ def _forward_warnings(session: Session) -> None:
             if isinstance(message, category) and category.__module__ != "builtins"
             else str(message)
         )
+        if "use of fork()" in str(text):  # ours; see `HostSide.do_fork`
+            return
         session.ask("warn", 0, text, category, str(filename), int(lineno))
 
     warnings.simplefilter("always")
@@ -132,7 +134,7 @@ class _LibraryFinder:
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: HostSide) -> None:
         self._session = session
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
@@ -152,7 +154,7 @@ class _LibraryFinder:
         return spec
 
 
-def _forward_logs(logging: Any, session: Session) -> None:
+def _forward_logs(logging: Any, session: HostSide) -> None:
     class Forward(logging.Handler):
         def emit(self, record: Any) -> None:
             link = getattr(session.local, "link", None)
@@ -169,7 +171,7 @@ def _forward_logs(logging: Any, session: Session) -> None:
 def _serve(number: int) -> None:
     """Be one session."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    session = Session(number)
+    session = HostSide(number)
     CURRENT[:] = [session]
     session.outputs = (Output(1), Output(2))
     sys.stdout = io.TextIOWrapper(

@@ -8,11 +8,10 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary.modules import Finder, Module
-from assay.graders.testing.inside.boundary.references import Session
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary import contract
+from assay.graders.testing.inside.boundary.judge_side import JudgeSide, check_unmade
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
-    current,
     doors,
     fail,
     is_authors,
@@ -20,6 +19,7 @@ from assay.graders.testing.inside.boundary.session import (
     ref_of,
     state,
 )
+from assay.graders.testing.inside.boundary.modules import Finder, Module
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
 if TYPE_CHECKING:
@@ -27,38 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NOT_STARTED = 70
-_IN_HOST: dict[str, tuple[str, ...]] = {
-    "subprocess": ("run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"),
-    "os": ("system", "popen"),
-    "runpy": ("run_module", "run_path"),
-    "pickle": ("loads", "load"),
-}
-"""What would run or unpickle the submission's code: for tests it happens in the host."""
-
-_UNPICKLED: dict[str, tuple[str, ...]] = {
-    "builtins": ("set", "frozenset", "bytearray", "complex", "range", "slice", "object"),
-    "collections": ("OrderedDict", "deque", "Counter", "defaultdict"),
-    "datetime": ("datetime", "date", "time", "timedelta", "timezone"),
-    "decimal": ("Decimal",),
-    "fractions": ("Fraction",),
-    "uuid": ("UUID",),
-    "pathlib": ("PosixPath", "PurePosixPath", "Path"),
-    "copyreg": ("_reconstructor",),
-    "numpy": ("ndarray", "dtype"),
-    "numpy.core.multiarray": ("_reconstruct", "scalar"),
-    "numpy._core.multiarray": ("_reconstruct", "scalar"),
-    "_codecs": ("encode",),
-}
+_MOST_HINTS = 3
 _SYSTEM_NAMES = ("path", "modules", "stdout", "stderr", "meta_path")
 
 
 def install(
-    link: socket.socket, told: dict[str, Any], root: str, report: Callable[[str], None]
+    link: socket.socket, told: dict[str, Any], root: str, tell: Callable[..., None]
 ) -> Finder:
     """Set up the boundary, before the first test is imported."""
     state.root, state.shared = root, tuple(told["shared"])
     state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
-    state.allowed, state.report, state.make = frozenset(told["allow"]), report, Session
+    state.allowed, state.tell, state.make = frozenset(told["allow"]), tell, JudgeSide
+    needed = told["contract"]
+    state.seed, state.learns = needed.get("seed", ""), needed.get("learns", False)
+    state.needs = {test: frozenset(one) for test, one in needed.get("needs", {}).items()}
     from unittest.case import SkipTest
 
     state.never = (SkipTest,)
@@ -75,14 +57,10 @@ def install(
     for name in LIBRARIES:
         library(name)
     finder = Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
-    for name, act in (
-        ("unittest.mock", _mirror_mock),
-        *dict.fromkeys(_IN_HOST, _send_to_host).items(),
-    ):
-        if name in sys.modules:
-            act(sys.modules[name])
-        else:  # to import them all would take longer than all else here
-            finder.when_loaded[name] = act
+    if "unittest.mock" in sys.modules:
+        _mirror_mock(sys.modules["unittest.mock"])
+    else:  # to import it would take longer than all else here
+        finder.when_loaded["unittest.mock"] = _mirror_mock
     _reload_in_host()
     sys.addaudithook(_watch)
     return finder
@@ -114,21 +92,45 @@ def _is_bound(value: Any) -> bool:
     return ref is not None and ref.path is None
 
 
-def begin(module: str) -> None:
+def begin(module: str, test: str) -> None:
     """Start a test of a module: forget what made an earlier one fail."""
     old = state.sessions.get(module)
     if old is not None and (old.dead or state.fresh == "test"):
         del state.sessions[module]
         old.end("the session has ended")
-    state.current = module
-    state.is_testing = True
-    state.give_back()
-    state.failures.clear()
+    state.current, state.test = module, test
+    for kept in (state.failures, state.leaves, state.hints, state.called, state.unmade):
+        kept.clear()
 
 
-def verdict() -> str:
+def outside(place: str) -> None:
+    """Say that what runs now is no test, such as a fixture of a whole module."""
+    state.test = place
+
+
+def verdict(*, passed: bool) -> str:
     """Why the test that ended cannot have passed; empty if it can."""
+    if passed:
+        check_unmade()
+        contract.empties()
+        _tell_uncalled()
+    elif not state.failures:
+        for entry in state.hints:
+            state.undecided(entry)
     return str(state.failures[0]) if state.failures else ""
+
+
+def hints() -> str:
+    """What the boundary made of values of the submission's, if the test failed by that."""
+    return "; ".join(list(state.hints.values())[:_MOST_HINTS])
+
+
+def _tell_uncalled() -> None:
+    """Tell of callbacks that the reference called, with the assertions in them."""
+    for entry in state.needs.get(state.test, ()):
+        kind, _, trail = entry.partition(":")
+        if kind == "called" and trail not in state.called:
+            state.tell("note", f"{state.test}: {trail} was not called, as the reference does")
 
 
 # -- patches that hold on both sides ---------------------------------------------------------------
@@ -154,7 +156,7 @@ def patch(target: Any, name: Any, value: Any) -> None:
     state.patches.append((*place, name, value))
     for talk in list(state.sessions.values()):
         if not talk.dead:
-            talk.request("patch", *place, name, talk.encode(value))
+            talk.request("patch", *place, name, talk.given(value, ["patch"]))
 
 
 def unpatch(target: Any, name: Any) -> None:
@@ -211,23 +213,6 @@ def _mirror_mock(mock: ModuleType) -> None:
 # -- what happens in the host ----------------------------------------------------------------------
 
 
-def _send_to_host(module: ModuleType) -> None:
-    space: Any = vars(module)
-    for name in _IN_HOST[module.__name__]:
-        space[name] = _elsewhere(module.__name__, name, space[name])
-    if module.__name__ == "subprocess":
-        space["Popen"] = _ElsewhereKind("Popen", (space["Popen"],), {})
-    elif module.__name__ == "pickle":
-        dumps = space["dumps"]
-
-        def dumps_(value: Any, *rest: Any, **named: Any) -> Any:
-            if ref_of(value) is None:
-                return dumps(value, *rest, **named)
-            return _of_host("pickle", "dumps")(value, *rest, **named)
-
-        space["dumps"] = dumps_
-
-
 def _reload_in_host() -> None:
     reload = importlib.reload
 
@@ -239,33 +224,6 @@ def _reload_in_host() -> None:
         return module
 
     importlib.reload = reload_
-
-
-def _of_host(module: str, name: str) -> Any:
-    talk = current()
-    return talk.decode(talk.request("standard", module, name))
-
-
-def _elsewhere(module: str, name: str, original: Any) -> Any:
-    """A function that runs in the host for tests, and here for everybody else."""
-
-    def run(*arguments: Any, **named: Any) -> Any:
-        if not state.is_test_code(sys._getframe(1).f_code.co_filename):
-            return original(*arguments, **named)
-        return _of_host(module, name)(*arguments, **named)
-
-    run.__name__, run.__doc__ = name, original.__doc__
-    return run
-
-
-class _ElsewhereKind(type):
-    """The class `subprocess.Popen`, whose processes run in the host for tests."""
-
-    def __call__(cls, *arguments: Any, **named: Any) -> Any:
-        frame: Any = sys._getframe(1)
-        if state.is_test_code(frame.f_code.co_filename):
-            return _of_host("subprocess", "Popen")(*arguments, **named)
-        return type.mro(cls)[1](*arguments, **named)
 
 
 def _name_members() -> None:
@@ -331,6 +289,24 @@ def _compiled(arguments: tuple[Any, ...]) -> str:
     return "" if is_authors_text else "a test runs text as code"
 
 
+def _opened(arguments: tuple[Any, ...]) -> str:
+    """Author's files are not written, and what is written here is not run here."""
+    place, _, flags = [*arguments, None, 0][:3]
+    if not isinstance(place, (str, bytes)) or not isinstance(flags, int) or not flags & _WRITES:
+        return ""
+    path = os.path.realpath(os.fsdecode(place))
+    if not state.is_test_code(path) or "/.pytest_cache" in path or "/__pycache__" in path:
+        return ""
+    if os.path.exists(path) and path not in _written:
+        return f"a test writes the author's file {os.path.relpath(path, state.root)}"
+    _written.add(path)
+    return "a module is written beside the tests" if path.endswith(".py") else ""
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_written: set[str] = set()
+
+
 def _executed(arguments: tuple[Any, ...]) -> str:
     place: Any = getattr(arguments[0], "co_filename", "")
     return "a file that was written while tests ran is run" if state.is_shared(place) else ""
@@ -340,14 +316,6 @@ def _loaded(arguments: tuple[Any, ...]) -> str:
     place = [*arguments, None][min(len(arguments) - 1, 1)]
     is_theirs = isinstance(place, (str, bytes)) and state.is_ours(os.fsdecode(place))
     return "a library that belongs to no package is loaded" if is_theirs else ""
-
-
-def _unpickled(arguments: tuple[Any, ...]) -> str:
-    module, name = arguments
-    if name in _UNPICKLED.get(module, ()):
-        return ""
-    place = getattr(sys.modules.get(module), "__file__", None)
-    return "" if place and state.is_test_code(place) else f"{module}.{name} is unpickled"
 
 
 def _started(arguments: tuple[Any, ...]) -> str:
@@ -366,7 +334,8 @@ _CHECKS: dict[str, Callable[[tuple[Any, ...]], str]] = {
     "ctypes.dlopen": _loaded,
     "import": _loaded,
     "marshal.loads": lambda _: "a test unmarshals" if state.is_test_code(_caller()) else "",
-    "pickle.find_class": _unpickled,
+    "pickle.find_class": lambda found: f"{'.'.join(found)} is unpickled",
+    "open": _opened,
     "subprocess.Popen": _started,
     "os.exec": _started,
     "os.posix_spawn": _started,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary.judge_state import (
     Ref,
     state,
 )
@@ -23,7 +23,7 @@ from assay.graders.testing.inside.boundary.wire import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.graders.testing.inside.boundary.references import Session
+    from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
@@ -112,7 +112,9 @@ def libraries() -> dict[tuple[str, str], type]:
 def _refresh(value: Any) -> None:
     ref: Ref = value._assay
     if value._assay_seen != ref.talk.changes:
-        content = ref.talk.decode(ref.talk.request("base", ref.node()))
+        content = cast("JudgeSide", ref.talk).taken(
+            ref.talk.request("base", ref.node()), ref, "__iter__"
+        )
         kind = type(value).__mro__[1]
         kind.clear(value)
         (kind.extend if kind is list else kind.update)(value, exactly(kind, content))
@@ -132,12 +134,14 @@ def _reading(kind: Any, name: str) -> Callable[..., Any]:
 def _writing(name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
-        talk = cast("Session", ref.talk)
+        talk = cast("JudgeSide", ref.talk)
         if name.startswith("__"):
-            found = talk.decode(talk.operate(ref, name, *arguments))
+            node = talk.request(
+                "operate", ref.node(), name, [talk.encode(one) for one in arguments]
+            )
+            found = talk.taken(node, ref, "__iter__")
         else:
-            method = talk.decode(talk.request("get", ref.node(), name))
-            found = method(*arguments, **named)
+            found = talk.get(ref, name)(*arguments, **named)
         self._assay_seen = -1
         return self if name.startswith("__i") else found
 

@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     Ref,
     current,

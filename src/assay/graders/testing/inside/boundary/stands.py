@@ -11,8 +11,8 @@ import builtins
 import threading
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary import decisions
-from assay.graders.testing.inside.boundary.session import (
+from assay.graders.testing.inside.boundary import contract, questions
+from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     Kind,
     Ref,
@@ -24,14 +24,13 @@ from assay.graders.testing.inside.boundary.session import (
     ref_of,
     state,
     the_ref,
-    undecided,
 )
 from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-_IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
+IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
 _MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
     [
@@ -91,28 +90,7 @@ class StandKind(Kind):
         super().__init__(name, bases, space)
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
-        ref = the_ref(cls)
-        if decisions.built_of(cls, arguments, named) is not None:
-            # The submission is not told of it before it needs to be.
-            made = object.__new__(cls)
-            object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
-            return made
-        start = state.tick()
-        made = ref.home().call(ref, arguments, named)
-        if isinstance(type(made), StandKind):
-            space = object.__getattribute__(made, "__dict__")
-            is_new = space.get("_assay_born", start) >= start
-            if (
-                not is_new
-                and made._assay_form["equal"] != "enum"
-                and not decisions.trust(type(made))
-            ):
-                # Lists find an object equal to itself without asking.
-                label = type(made)._assay_label
-                what = "whether an object that the test has already is a new one"
-                raise undecided(label, what, f"asked:{label}")
-            space["_assay_made"] = (cls, arguments, named)
-        return made
+        return the_ref(cls).home().construct(cls, arguments, named)
 
     def __getattr__(cls, name: str) -> Any:
         ref = ref_of(cls)
@@ -202,7 +180,6 @@ class Stand(
 
     def __setattr__(self, name: str, value: Any) -> None:
         the_ref(self).home().set(the_ref(self), name, value)
-        object.__getattribute__(self, "__dict__").pop("_assay_made", None)
 
     def __delattr__(self, name: str) -> None:
         the_ref(self).home().request("delete", the_ref(self).node(), name)
@@ -211,17 +188,17 @@ class Stand(
         return names_of(self)
 
     def __eq__(self, other: object) -> Any:
-        return decisions.equal(self, other)
+        return questions.equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        found = decisions.equal(self, other)
+        found = questions.equal(self, other)
         return not found if type(found) is bool else found
 
     def __hash__(self) -> int:
-        return decisions.hash_of(self)
+        return questions.hash_of(self)
 
     def __bool__(self) -> bool:
-        return decisions.truth(self)
+        return questions.truth(self)
 
     def __copy__(self) -> Any:
         return forward(self, "__copy__")
@@ -260,15 +237,8 @@ def signature_of(value: Any) -> Any:
     return inspect.Signature(parameters)
 
 
-_NUMBERS = frozenset(
-    f"__{name}__" for name in "abs int float complex round index trunc floor ceil len".split()
-)
-
-
 def _forwarder(name: str) -> Callable[..., Any]:
     def operate(self: Any, *arguments: Any) -> Any:
-        if name in _NUMBERS and "_assay_of_plain" in object.__getattribute__(self, "__dict__"):
-            raise decisions.undecided_arithmetic(type(self))
         return forward(self, name, *arguments)
 
     operate.__name__ = name
@@ -282,6 +252,10 @@ def _call(self: Any, *arguments: Any, **named: Any) -> Any:
 
 def _text(name: str) -> Callable[..., str]:
     def text(self: Any, *arguments: Any) -> str:
+        if name == "__repr__" and not contract.may(
+            "op:__repr__", contract.trails_of(the_ref(self))
+        ):
+            return f"<{type(self)._assay_label}>"  # a failure is shown
         found = forward(self, name, *arguments)
         if type(found) is not str:
             raise TypeError(f"{name} gave a {type(found).__name__}")
@@ -314,14 +288,26 @@ def _next(self: Any) -> Any:
     talk = ref.home()
     kind, value = talk.operate(ref, "__next__")
     if kind == "end":
-        raise StopIteration(talk.decode(value))
-    return talk.decode(value)
+        contract.look_at_end(ref)
+        raise StopIteration(talk.taken(value, ref, "StopIteration"))
+    return talk.taken(value, ref, "__next__")
 
 
 def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    """Leave a context. What the judge raised is never swallowed."""
-    swallowed = forward(self, "__exit__", None, error, None)
-    return swallowed is True and error is not None and ref_of(error) is not None
+    """Leave a context."""
+    return _swallows(self, forward(self, "__exit__", None, error, None), error)
+
+
+def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
+    """Whether a block ends with an error of the submission's, as it does with the reference.
+
+    What the judge raised is never swallowed.
+    """
+    if swallowed is not True or error is None or ref_of(error) is None:
+        return False
+    ref = the_ref(value)
+    contract.require("swallows", contract.trails_of(ref), ref.label, "an exception is swallowed")
+    return True
 
 
 async def _async_next(self: Any) -> Any:
@@ -333,8 +319,7 @@ async def _async_enter(self: Any) -> Any:
 
 
 async def _async_leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    swallowed = await _awaited(forward(self, "__aexit__", None, error, None))
-    return swallowed is True and error is not None and ref_of(error) is not None
+    return _swallows(self, await _awaited(forward(self, "__aexit__", None, error, None)), error)
 
 
 async def _awaited(value: Any) -> Any:
@@ -345,13 +330,18 @@ def _await(self: Any) -> Generator[Any, Any, Any]:
     """Wait for the host in a thread, so that the judge's event loop goes on."""
     ref = the_ref(self)
     talk = ref.home()
+    trails = contract.trails_of(ref)
+
+    def ask() -> Any:
+        return talk.taken(talk.request("await", ref.node(), trails=trails), ref, "__await__")
+
     if not a_loop_runs():
-        return talk.decode(talk.request("await", ref.node()))
+        return ask()
     import asyncio
 
     def wait() -> tuple[Any, BaseException | None]:
         try:
-            return talk.decode(talk.request("await", ref.node())), None
+            return ask(), None
         except BaseException as error:
             return None, error
 
@@ -387,7 +377,7 @@ _SPECIAL: dict[str, Any] = {
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
-    "__contains__": decisions.contains,
+    "__contains__": questions.contains,
 }
 
 
@@ -405,14 +395,7 @@ class _Member:
         if instance is not None and type(instance).__dict__.get("_assay_tested"):
             # The class of the tests may have a method of that name: `super()` asks for this one.
             node = ref.home().request("member", the_ref(self.owner).node(), ref.node(), self.name)
-            return ref.home().decode(node)
-        kind: Any = type(instance)
-        base = None if instance is None else kind._assay_base
-        if base in _MUTABLE:  # it may change what it holds
-            object.__getattribute__(instance, "__dict__").pop("_assay_made", None)
-        if base in _IMMUTABLE and self.name in vars(base) and not decisions.trust(kind):
-            label = kind._assay_label
-            raise undecided(label, f"the {self.name} of a built-in type", f"asked:{label}")
+            return ref.home().taken(node, ref, self.name)
         return ref.home().get(ref, self.name)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -423,7 +406,7 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
     """Make the class of the stand-ins for a class."""
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
-    base = next((one for one in bases if one in (*_IMMUTABLE, *_MUTABLE)), inherited)
+    base = next((one for one in bases if one in (*IMMUTABLE, *_MUTABLE)), inherited)
     own, doc = form["own"], form.get("doc") if type(form.get("doc")) is str else None
     space: dict[str, Any] = {
         "_assay_kind": ref,
@@ -432,15 +415,15 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         "_assay_label": f"{module}.{name}",
         "__module__": module,
         "__qualname__": name,
-        "__doc__": _Member("__doc__") if module == "builtins" else doc,
+        "__doc__": _Member("__doc__") if module in ("builtins", "functools") else doc,
     }
     for one in OPERATORS.intersection(form["operators"]) - _LEFT_OUT:
-        if base in _IMMUTABLE and one in vars(base) and one not in own:
+        if base in IMMUTABLE and one in vars(base) and one not in own:
             continue  # the copy decides
         if one in _ORDERS:
-            space[one] = decisions.ordering(one)
+            space[one] = questions.ordering(one)
         elif one in ARITHMETIC:
-            space[one] = decisions.arithmetic(one)
+            space[one] = questions.arithmetic(one)
         else:
             space[one] = _SPECIAL.get(one) or _forwarder(one)
     for one in form["methods"]:
@@ -490,13 +473,14 @@ def _subclass(
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
     members: dict[str, Any] = {}
+    trails = contract.trails_of(the_ref(first))
     for key, value in space.items():
         if key in ("__qualname__", "__classcell__", "__firstlineno__", "__static_attributes__"):
             continue
         kind = _WRAPPED.get(type(value), "plain")
         inner = value.fget if kind == "property" else getattr(value, "__func__", value)
-        members[key] = [kind, talk.encode(inner if kind != "plain" else value)]
-    options = {key: talk.encode(value) for key, value in named.items()}
+        members[key] = [kind, talk.given(inner if kind != "plain" else value, trails)]
+    options = {key: talk.given(value, trails) for key, value in named.items()}
     encoded = [talk.encode(base) for base in bases if base is not object]
     node = talk.request("subclass", name, encoded, members, options)
     if type(node) is not list or node[0] != "k":

@@ -15,6 +15,7 @@ from __future__ import annotations
 import binascii
 import importlib
 import json
+import re
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -61,7 +62,17 @@ _LONGEST_INT = 8_000
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
 _SEQUENCE_OF = {tag: kind for kind, tag in _SEQUENCES.items()}
 _MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
-_MAPPING_OF = {"d": dict, "od": OrderedDict, "dc": Counter}
+_MAPPING_OF: dict[str, Any] = {
+    "d": dict,
+    "od": OrderedDict,
+    "dc": Counter,
+    "dd": lambda pairs: defaultdict(None, pairs),
+}
+_FACTORIES: dict[str, Any] = {
+    "": None,
+    **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
+}
+"""The factories of a `defaultdict` that it keeps on the other side."""
 
 
 class WireError(Exception):
@@ -100,7 +111,9 @@ def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[An
     if size > MOST_BYTES:
         raise WireError(f"a frame of {size} bytes is too large")
     try:
-        message: Any = json.loads(_exactly(link, size, deadline))
+        data = _exactly(link, size, deadline)
+        read_float = _finite if _HUGE.search(data) else None
+        message: Any = json.loads(data, parse_float=read_float, parse_constant=Unbounded)
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if type(message) is not list or not message or type(message[0]) is not str:
@@ -125,8 +138,26 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
+class Unbounded(float):
+    """A NaN or an infinity, as it was read: what becomes of it is for the receiver to say."""
+
+
+_HUGE = re.compile(rb"\d[eE]\+?\d{3}")
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if found - found != 0:
+        raise ValueError("a number is out of range")
+    return found
+
+
 class Plain:
     """Copies plain values; a runtime extends it by its own references."""
+
+    def unbounded(self, found: float) -> Any:
+        """Take a NaN or an infinity that was read."""
+        return found
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -160,10 +191,17 @@ class Plain:
                 [self.encode(key, depth + 1), self.encode(item, depth + 1)]
                 for key, item in list(value.items())
             ]
+            if kind is defaultdict:
+                factory = getattr(value.default_factory, "__name__", "")
+                is_plain = _FACTORIES.get(factory) is value.default_factory
+                return ["dd", pairs, factory if is_plain else ""]
             return [_MAPPINGS[kind], pairs]
         writer = _WRITERS.get(kind)
         if writer is not None:
             return writer(value)
+        held = _HELD.get(kind.__name__)
+        if held is not None and held.kind() is kind:
+            return ["w", kind.__name__, self.encode(held.read(value), depth + 1)]
         top = kind.__module__.partition(".")[0]
         if top in _CLASSES:
             written = _of_library(value, top)
@@ -180,6 +218,8 @@ class Plain:
         """
         if type(node) in _SCALARS:
             return node
+        if type(node) is Unbounded:
+            return self.unbounded(float(node))
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
         tag = node[0]
@@ -189,13 +229,17 @@ class Plain:
                 if not _is_flat(items):
                     items = [self.decode(item, depth + 1) for item in items]
                 return _SEQUENCE_OF[tag](items)
-            if tag in _MAPPING_OF or tag == "dd":
+            if tag in _MAPPING_OF:
                 pairs = [
                     (self.decode(key, depth + 1), self.decode(item, depth + 1))
                     for key, item in node[1]
                 ]
-                found = defaultdict(None, pairs) if tag == "dd" else _MAPPING_OF[tag](dict(pairs))
-                return found if tag != "dc" else Counter(dict(pairs))
+                made = _MAPPING_OF[tag](dict(pairs))
+                if tag == "dd":
+                    made.default_factory = _FACTORIES[node[2]]
+                return made
+            if tag == "w":
+                return _HELD[node[1]].write(self.decode(node[2], depth + 1))
             reader = _READERS.get(tag)
             if reader is not None:
                 found = reader(*node[1:])
@@ -214,6 +258,81 @@ def _is_flat(items: list[Any]) -> bool:
     return int not in kinds or all(
         type(item) is not int or item.bit_length() <= _LONGEST_INT for item in items
     )
+
+
+class _Held:
+    """A container of Python's own library, of which what it holds is sent."""
+
+    def __init__(self, module: str, name: str, read: Any, write: Any = None) -> None:
+        self.module, self.name, self.read = module, name, read
+        self._write = write
+
+    def write(self, inner: Any) -> Any:
+        return self._write(inner) if self._write else self.kind()(inner)
+
+    def kind(self) -> Any:
+        return library(self.module).get(self.name)
+
+
+class _View(_Held):
+    """A view of a dictionary."""
+
+    def __init__(self, name: str, write: Any) -> None:
+        super().__init__("builtins", f"dict_{name}", list, write)
+        self._kind = type(getattr({}, name)())
+
+    def kind(self) -> Any:
+        return self._kind
+
+
+def _by_content(module: str, name: str) -> _Held:
+    return _Held(module, name, lambda value: value.data)
+
+
+_HELD: dict[str, _Held] = {
+    one.name: one
+    for one in (
+        *(_by_content("collections", name) for name in ("UserDict", "UserList", "UserString")),
+        _Held(
+            "collections",
+            "ChainMap",
+            lambda value: tuple(value.maps),
+            lambda maps: library("collections")["ChainMap"](*maps),
+        ),
+        _Held(
+            "array",
+            "array",
+            lambda value: (value.typecode, value.tolist()),
+            lambda parts: library("array")["array"](*parts),
+        ),
+        _Held("types", "MappingProxyType", dict),
+        _Held(
+            "types",
+            "SimpleNamespace",
+            lambda value: dict(vars(value)),
+            lambda named: library("types")["SimpleNamespace"](**_nameable(named)),
+        ),
+        _Held(
+            "argparse",
+            "Namespace",
+            lambda value: dict(vars(value)),
+            lambda named: library("argparse")["Namespace"](**_nameable(named)),
+        ),
+        _Held("pathlib", "PurePosixPath", str),
+        _Held("pathlib", "PureWindowsPath", str),
+        _View("keys", lambda items: dict.fromkeys(items).keys()),
+        _View("values", lambda items: dict(enumerate(items)).values()),
+        _View("items", lambda items: dict(items).items()),
+    )
+}
+_HELD["mappingproxy"] = _HELD["MappingProxyType"]
+
+
+def _nameable(named: dict[Any, Any]) -> dict[str, Any]:
+    """Attributes that Python itself looks for, such as ``__array_interface__``, never cross."""
+    if not all(type(name) is str and not name.startswith("__") for name in named):
+        raise WireError("an attribute has a name of Python's own")
+    return named
 
 
 def library(name: str) -> dict[str, Any]:
@@ -327,7 +446,7 @@ _CLASSES: dict[str, dict[str, Callable[[Any], list[Any]]]] = {
 }
 """Classes of Python's library that are copied, by their module."""
 
-LIBRARIES = tuple(_CLASSES)
+LIBRARIES = tuple({*_CLASSES, *(one.module for one in _HELD.values())})
 """The modules of Python's library whose values are copied."""
 
 

@@ -6,33 +6,28 @@ import _socket
 import builtins
 import enum
 import importlib
+import operator
 import os
+import resource
 import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary.objects import (
-    DECIDING,
+from assay.graders.testing.inside.boundary.host_objects import (
     Handle,
     beyond_type,
     by_name,
     content_of,
     equality,
-    fields_of,
     function_of,
     handle_kind,
     is_builtin,
-    is_compared,
     is_installed,
-    is_own,
-    is_record,
     is_standard,
-    is_written,
-    opener,
+    own_operators,
     owner_of,
 )
 from assay.graders.testing.inside.boundary.wire import (
-    ARITHMETIC,
     LIBRARIES,
     OPERATORS,
     GoneError,
@@ -60,7 +55,7 @@ def connect(greeting: list[Any]) -> Any:
     return link
 
 
-class Session(Plain):
+class HostSide(Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
     def __init__(self, number: int) -> None:
@@ -76,9 +71,8 @@ class Session(Plain):
         self.loop: Any = None
         self.imported: set[str] = set()
         self.outputs: tuple[Any, ...] = ()
-        self.environment = dict(os.environ)
         self.judges_path: list[str] = []
-        self.place = os.getcwd()
+        self.forks: list[int] = []
 
     # -- references ----------------------------------------------------------------------------
 
@@ -148,7 +142,7 @@ class Session(Plain):
             "bases": [self.class_of(base) for base in kind.__bases__],
             "operators": sorted(operators),
             "equal": equality(kind),
-            "own": sorted(one for one in (*DECIDING, *ARITHMETIC) if is_own(kind, one)),
+            "own": own_operators(kind),
             "methods": [
                 one
                 for one, member in members
@@ -159,21 +153,7 @@ class Session(Plain):
             "meta": sorted(OPERATORS & beyond_type(type(kind))),
             "doc": kind.__doc__ if type(kind.__doc__) is str else None,
         }
-        if equality(kind) == "fields" and is_written(vars(kind).get("__lt__")):
-            described["ordered"] = True
-        if is_record(kind):
-            described["built"] = [
-                [one.name, is_compared(one), self.default_of(one)] for one in fields_of(kind)
-            ]
         return described
-
-    def default_of(self, field: Any) -> Any:
-        """The default of a field, in a list; None where it has none, or one made by its code."""
-        make = getattr(field, "default_factory", getattr(field.default, "factory", None))
-        if make in (list, dict, set, tuple, str, int):
-            return [self.encode(make())]
-        is_plain = type(field.default) in (type(None), bool, int, float, str, tuple)
-        return [self.encode(field.default)] if is_plain else None
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -227,8 +207,8 @@ class Session(Plain):
             return getattr(builtins, node[1])
         if tag == "S":
             return by_name(node[1], node[2])
-        if tag == "EC":
-            return self.enumeration(*node[1:])
+        if tag == "N":
+            return self.made(*node[1:4])
         if tag == "EM":
             found = self.decode(node[1])
             return found[node[2]] if node[2] is not None else found(self.decode(node[3]))
@@ -249,27 +229,12 @@ class Session(Plain):
             if form.get("kind") == "function":
                 made: Any = function_of(number, form)
             else:
-                made = handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
-                if "file" in form:
-                    object.__setattr__(made, "fileno", opener(made, form["file"]))
+                kind = handle_kind(
+                    tuple(form.get("operators", ())), form.get("async"), tuple(form.get("abcs", ()))
+                )
+                made = kind(number)
             self.handles[number] = made
             return made
-
-    def enumeration(
-        self, number: int, name: str = "", bases: Any = (), space: list[Any] | None = None
-    ) -> Any:
-        """An enumeration of the tests, made again."""
-        if space is not None:
-
-            def fill(made: Any) -> None:
-                for key, member in space:
-                    made[key] = self.decode(member)
-
-            made: Any = types.new_class(name, tuple(map(self.decode, bases)), {}, fill)
-            made._assay_handle = number
-            made.__module__ = "__judge__"
-            self.handles[number] = made
-        return self.handles[number]
 
     def judges_error(
         self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
@@ -312,6 +277,8 @@ class Session(Plain):
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, Handle):  # to flush it would ask the judge
+                continue
             try:
                 stream.flush()
             except (AttributeError, OSError, ValueError):
@@ -341,30 +308,12 @@ class Session(Plain):
             # A traceback would keep what the frames hold, and nobody reads it.
             reply = ["raise", self.error(error.with_traceback(None), 0)]
         self.tell_output(link)
-        around = [self.changed_environment(), self.changed_place()]
         try:
-            send(link, [*reply, *around] if any(around) else reply)
+            send(link, reply)
         except (WireError, ValueError) as error:
             if isinstance(error, GoneError):
                 raise
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
-
-    def changed_place(self) -> str:
-        """The working directory, if it is another than the judge knows."""
-        try:
-            place, before, self.place = os.getcwd(), self.place, os.getcwd()
-        except OSError:
-            return ""
-        return place if place != before else ""
-
-    def changed_environment(self) -> dict[str, Any]:
-        now = dict(os.environ)
-        if now == self.environment:
-            return {}
-        gone = {name: None for name in self.environment if name not in now}
-        new = {name: text for name, text in now.items() if self.environment.get(name) != text}
-        self.environment = now
-        return {**new, **gone}
 
     def take_state(self, state: dict[str, Any]) -> None:
         if "environ" in state:
@@ -373,11 +322,9 @@ class Session(Plain):
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = text
-            self.environment = dict(os.environ)
         if "cwd" in state:
             try:
                 os.chdir(state["cwd"])
-                self.place = os.getcwd()
             except OSError:
                 pass
         if "path" in state:
@@ -441,9 +388,7 @@ class Session(Plain):
             setattr(owner, name, first)
 
     def do_call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        function = self.decode(target)
-        values = [self.decode(one) for one in arguments]
-        options = {name: self.decode(one) for name, one in named.items()}
+        function, values, options = self.call_of(target, arguments, named)
         written = [_MUTABLE.__contains__(type(one)) and self.encode(one) for one in values]
         result = self.encode(function(*values, **options))
         changed = []
@@ -469,6 +414,64 @@ class Session(Plain):
             return self.encode(plain(value, *operands))
         return self.encode(getattr(type(value), name)(value, *operands))
 
+    def call_of(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        values = [self.decode(one) for one in arguments]
+        return self.decode(target), values, {name: self.decode(one) for name, one in named.items()}
+
+    def made(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """What the test would have made by a call."""
+        function, values, options = self.call_of(target, arguments, named)
+        return function(*values, **options)
+
+    def do_take(self, target: Any, many: int) -> Any:
+        """The next items of an iterator, and whether it has ended."""
+        iterator, found = self.decode(target), []
+        while len(found) < many:
+            try:
+                found.append(self.encode(next(iterator)))
+            except StopIteration:
+                return [found, True]
+        return [found, False]
+
+    # -- forks, each for one question ----------------------------------------------------------
+
+    def do_fork(self, first: int, many: int) -> None:
+        """Have each of some forks answer one question, which this process is not told."""
+        self.forks = [one for one in self.forks if not _has_ended(one)]
+        for number in range(first, first + many):
+            child = os.fork()
+            if not child:
+                self.answer_one(number)
+            self.forks.append(child)
+
+    def answer_one(self, number: int) -> None:
+        """Be a fork: answer one question, and end."""
+        try:
+            self.lock = threading.RLock()
+            self.outputs = ()
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+            link = self.local.link = connect(["fork", self.number, number])
+            message, _ = receive(link)
+            self.serve(link, message)
+        finally:
+            os._exit(0)
+
+    def do_compare(self, name: str, one: Any, other: Any) -> Any:
+        """Ask a question as Python does, whichever of the two answers."""
+        values = self.decode(one), self.decode(other)
+        return self.encode(_QUESTIONS[name](*values))
+
+    def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """Whether something can be made, and what it then holds."""
+        made = self.made(target, arguments, named)
+        try:
+            return self.encode(content_of(made))
+        except TypeError:
+            return 0
+
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)
 
@@ -483,14 +486,6 @@ class Session(Plain):
         """The content of an instance of a subclass of a built-in type."""
         value = self.decode(target)
         return self.encode(content_of(value))
-
-    def do_fields(self, target: Any) -> Any:
-        """The fields of a record, and whether they decide on equality."""
-        value = self.decode(target)
-        return [
-            [one.name, is_compared(one), self.encode(getattr(value, one.name))]
-            for one in fields_of(type(value))
-        ]
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -508,9 +503,6 @@ class Session(Plain):
                 for one in found.parameters.values()
             ],
         ]
-
-    def do_standard(self, module: str, name: str) -> Any:
-        return self.encode(getattr(importlib.import_module(module), name))
 
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> Any:
         if module in LIBRARIES:
@@ -576,7 +568,22 @@ class Session(Plain):
         return asyncio.run_coroutine_threadsafe(run(), self.running_loop()).result()
 
 
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] != 0
+    except OSError:
+        return True
+
+
 _NOTHING = object()
+_QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "__eq__": operator.eq,
+    "__lt__": operator.lt,
+    "__le__": operator.le,
+    "__gt__": operator.gt,
+    "__ge__": operator.ge,
+    "__contains__": operator.contains,
+}
 _PLAIN: dict[str, Callable[..., Any]] = {
     "__len__": len,
     "__iter__": iter,

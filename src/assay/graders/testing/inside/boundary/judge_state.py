@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import random
 import socket
 import sys
 import threading
@@ -21,21 +19,14 @@ from assay.graders.testing.inside.boundary.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator, Sequence
 
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
-_MOST_CONNECTIONS = 2_000
+_MOST_LANES = 2_000
+_MOST_GREETED = 64
 _PATIENCE = 30.0
-_KEPT_NAMES = (
-    *("ASSAY", "COVERAGE", "HOME", "HYPOTHESIS", "LD_", "NUMPY", "PATH", "PYTEST", "PYTHON"),
-    *("TEMP", "TMP", "VIRTUAL_ENV", "XDG"),
-)
-"""Variables that the judge's own libraries read: the submission does not change them here."""
-
-
-_MOVES = "changes:cwd"
-"""What a case names in ``allow_equality`` that trusts the submission with the working directory."""
+_MOST_WAITING = 256
 
 
 class UndecidedError(AssertionError):
@@ -57,20 +48,27 @@ class State:
         root: The judge's tree.
         shared: Beginnings of the paths that the host can write to.
         seconds: How long a call may take.
-        allowed: What of the submission may decide (``allow_equality``).
+        allowed: Classes of the submission that may decide (``allow_equality``).
+        needs: What the reference needs, by test function; see `contract`.
+        learns: Whether the reference is being proven.
+        seed: Of the near misses.
         fresh: ``module`` or ``test``: how often the submission is imported anew.
-        report: Takes what would have had to be allowed.
+        tell: Takes the event of what is undecided, needed or noted, and its parts.
+        test: The test function that runs, without its parameters; empty for what runs outside.
+        leaves: Whether what came by each trail held anything, while a test runs.
+        hints: What was made a value of, which matters if the test fails: entry to sentence.
         failures: Why the running test cannot pass, whatever was done with the exception.
         failing: Exceptions by which a test fails, for good.
         never: Exceptions that the submission cannot raise in the judge.
         sessions: By test module.
         current: The test module that is imported or tested.
         handles: Objects of the tests that the host has a number of.
+        handed: By which calls they were handed over, by number.
+        called: The trails of the callbacks that were called while a test runs.
+        unmade: What a test made of plain values, and the host was not told.
         raised: Exceptions of the tests that went over.
         patches: What tests patch at the moment in modules that both sides have.
         make: Makes a session.
-        is_testing: Whether a test runs, and no module is imported.
-        borrowed: What the variables that the submission changed were before.
     """
 
     def __init__(self) -> None:
@@ -78,40 +76,42 @@ class State:
         self.shared: tuple[str, ...] = ()
         self.seconds = 60.0
         self.allowed: frozenset[str] = frozenset()
+        self.needs: dict[str, frozenset[str]] = {}
+        self.learns = False
+        self.seed = ""
         self.fresh = "module"
-        self.report: Callable[[str], None] = lambda _: None
+        self.tell: Callable[..., None] = lambda *_: None
+        self.test = ""
+        self.leaves: dict[str, bool] = {}
+        self.hints: dict[str, str] = {}
         self.failures: list[BaseException] = []
         self.failing: tuple[type[BaseException], ...] = (AssertionError,)
         self.never: tuple[type[BaseException], ...] = ()
         self.sessions: dict[str, Talk] = {}
         self.current = ""
         self.handles: dict[int, Any] = {}
+        self.handed: dict[int, list[str]] = {}
+        self.called: set[str] = set()
+        self.unmade: list[Any] = []
         self.raised: dict[int, BaseException] = {}
         self.patches: list[tuple[str, list[str], str, object]] = []
         self.make: Callable[[], Talk] = Talk
-        self.random = random.SystemRandom()
         self.loops: dict[int, Any] = {}
         self.lock = threading.RLock()
         self.count = 0
         self._numbers: dict[int, int] = {}
-        self._ticks = itertools.count()
-        self.is_testing = False
-        self.borrowed: dict[str, str | None] = {}
 
-    def give_back(self) -> None:
-        """Undo what the submission did to the judge's environment."""
-        for name, text in self.borrowed.items():
-            if text is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = text
-        for talk in self.sessions.values():
-            talk.keep_environment(self.borrowed)
-        self.borrowed.clear()
+    def need(self, test: str, entry: str) -> None:
+        """Write down what the reference needs."""
+        self.tell("needs", entry, test)
 
-    def tick(self) -> int:
-        """A number greater than all before."""
-        return next(self._ticks)
+    def undecided(self, entry: str) -> None:
+        """Tell what would have had to be permitted."""
+        self.tell("undecided", entry)
+
+    def hint(self, entry: str, why: str) -> None:
+        """Remember what explains the test's failure, if it should fail."""
+        self.hints.setdefault(entry, why)
 
     def number(self, value: Any) -> int:
         """The number by which the host knows an object of the tests."""
@@ -141,14 +141,6 @@ def fail(error: BaseException) -> BaseException:
     return error
 
 
-def undecided(label: str, what: str, entry: str = "") -> BaseException:
-    """What to raise where the submission would decide."""
-    entry = entry or label
-    state.report(entry)
-    text = f"{what} is decided by code of {label} alone; a case may trust it: allow_equality"
-    return fail(UndecidedError(f"{text}: [{entry}]"))
-
-
 class Ref:
     """Which object of the host something stands for.
 
@@ -156,12 +148,13 @@ class Ref:
     go on using what its module imported.
     """
 
-    __slots__ = ("number", "path", "steps", "talk")
+    __slots__ = ("number", "path", "steps", "talk", "trails")
 
     def __init__(self, talk: Talk, number: int, path: tuple[str, ...] | None = None) -> None:
         self.talk = talk
         self.number = number
         self.path = path
+        self.trails: list[str] = []
         self.steps = False  # whether it makes a generator go on, and so may end it
 
     def home(self) -> Any:
@@ -190,9 +183,8 @@ def ref_of(value: Any) -> Ref | None:
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
     if isinstance(type(value), Kind) or isinstance(value, BaseException):
         space = object.__getattribute__(value, "__dict__")
-        if "_assay" not in space and "_assay_made" in space:
-            kind, arguments, named = space["_assay_made"]
-            the_ref(kind).home().build(value, the_ref(kind), arguments, named)
+        if "_assay" not in space and "_assay_how" in space:
+            space["_assay_kept"].make(value)
         return space.get("_assay")
     return None
 
@@ -210,10 +202,10 @@ def the_ref(value: Any) -> Ref:
 
 
 def forward(value: Any, name: str, *arguments: Any) -> Any:
-    """Have the host use an operator."""
+    """Have the host use an operator, if the reference was asked for it, too."""
     ref = the_ref(value)
     talk = ref.home()
-    return talk.decode(talk.operate(ref, name, *arguments))
+    return talk.taken(talk.operate(ref, name, *arguments), ref, name)
 
 
 def count(found: Any) -> int:
@@ -254,6 +246,9 @@ class Talk(Plain):
             self.number = state.count
         self.dead = ""
         self.changes = 0
+        self._calls = 0
+        self._forks = 0
+        self._raised_in: dict[int, int] = {}
         self._local = threading.local()
         self._lock = threading.RLock()
         self._threads = 0
@@ -267,10 +262,15 @@ class Talk(Plain):
         except GoneError:
             raise fail(HostDiedError("the process of the solution did not start")) from None
 
+    def given(self, value: Any, trails: list[str]) -> Any:
+        """Write what is handed over by a call."""
+        self._local.giving = trails
+        return self.encode(value)
+
     def greet(self) -> None:
         """Tell the host what the tests have patched."""
         for module, path, name, value in list(state.patches):
-            self.request("patch", module, path, name, self.encode(value))
+            self.request("patch", module, path, name, self.given(value, ["patch"]))
 
     def _lane(self) -> socket.socket:
         """The connection of this thread."""
@@ -282,7 +282,7 @@ class Talk(Plain):
                 link = self._local.link = doors.wait("thread", self.number, self._threads)
         return link
 
-    def request(self, op: str, *parts: Any) -> Any:
+    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
         """Ask the host, serve it until it answers, and give back what it said, still encoded.
 
         Raises:
@@ -291,14 +291,15 @@ class Talk(Plain):
         if self.dead:
             raise fail(HostDiedError(self.dead))
         error: BaseException | None = None
+        self._calls += 1
+        mine, before = self._calls, self.asking
+        self._local.asking = trails or ["?"]
         try:
             message = self._exchange([op, self._news(), *parts])
             self.changes += 1
-            self._take_environment(message[2:])
-            self._take_place(message[3:])
             if message[0] == "ok":
                 return message[1]
-            error = self._raised(message[1])
+            error = self._raised(message[1], mine)
         except TimeoutError:
             self.end(f"the solution did not answer within {state.seconds:g} s")
         except GoneError:
@@ -307,12 +308,55 @@ class Talk(Plain):
             self.end(f"the process of the solution sent what makes no sense: {why}")
         except OSError as why:
             self.end(f"the connection to the solution broke: {why}")
+        finally:
+            self._local.asking = before
         raise error or fail(HostDiedError(self.dead))
 
-    def _exchange(self, message: list[Any]) -> list[Any]:
+    @property
+    def asking(self) -> list[str]:
+        """The trails of what the host works on for this thread."""
+        return getattr(self._local, "asking", None) or ["?"]
+
+    def question(self, op: str, *parts: Any) -> Any:
+        """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
+        return next(self.questions([(op, *parts)]))
+
+    def questions(self, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Ask each question of a fork of its own.
+
+        The host does not know what its forks are asked, and none knows of the others.
+        """
+        with self._lock:
+            first = self._forks
+            self._forks += len(asked)
+        self.request("fork", first, len(asked))
+        links: list[socket.socket] = []
+        try:
+            links += [doors.wait("fork", self.number, first + one) for one in range(len(asked))]
+            for link, question in zip(links, asked):
+                yield self._answered(link, question)
+        except GoneError:
+            self.end("the process of the solution did not fork")
+            raise fail(HostDiedError(self.dead)) from None
+        finally:
+            for link in links:
+                link.close()
+
+    def _answered(self, link: socket.socket, question: tuple[Any, ...]) -> Any:
+        op, *parts = question
+        before, self._local.fork = getattr(self._local, "fork", None), link
+        try:
+            message = self._exchange([op, {}, *parts], link)
+        except (TimeoutError, WireError, OSError):
+            return None
+        finally:
+            self._local.fork = before
+        return message[1] if message[0] == "ok" and len(message) > 1 else None
+
+    def _exchange(self, message: list[Any], link: Any = None) -> list[Any]:
         """Send a request, and serve the host until it answers."""
         deadline = time.monotonic() + state.seconds
-        link = self._lane()
+        link = link or self._lane()
         send(link, message)
         while True:
             answer = self._receive(link, deadline)
@@ -337,7 +381,7 @@ class Talk(Plain):
         for link in (self._link, self._door, getattr(self._local, "link", self._link)):
             link.close()
 
-    def _raised(self, node: Any) -> BaseException:
+    def _raised(self, node: Any, mine: int) -> BaseException:
         if type(node) is not list or not node or node[0] not in ("e", "J"):
             raise WireError("an exception makes no sense")
         error = self.decode(cast("list[Any]", node))
@@ -345,8 +389,8 @@ class Talk(Plain):
             raise WireError("an exception makes no sense")
         if isinstance(error, state.never):
             return fail(BoundaryError(f"the solution raised {type(error).__name__}"))
-        if error in state.failures:
-            state.failures.remove(error)  # it comes back to the test that raised it
+        if error in state.failures and self._raised_in.get(id(error), -1) >= mine:
+            state.failures.remove(error)  # it comes back to the call in which it was raised
         return error.with_traceback(None)
 
     def _news(self) -> dict[str, Any]:
@@ -367,49 +411,6 @@ class Talk(Plain):
             found["environ"] = {**gone, **new}
         return found
 
-    def _take_environment(self, rest: list[Any]) -> None:
-        """Follow the host in variables that are nobody's but the solution's and the tests'.
-
-        Until the test ends: what another test is skipped for, the submission does not say.
-        """
-        changed: Any = rest[0] if rest else None
-        if type(changed) is not dict or not state.is_testing:
-            return
-        for name, text in cast("dict[str, Any]", changed).items():
-            if not name or name.startswith(_KEPT_NAMES) or "\0" in name or "=" in name:
-                continue
-            state.borrowed.setdefault(name, os.environ.get(name))
-            if text is None:
-                os.environ.pop(name, None)
-            elif type(text) is str and "\0" not in text:
-                os.environ[name] = text
-        self._told["environ"] = _environment()
-
-    def keep_environment(self, names: Iterable[str]) -> None:
-        """Leave the host its variables of some names as they are."""
-        told: dict[str, str] = self._told.setdefault("environ", {})
-        for name in names:
-            told.pop(name, None)
-            if name in os.environ:
-                told[name] = os.environ[name]
-
-    def _take_place(self, rest: list[Any]) -> None:
-        """Follow the host to another working directory, if the case trusts it with that.
-
-        What a test then opens by a relative path can be a file of the submission's.
-        """
-        place: Any = rest[0] if rest else ""
-        if type(place) is not str or not place or not state.is_ours(os.path.realpath(place)):
-            return
-        if _MOVES not in state.allowed:
-            state.report(_MOVES)
-            return
-        try:
-            os.chdir(place)
-            self._told["cwd"] = os.getcwd()
-        except OSError:
-            return
-
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
         kind, *rest = message
@@ -424,22 +425,22 @@ class Talk(Plain):
 
     def _reply(self, question: list[Any]) -> list[Any]:
         op, *parts = question
-        values = [self.decode(part) for part in parts]
         try:
-            return ["ok", self.encode(self.grant(op, values))]
+            return ["ok", self.encode(self.grant(op, parts))]
         except (WireError, GoneError):
             raise
         except BaseException as error:
             if isinstance(error, state.failing) and error not in state.failures:
                 fail(error)  # what the host makes of it does not matter
+                self._raised_in[id(error)] = self._calls
             return ["raise", self.encode(error)]
 
-    def grant(self, op: str, values: list[Any]) -> Any:
+    def grant(self, op: str, parts: list[Any]) -> Any:
         """Do what the host asks for."""
         raise WireError(f"nobody does {op!r}")
 
     def _write(self, descriptor: Any, text: Any) -> None:
-        if type(text) is str and self._output > 0:
+        if type(text) is str and self._output > 0 and not getattr(self._local, "fork", None):
             self._output -= len(text)
             (sys.stdout if descriptor == 1 else sys.stderr).write(text)
 
@@ -465,6 +466,7 @@ class Doors:
     def __init__(self) -> None:
         self._waiting: dict[tuple[Any, ...], socket.socket] = {}
         self._arrived = threading.Condition()
+        self._lanes = 0
 
     def open(self, listener: socket.socket) -> bool:
         """Begin to take connections; whether the host is there."""
@@ -491,29 +493,35 @@ class Doors:
             return self._waiting.pop(key)
 
     def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_MOST_CONNECTIONS):
+        free = threading.BoundedSemaphore(_MOST_GREETED)
+        while free.acquire():
             try:
                 link, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._greet, args=(link,), daemon=True).start()
+            threading.Thread(target=self._greet, args=(link, free), daemon=True).start()
 
-    def _greet(self, link: socket.socket) -> None:
+    def _greet(self, link: socket.socket, free: threading.BoundedSemaphore) -> None:
         link.settimeout(5.0)
         try:
             message, _ = receive(link, time.monotonic() + 5.0)
         except (WireError, OSError):
             link.close()
             return
+        finally:
+            free.release()
         link.settimeout(None)
-        if not all(type(part) is int for part in message[1:]):
-            link.close()
-        elif message[0] == "lane":
+        is_known = all(type(part) is int for part in message[1:])
+        if is_known and message[0] == "lane" and self._lanes < _MOST_LANES:
+            self._lanes += 1
             self._serve(link, message[1:])
-        else:
-            with self._arrived:
-                self._waiting.setdefault(tuple(message), link)
-                self._arrived.notify_all()
+            return
+        with self._arrived:
+            if not is_known or message[0] == "lane" or len(self._waiting) >= _MOST_WAITING:
+                link.close()
+                return
+            self._waiting.setdefault(tuple(message), link)
+            self._arrived.notify_all()
 
     def _serve(self, link: socket.socket, about: list[Any]) -> None:
         """Answer a thread of the host's."""

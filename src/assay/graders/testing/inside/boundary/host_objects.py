@@ -9,11 +9,10 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
-import os
 import sys
 import types
 
-from assay.graders.testing.inside.boundary.wire import OPERATORS
+from assay.graders.testing.inside.boundary.wire import OPERATORS, library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) | {"builtins"}
 _BASES = (str, bytes, bytearray, int, float, complex, tuple, list, dict, set, frozenset)
-DECIDING = ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
 
 
 def by_name(module: str, name: str, missing: Any = ...) -> Any:
@@ -58,46 +56,6 @@ def beyond_type(meta: Any) -> set[str]:
     return {name for one in meta.__mro__ if one not in (object, type) for name in vars(one)}
 
 
-def is_record(kind: Any) -> bool:
-    """Whether an instance holds what it was made of, because `dataclasses` wrote how."""
-    if equality(kind) != "fields" or kind.__new__ is not object.__new__:
-        return False
-    own = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
-    if not is_written(vars(kind).get("__init__")) or any(hasattr(kind, one) for one in own):
-        return False
-    return all(
-        one.init
-        and not one.name.startswith("_")
-        and not getattr(one, "kw_only", False)
-        and getattr(one, "converter", None) is None
-        and getattr(one, "validator", None) is None
-        for one in fields_of(kind)
-    )
-
-
-def fields_of(kind: Any) -> Any:
-    """The fields of a class of `dataclasses` or attrs."""
-    made = getattr(kind, "__attrs_attrs__", None)
-    return _dataclasses().fields(kind) if made is None else made
-
-
-def is_compared(field: Any) -> bool:
-    """Whether a field takes part in comparisons."""
-    made = _dataclasses()
-    return bool(field.compare if made and isinstance(field, made.Field) else field.eq)
-
-
-def _dataclasses() -> Any:
-    """The module, if it is loaded; else nothing was made by it."""
-    return sys.modules.get("dataclasses")
-
-
-def is_written(method: object) -> bool:
-    """Whether `dataclasses` or attrs wrote a method."""
-    place = getattr(getattr(method, "__code__", None), "co_filename", "")
-    return place == "<string>" or place.startswith("<attrs generated")
-
-
 def owner_of(kind: type, name: str) -> type:
     """The class of its bases that defines a name."""
     return next((one for one in kind.__mro__ if name in vars(one)), object)
@@ -107,6 +65,11 @@ def is_own(kind: type, name: str) -> bool:
     """Whether code of its own, not of a built-in type, decides."""
     owner = owner_of(kind, name)
     return owner is not object and owner.__module__ != "builtins" and vars(owner)[name] is not None
+
+
+def own_operators(kind: type) -> list[str]:
+    """The operators that code of a class's own answers."""
+    return sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one))
 
 
 def equality(kind: type) -> str:
@@ -127,12 +90,48 @@ def equality(kind: type) -> str:
 
 
 def content_of(value: Any) -> Any:
-    """What a value of a subclass of a plain class holds, by that class alone."""
-    kind = next((base for base in _BASES if base in type(value).__mro__), None)
-    read = _CONTENTS.get(kind)
-    if read is None:
-        raise TypeError(f"{type(value).__name__} has no content")
-    return read(value)
+    """What a value of a subclass of a plain class holds, by that class alone.
+
+    Raises:
+        TypeError: If it is of none.
+    """
+    for base in type(value).__mro__:
+        read = _CONTENTS.get(base) or _OF_LIBRARY.get((base.__module__, base.__name__))
+        if read is not None and (base in _CONTENTS or is_standard(base.__module__)):
+            return read(value)
+    raise TypeError(f"{type(value).__name__} has no content")
+
+
+def _date(value: Any) -> Any:
+    base = library("datetime")["date"]
+    return base(value.year, value.month, value.day)
+
+
+def _datetime(value: Any) -> Any:
+    base = library("datetime")["datetime"]
+    day = (value.year, value.month, value.day, value.hour, value.minute, value.second)
+    return base(*day, value.microsecond, value.tzinfo, fold=value.fold)
+
+
+_OF_LIBRARY: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("datetime", "date"): _date,
+    ("datetime", "datetime"): _datetime,
+    ("datetime", "timedelta"): lambda value: library("datetime")["timedelta"](
+        value.days, value.seconds, value.microseconds
+    ),
+    ("decimal", "Decimal"): lambda value: (
+        library("decimal")["Decimal"].from_float(value)
+        if isinstance(value, float)
+        else library("decimal")["Decimal"](value.as_tuple())
+    ),
+    ("fractions", "Fraction"): lambda value: library("fractions")["Fraction"](
+        value.numerator, value.denominator
+    ),
+    **{
+        ("collections", name): lambda value: value.data
+        for name in ("UserDict", "UserList", "UserString")
+    },
+}
 
 
 _CONTENTS: dict[Any, Callable[[Any], Any]] = {
@@ -178,40 +177,30 @@ def _handle_operator(name: str) -> Callable[..., Any]:
     def operate(self: Handle, *arguments: object) -> Any:
         return session().ask("operate", self._assay_handle, name, list(arguments))
 
-    return operate
+    async def wait(self: Handle, *arguments: object) -> Any:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: operate(self, *arguments))
+
+    return wait if name in ("__aenter__", "__aexit__", "__anext__") else operate
 
 
 @functools.cache
-def handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
+def handle_kind(
+    operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...] = ()
+) -> type[Handle]:
     """The class of the handles whose objects have these operators."""
     space = {name: _handle_operator(name) for name in operators if name in OPERATORS}
     if "__call__" in space:
         space["__call__"] = _await_handle if is_async else _call_handle
     if "__eq__" in space and "__hash__" not in space:
         space["__hash__"] = object.__hash__
-    return type("Handle", (Handle,), space)
-
-
-def opener(file: Any, place: str) -> Callable[[], int]:
-    """What gives this process a descriptor for a file that a test has opened: a copy to read."""
-    import tempfile
-
-    @functools.cache
-    def fileno() -> int:
-        if not file.readable():
-            return os.open(place, os.O_WRONLY)
-        bytes_of = getattr(file, "buffer", file)
-        at = file.tell()
-        bytes_of.seek(0)
-        with tempfile.TemporaryFile() as made:
-            made.write(bytes_of.read())
-            made.flush()
-            copy = os.dup(made.fileno())
-        file.seek(at)
-        os.lseek(copy, at, os.SEEK_SET)
-        return copy
-
-    return fileno
+    made = type("Handle", (Handle,), space)
+    for one in abcs:
+        kind: Any = getattr(importlib.import_module("collections.abc"), one)
+        kind.register(made)
+    return made
 
 
 def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
@@ -229,6 +218,10 @@ def function_of(number: int, form: dict[str, Any]) -> Any:
     """A function that stands for one of the judge's."""
 
     def call(*arguments: Any, **named: Any) -> Any:
+        # What was not given is filled in by the judge: a default may be what the test expects.
+        named = {name: one for name, one in named.items() if one is not _DEFAULT}
+        while arguments and arguments[-1] is _DEFAULT:
+            arguments = arguments[:-1]
         return session().ask("call", number, list(arguments), named)
 
     async def wait(*arguments: Any, **named: Any) -> Any:
@@ -241,11 +234,13 @@ def function_of(number: int, form: dict[str, Any]) -> Any:
         return (yield from call(*arguments, **named))
 
     function: Any = generate if form.get("generator") else wait if form.get("async") else call
+    parameters = form.get("parameters")
+    if parameters is not None and function is call:
+        function = _with_parameters(call, parameters)
     function.__name__ = function.__qualname__ = str(form.get("name", "function"))
     function.__module__ = str(form.get("module", "__judge__"))
     function.__doc__ = form.get("doc")
     function._assay_handle = number
-    parameters = form.get("parameters")
     if parameters is not None:
         import inspect
 
@@ -261,4 +256,34 @@ def function_of(number: int, form: dict[str, Any]) -> Any:
     return function
 
 
-_DEFAULT = None
+def _with_parameters(call: Any, parameters: list[Any]) -> Any:
+    """A function of the same parameters: who looks at its code sees as many."""
+    if not all(type(name) is str and name.isidentifier() for name, _, _ in parameters):
+        return call
+    words: list[str] = []
+    passed: list[str] = []
+    is_starred = False
+    for place, (name, kind, has) in enumerate(parameters):
+        if kind == 3 and not is_starred:
+            words.append("*")
+        is_starred = is_starred or kind in (2, 3)
+        words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_default" if has else ""))
+        if kind == 0 and (place + 1 == len(parameters) or parameters[place + 1][1] != 0):
+            words.append("/")
+        passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
+    space: dict[str, Any] = {"_call": call, "_default": _DEFAULT}
+    try:
+        exec(f"def made({', '.join(words)}): return _call({', '.join(passed)})", space)
+    except SyntaxError:
+        return call
+    return space["made"]
+
+
+class _Default:
+    """Stands for the default of a parameter of the test's."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_DEFAULT = _Default()

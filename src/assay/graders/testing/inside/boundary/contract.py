@@ -1,0 +1,255 @@
+"""What the author's reference gives the types of: values here, objects there.
+
+A *trail* is the way by which a test came to something, such as ``kit.load().name``. It is made of
+what the test does, so it is the same for every submission. While the reference is proven, all
+is permitted, and what it needed is written down by test and trail. When a submission is graded, the
+tests get nothing else: an object where the reference had values arrives as what it holds, or as
+something that fails the test once it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from assay.graders.testing.inside.boundary.judge_state import (
+    BoundaryError,
+    UndecidedError,
+    fail,
+    ref_of,
+    state,
+)
+from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+
+CALL, RAISED, HANDED = "()", "!", "<>"
+"""Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
+
+_LONGEST = 7
+_MOST_TRAILS = 6
+_STEPS = re.compile(r"\(\)|!|<>|\.?[^.()!<>]+")
+_TRANSPARENT = frozenset(
+    "__iter__ __next__ __getitem__ __enter__ __aenter__ __anext__ __aiter__ __await__".split()
+)
+_EVERYWHERE = ("code", "class")
+"""What a module has does not depend on the test: such needs are not written down by test."""
+
+
+def trails_of(ref: Any) -> list[str]:
+    """By which ways the tests came to something."""
+    return ref.trails or [".".join(ref.path) if ref.path else "?"]
+
+
+def step(trails: list[str], name: str) -> list[str]:
+    """The trails one step on."""
+    if name in _TRANSPARENT:
+        return trails
+    return [
+        _short(trail + (name if name in (CALL, RAISED, HANDED) else f".{name}")) for trail in trails
+    ]
+
+
+def _short(trail: str) -> str:
+    parts = _STEPS.findall(trail)
+    return trail if len(parts) <= _LONGEST else "".join([*parts[:2], ".*", *parts[-3:]])
+
+
+def mark(ref: Any, trails: list[str]) -> None:
+    """Remember how something was come to; the newest way comes first."""
+    ref.trails = [*trails, *(one for one in ref.trails or () if one not in trails)][:_MOST_TRAILS]
+
+
+def may(what: str, trails: list[str]) -> bool:
+    """Whether the reference needed something here; while it is proven, it is written down."""
+    test = "" if what in _EVERYWHERE else state.test
+    entries = [f"{what}:{trail}" for trail in trails]
+    if state.learns:
+        for entry in entries:
+            state.need(test, entry)
+        return True
+    return not state.needs.get(test, frozenset()).isdisjoint(entries)
+
+
+def require(what: str, trails: list[str], label: str, why: str) -> None:
+    """Fail the test unless the reference needed something here."""
+    if not may(what, trails):
+        raise refused(f"{what}:{trails[0]}", f"{why}, and so only code of {label} would decide")
+
+
+def refused(entry: str, why: str) -> BaseException:
+    """What to raise where a submission does what no reference needed."""
+    state.undecided(entry)
+    return fail(UndecidedError(f"{why}: [{entry}]"))
+
+
+# -- an object where the reference has a value -----------------------------------------------------
+
+
+class Inert:
+    """An object of the submission where the reference has a value: it can only be passed back."""
+
+    def __init__(self, held: Any, trail: str) -> None:
+        object.__setattr__(self, "_held", held)
+        object.__setattr__(self, "_trail", trail)
+        label = _label(held)
+        state.hint(f"object:{trail}", f"{trail} is a value in the reference, and here {label}")
+
+    def __repr__(self) -> str:
+        return f"<{_label(object.__getattribute__(self, '_held'))}>"
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__class__", "__repr__") or name.startswith(("_pytest", "__array")):
+            return object.__getattribute__(self, name)
+        raise _refusal(self)
+
+
+def _label(held: Any) -> str:
+    kind: Any = type(held)
+    return f"an object of {getattr(kind, '_assay_label', kind.__name__)}"
+
+
+def held_by(value: Any) -> Any:
+    """What an inert object stands for; anything else is itself."""
+    return object.__getattribute__(value, "_held") if type(value) is Inert else value
+
+
+def _refusal(value: Inert) -> BaseException:
+    held, trail = (object.__getattribute__(value, one) for one in ("_held", "_trail"))
+    return refused(
+        f"object:{trail}", f"{trail} is a value in the reference, and here {_label(held)}"
+    )
+
+
+def _refuses(name: str) -> Any:
+    def operate(self: Any, *_: object, **__: object) -> Any:
+        raise _refusal(self)
+
+    operate.__name__ = name
+    return operate
+
+
+for _name in OPERATORS - {"__hash__", "__repr__", "__dir__", "__instancecheck__", "__array__"}:
+    setattr(Inert, _name, _refuses(_name))
+
+
+def as_value(found: Any, trails: list[str]) -> Any:
+    """What a test gets of an object where the reference has a value: what it holds, or nothing."""
+    ref: Any = ref_of(found)
+    if ref is None or isinstance(found, (type, BaseException)):
+        return Inert(found, trails[0])
+    kind: Any = type(found)
+    if "__next__" in kind._assay_form["operators"]:
+        state.leaves.setdefault(trails[0], False)
+        return _items_of(ref, trails)
+    try:
+        node = ref.home().request("base", ref.node())
+    except Exception as error:
+        if isinstance(error, (WireError, BoundaryError)):
+            raise
+        return Inert(found, trails[0])
+    own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
+    if own:
+        what = f"{_label(found)} is copied, without its own {', '.join(own[:3])}"
+        said = f"{trails[0]} is a value in the reference, and here {what}"
+        state.hint(f"op:{own[0]}:{trails[0]}", said)
+    return ref.home().values(node, trails)
+
+
+def _items_of(ref: Any, trails: list[str]) -> Any:
+    """The values that an iterator gives: the first few one by one, then many at a time."""
+    count = 0
+    while True:
+        many = 1 if count < 16 else min(count, 512)
+        items, ended = ref.home().request("take", ref.node(), many)
+        for one in items:
+            yield ref.home().values(one, trails)
+        if ended:
+            return
+        count += many
+
+
+# -- values that would satisfy anything ------------------------------------------------------------
+
+
+def number(found: float, trails: list[str]) -> Any:
+    """NaN or an infinity: only what the reference gives here can be ordered."""
+    return found if may("nan", trails) else _marked(found, trails[0])
+
+
+class Marked(float):
+    """A NaN or an infinity where the reference has none: what it is ordered with says nothing."""
+
+    _trail = "?"
+
+
+def _marked(found: float, trail: str) -> Marked:
+    made = Marked(found)
+    made._trail = trail
+    return made
+
+
+def _orders(name: str) -> Any:
+    def order(self: Marked, _: object) -> Any:
+        said = f"{float.__repr__(self)}, which the reference does not give"
+        raise refused(f"nan:{self._trail}", f"{self._trail} is {said}")
+
+    order.__name__ = name
+    return order
+
+
+def _computes(name: str) -> Any:
+    original = getattr(float, name)
+
+    def compute(self: Marked, *others: object) -> Any:
+        found = original(self, *others)
+        is_unbounded = isinstance(found, float) and found - found != 0
+        return _marked(found, self._trail) if is_unbounded else found
+
+    compute.__name__ = name
+    return compute
+
+
+for _name in ("__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(Marked, _name, _orders(_name))
+for _name in "add sub mul truediv floordiv mod pow".split():
+    for _side in ("", "r"):
+        setattr(Marked, f"__{_side}{_name}__", _computes(f"__{_side}{_name}__"))
+for _name in ("__neg__", "__abs__", "__pos__"):
+    setattr(Marked, _name, _computes(_name))
+
+
+def look(found: Any, trails: list[str]) -> None:
+    """Remember whether a value holds anything at all; see `empties`."""
+    key = trails[0]
+    if not state.leaves.get(key):
+        state.leaves[key] = _has_leaf(found)
+
+
+def _has_leaf(found: Any) -> bool:
+    kind = type(found)
+    if kind in (str, bytes, bytearray):
+        return bool(found)
+    if kind.__module__ == "numpy":
+        return bool(getattr(found, "size", 1))
+    if not hasattr(kind, "__len__") or not hasattr(kind, "__iter__"):
+        return True
+    if hasattr(kind, "keys"):
+        return len(found) > 0
+    try:
+        return any(map(_has_leaf, found))
+    except TypeError:
+        return True
+
+
+def look_at_end(ref: Any) -> None:
+    """Remember that an iterator has ended, perhaps before it gave anything."""
+    state.leaves.setdefault(trails_of(ref)[0], False)
+
+
+def empties() -> None:
+    """When a test ends: what gave nothing all the time, and in the reference something, is told."""
+    for trail, has_leaf in state.leaves.items():
+        if has_leaf or state.test == "":
+            continue
+        if not may("empty", [trail]):
+            refused(f"empty:{trail}", f"{trail} is empty here, and never in the reference")
+    state.leaves.clear()

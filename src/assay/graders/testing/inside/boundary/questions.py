@@ -1,0 +1,491 @@
+"""What decides where the reference has objects, too: a yes that was told from a no.
+
+Equality, order and membership are asked of the submission itself. The real question comes among
+near misses: the same question about values that the test made, or could have made, one step from
+each other. Each is asked in a fork of the host of its own, so that nothing remembers, counts or
+compares the questions. The near misses follow from the contract's seed and the values alone: the
+reference was asked the same, and a submission may say yes to no more of them than it did.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.graders.testing.inside.boundary import contract
+from assay.graders.testing.inside.boundary.judge_state import (
+    Kind,
+    forward,
+    length_of,
+    ref_of,
+    state,
+    the_ref,
+)
+from assay.graders.testing.inside.boundary.wire import Plain, WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NEAR = 8
+"""Near misses of a question."""
+
+_ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
+_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+
+
+def is_stand(value: Any) -> bool:
+    """Whether a value stands for an object of the submission's."""
+    return isinstance(type(value), Kind)
+
+
+def _how(value: Any) -> str:
+    return type(value)._assay_form["equal"] if is_stand(value) else ""
+
+
+def _has_content(value: Any) -> bool:
+    return is_stand(value) and type(value)._assay_base is not None
+
+
+def content(value: Any) -> Any:
+    """The copy of what an instance of a built-in type's subclass holds."""
+    base: Any = type(value)._assay_base
+    if base is tuple:
+        return tuple.__getitem__(value, slice(None))
+    if base in _CONTENTS:
+        return _CONTENTS[base](value)
+    ref = the_ref(value)
+    talk = ref.home()
+    found = talk.taken(talk.request("base", ref.node()), ref, "__iter__")
+    return found if type(found) is base else base()
+
+
+_CONTENTS: dict[Any, Callable[[Any], Any]] = {
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+    frozenset: lambda value: frozenset.__or__(value, frozenset()),
+}
+
+
+# -- equality, order, membership -------------------------------------------------------------------
+
+
+def equal(one: Any, other: Any) -> Any:
+    """Whether a stand-in equals something."""
+    if one is other:
+        return True
+    if type(other) is contract.Inert:
+        return other == one
+    hows = (_how(one), _how(other))
+    if "own" not in hows and "fields" not in hows:
+        if hows[1] == "" and _has_content(one):
+            return content(one) == other
+        plain = ("identity", "enum", "")
+        if hows[0] in plain and hows[1] in plain and not _is_one_object(one, other):
+            return NotImplemented if not _has_content(one) else content(one) == other
+    return _decided("__eq__", one, other)
+
+
+def _is_one_object(one: Any, other: Any) -> bool:
+    if not is_stand(other):
+        return False
+    here, there = (object.__getattribute__(one, "__dict__").get("_assay") for one in (one, other))
+    return here is not None and there is not None and here.number == there.number
+
+
+def ordering(name: str) -> Callable[[Any, Any], Any]:
+    """Make the method that compares by an order."""
+
+    def order(self: Any, other: Any) -> Any:
+        kind = type(self)
+        if kind._assay_base is not None and name not in kind._assay_form["own"]:
+            theirs = content(other) if _has_content(other) else other
+            return getattr(kind._assay_base, name)(content(self), theirs)
+        return _decided(name, self, other)
+
+    return order
+
+
+def contains(self: Any, item: Any) -> Any:
+    """Whether a stand-in contains something."""
+    kind = type(self)
+    if kind._assay_base is not None and "__contains__" not in kind._assay_form["own"]:
+        return item in content(self)
+    return _decided("__contains__", self, item)
+
+
+def _decided(name: str, one: Any, other: Any) -> Any:
+    """The answer to a question, in which a yes was told from a no."""
+    stands = [value for value in (one, other) if is_stand(value)]
+    talk = the_ref(type(stands[0])).home() if ref_of(type(stands[0])) else the_ref(stands[0]).home()
+    trails = [trail for value in stands for trail in contract.trails_of(talk.way_of(value))]
+    nodes = [talk.express(one), talk.express(other)]
+    is_trusted = any(type(value)._assay_label in state.allowed for value in stands)
+    asked = (
+        _Near([], 0, "")
+        if is_trusted
+        else _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
+    )
+    said: list[bool] = []
+    pairs = [*asked.pairs[: asked.place], nodes, *asked.pairs[asked.place :]]
+    answers = talk.questions([("compare", name, *pair) for pair in pairs])
+    for number, answer in enumerate(answers):
+        if number != asked.place:
+            said.append(answer is True)
+        elif answer is False:
+            return False
+        elif answer is not True:
+            # It raises, or gives no truth: as any other operator.
+            return forward(stands[0], name, other if stands[0] is one else one)
+    if is_trusted:
+        return True
+    if name in _ORDERS and talk.question("compare", name, *reversed(nodes)) is True:
+        contract.require("both", _named(name, trails), *_told(stands[0], "an order both ways"))
+    what = "equality" if name == "__eq__" else "an order" if name in _ORDERS else "what is in it"
+    return _judged(_Yes(name, trails, said, asked.key), _told(stands[0], what), stands)
+
+
+def _told(value: Any, what: str) -> tuple[str, str]:
+    return type(value)._assay_label, f"{what} of an object"
+
+
+def _named(name: str, trails: list[str]) -> list[str]:
+    return [f"{name}:{trail}" for trail in trails]
+
+
+class _Yes:
+    """A yes to a question, and what was said to its near misses.
+
+    Attributes:
+        entries: What the contract calls it, without a number.
+        said: The answers.
+        orders: What the contract calls the answers about this very order.
+    """
+
+    def __init__(self, name: str, trails: list[str], said: list[bool], key: str) -> None:
+        named = _named(name, trails)
+        self.named, self.said = named, said
+        self.entries = tuple(f"said:{one}:" for one in named)
+        self.bits = "".join("01"[one] for one in said)
+        self.orders = tuple(f"order:{one}:{key}:" for one in named if name in _ORDERS)
+
+
+def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
+    """Hold the answers against those of the reference."""
+    if not yes.said:
+        contract.require("bare", yes.named, *told)
+        return True
+    count, asked = sum(yes.said), len(yes.said)
+    if state.learns:
+        for entry in yes.entries:
+            state.need(state.test, f"{entry}{count}")
+        for entry in yes.orders:
+            state.need(state.test, f"{entry}{yes.bits}")
+        return True
+    limits = [int(one) for one in _answers(yes.entries)]
+    if not limits and yes.named[0].startswith("__eq__") and any(map(_is_written_in_source, stands)):
+        limits = [0]
+    label, what = told
+    if not limits:
+        why = f"{what} was not asked for of the reference, and so only code of {label} would decide"
+        raise contract.refused(yes.entries[0][:-1], why)
+    most, orders = max(limits), _answers(yes.orders)
+    is_alike = not orders or any(
+        sum(one != other for one, other in zip(order, yes.bits)) <= 1 for order in orders
+    )
+    if count > most + (most > 0) or (count == asked > most) or not is_alike:
+        why = f"{what} of {label} holds for {count} of {asked} near misses, unlike the reference's"
+        raise contract.refused(yes.entries[0][:-1], why)
+    return True
+
+
+def _answers(entries: tuple[str, ...]) -> list[str]:
+    """What the reference said in comparisons like this one."""
+    needed = state.needs.get(state.test, ()) if entries else ()
+    return [one.rpartition(":")[2] for one in needed if one.startswith(entries)]
+
+
+def _is_written_in_source(value: Any) -> bool:
+    """Whether the source that the agent was given writes the equality of a class itself."""
+    module, _, name = type(value)._assay_label.rpartition(".")
+    found = _SOURCES.get(module)
+    if found is None:
+        found = _SOURCES[module] = frozenset(_with_equality(module))
+    return name in found
+
+
+_SOURCES: dict[str, frozenset[str]] = {}
+
+
+def _with_equality(module: str) -> list[str]:
+    import ast
+    import os
+
+    place = module.replace(".", os.sep)
+    for base in ("", "src"):
+        for file in (f"{place}.py", os.path.join(place, "__init__.py")):
+            try:
+                with open(os.path.join(state.root, base, file), encoding="utf-8") as source:
+                    tree = ast.parse(source.read())
+            except (OSError, ValueError, SyntaxError):
+                continue
+            return [
+                one.name
+                for one in ast.walk(tree)
+                if isinstance(one, ast.ClassDef)
+                and any(getattr(item, "name", "") == "__eq__" for item in one.body)
+            ]
+    return []
+
+
+# -- near misses -----------------------------------------------------------------------------------
+
+
+class _Near:
+    """The same question with one of its sides changed.
+
+    Attributes:
+        pairs: The questions.
+        place: Where among them the real one comes.
+        key: Which question it is, the same in every run.
+    """
+
+    def __init__(self, pairs: list[list[Any]], place: int, key: str) -> None:
+        self.pairs, self.place, self.key = pairs, place, key
+
+
+def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) -> _Near:
+    sides = [(place, talk.recipe(pair[place], nodes[place])) for place in (1, 0)]
+    sides = [(place, node) for place, node in sides if node is not None]
+    shown = json.dumps([text, [_bare(node) for _, node in sides]])
+    change = _Change(random.Random(f"{state.seed} {shown}"), _constants())  # noqa: S311
+    found: list[list[Any]] = []
+    seen = [json.dumps(node) for _, node in sides]
+    for number, (place, node) in enumerate(sides):
+        # Each is one step from the next, and the real one is anywhere among them: what knows all
+        # the questions does not know which is the middle.
+        left = change.draw.randrange(_NEAR + 1)
+        for many in (left, _NEAR - left):
+            now = node
+            for _ in range(many):
+                now = change.of(now)
+                if now is None or len(found) >= _NEAR * (number + 1) // len(sides):
+                    break
+                if (written := json.dumps(now)) not in seen:
+                    seen.append(written)
+                    found.append([now, nodes[1]] if place == 0 else [nodes[0], now])
+    change.draw.shuffle(found)
+    key = f"{binascii.crc32(shown.encode()):08x}"
+    return _Near(found, change.draw.randrange(len(found) + 1), key)
+
+
+def _bare(node: Any) -> Any:
+    """A value without the numbers of objects, which differ from run to run."""
+    if type(node) is not list:
+        return node
+    return ["R"] if node[:1] == ["R"] else [_bare(one) for one in node]
+
+
+class _Change:
+    """Changes values by a step: to ones of the same type and look."""
+
+    def __init__(self, draw: random.Random, constants: dict[type, list[Any]]) -> None:
+        self.draw = draw
+        self._constants = constants
+
+    def of(self, node: Any) -> Any:
+        """A value one step from another; None where there is none."""
+        kind = type(node)
+        if kind is bool:
+            return not node
+        if kind in (int, float, str):
+            return self._scalar(node, kind)
+        if kind is not list or not node:
+            return None
+        tag, rest = node[0], node[1:]
+        if tag == "N":
+            return self._call(*rest[:3])
+        if tag in ("l", "t", "s", "f", "q"):
+            changed = self._one_of(rest[0])
+            return None if changed is None and rest[0] else [tag, changed or [1]]
+        if tag in ("d", "od", "dc", "dd"):
+            return self._mapping(tag, *rest)
+        if tag == "w":
+            inner = self.of(rest[1])
+            return None if inner is None else [tag, rest[0], inner]
+        return self._plain(node) if tag in _STEPS else None
+
+    def _scalar(self, value: Any, kind: type) -> Any:
+        others = [one for one in self._constants.get(kind, ()) if self._is_alike(one, value)]
+        if others and self.draw.random() < 0.5:
+            return self.draw.choice(others)
+        if kind is str:
+            return self._text(value)
+        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
+        if kind is int:
+            tens = 10 if value and value % 10 == 0 else 1
+            return value + step * tens
+        return value + step * max(1.0, abs(value) / 8)
+
+    def _is_alike(self, one: Any, value: Any) -> bool:
+        if one == value:
+            return False
+        return type(one) is not str or (
+            one.isalpha(), one.isdigit(), " " in one
+        ) == (value.isalpha(), value.isdigit(), " " in value)  # fmt: skip
+
+    def _text(self, value: str) -> str:
+        places = [place for place, one in enumerate(value) if one.isalnum()]
+        if not places:
+            return value + "x"
+        place = self.draw.choice(places)
+        old = value[place]
+        letters = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
+        new = self.draw.choice([one for one in letters if one != old])
+        return value[:place] + new + value[place + 1 :]
+
+    def _one_of(self, items: list[Any]) -> list[Any] | None:
+        places = list(range(len(items)))
+        self.draw.shuffle(places)
+        for place in places:
+            new = self.of(items[place])
+            if new is not None:
+                return [*items[:place], new, *items[place + 1 :]]
+        return None
+
+    def _mapping(self, tag: str, pairs: list[Any], *rest: Any) -> Any:
+        values = self._one_of([value for _, value in pairs])
+        if values is None:
+            return None if pairs else [tag, [["x", 1]], *rest]
+        return [tag, [[key, new] for (key, _), new in zip(pairs, values)], *rest]
+
+    def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        changed = self._one_of([*arguments, *named.values()])
+        if changed is None:
+            return None
+        count = len(arguments)
+        return ["N", target, changed[:count], dict(zip(named, changed[count:]))]
+
+    def _plain(self, node: list[Any]) -> Any:
+        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
+        try:
+            return _PLAIN.encode(_STEPS[node[0]](_PLAIN.decode(node), step))
+        except (WireError, ValueError, ArithmeticError):
+            return None
+
+
+def _days(value: Any, step: int) -> Any:
+    from datetime import timedelta
+
+    return value + timedelta(days=step)
+
+
+def _add(value: Any, step: int) -> Any:
+    return value + step
+
+
+_PLAIN = Plain()
+_STEPS: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("da", "dt", "td"), _days),
+    **dict.fromkeys(("I", "c", "D", "F", "ip"), _add),
+    **dict.fromkeys(("b", "B"), lambda value, _: value + b"x"),
+    "r": lambda value, step: range(value.start, value.stop + step, value.step),
+    "p": lambda value, step: value / str(abs(step)),
+}
+"""How values of other types are changed, by their tag on the wire."""
+
+
+def _constants() -> dict[type, list[Any]]:
+    """The words and numbers of the test module: near misses that look like them are natural."""
+    if state.current not in _found_constants:
+        module = next(
+            (
+                one
+                for one in list(sys.modules.values())
+                if getattr(one, "__file__", None) == state.current
+            ),
+            None,
+        )
+        found: dict[type, list[Any]] = {}
+        pending = list(_codes(vars(module))) if module else []
+        while pending:
+            for one in pending.pop().co_consts:
+                if hasattr(one, "co_consts"):
+                    pending.append(one)
+                for value in one if isinstance(one, tuple) else (one,):
+                    if type(value) in (int, float, str) and value not in found.setdefault(
+                        type(value), []
+                    ):
+                        found[type(value)].append(value)
+        for values in found.values():
+            values.sort()
+        _found_constants[state.current] = found
+    return _found_constants[state.current]
+
+
+_found_constants: dict[str, dict[type, list[Any]]] = {}
+
+
+def _codes(space: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in list(space.values()):
+        if isinstance(value, type) and value.__module__ == space.get("__name__"):
+            found += [one.__code__ for one in vars(value).values() if hasattr(one, "__code__")]
+        elif getattr(value, "__module__", None) == space.get("__name__"):
+            code = getattr(value, "__code__", None)
+            found += [code] if code is not None else []
+    return found
+
+
+# -- other operators -------------------------------------------------------------------------------
+
+
+def arithmetic(name: str) -> Callable[..., Any]:
+    """Make an operator of two values: the submission computes, the contract says of what kind."""
+
+    def operate(self: Any, *others: Any) -> Any:
+        kind = type(self)
+        if kind._assay_base is not None and name not in kind._assay_form["own"]:
+            plain = [content(one) if _has_content(one) else one for one in others]
+            return getattr(kind._assay_base, name)(content(self), *plain)
+        return forward(self, name, *others)
+
+    return operate
+
+
+def truth(value: Any) -> bool:
+    """Whether a stand-in is true."""
+    kind: Any = type(value)
+    form = kind._assay_form
+    if "__bool__" in form["own"]:
+        return forward(value, "__bool__") is True
+    if kind._assay_base is not None and "__len__" not in form["own"]:
+        return bool(content(value))
+    return "__len__" not in form["operators"] or length_of(value) > 0
+
+
+def hash_of(value: Any) -> int:
+    """The hash that goes with `equal`."""
+    kind: Any = type(value)
+    form = kind._assay_form
+    if "__hash__" not in form["operators"] and form["equal"] in ("own", "fields"):
+        raise TypeError(f"unhashable type: {kind.__name__!r}")
+    if "__hash__" in form["own"] or form["equal"] in ("own", "fields"):
+        talk = the_ref(kind).home() if ref_of(kind) else the_ref(value).home()
+        way = talk.way_of(value)
+        label = kind._assay_label
+        contract.require(
+            "op:__hash__", contract.trails_of(way), label, "a hash of an object is asked for"
+        )
+        found = talk.question("operate", talk.express(value), "__hash__", [])
+        if type(found) is not int:
+            raise TypeError(f"unhashable type: {kind.__name__!r}")
+        return hash(found)
+    if kind._assay_base is not None:
+        return hash(content(value))
+    return object.__hash__(value)

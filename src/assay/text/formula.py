@@ -1,0 +1,401 @@
+r"""How a formula is written, and what in it is left to be done.
+
+`spelled` brings the ways to write one formula to one: ``2√3``, ``2*sqrt(3)`` and
+``2\mathbf{\sqrt3}`` are ``2\sqrt{3}``. `left_to_do` tells an answer from the question restated.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+__all__ = ["Form", "bracket", "has_variables", "left_to_do", "sides", "spelled", "split_unit"]
+
+Form: TypeAlias = Literal["computed", "any"]
+"""Whether an answer must be computed as far as the expected one is."""
+
+# --- How it is written ---------------------------------------------------------------------------
+
+_CHARACTERS = {
+    "\u2212\u2013\u2010\u2011\ufe63": "-",
+    "\u00d7": r"\times ",
+    "\u00b7\u22c5\u2219": r"\cdot ",
+    "\u00f7": r"\div ",
+    "\u00b1": r"\pm ",
+    "\u221e": r"\infty ",
+    "\u2264\u2a7d": r"\le ",
+    "\u2265\u2a7e": r"\ge ",
+    "\u2260": r"\ne ",
+    "\u2248": r"\approx ",
+    "\u2208": r"\in ",
+    "\u222a": r"\cup ",
+    "\u2229": r"\cap ",
+    "\u2205": r"\emptyset ",
+    "\u2192": r"\to ",
+    "\u21d2": r"\Rightarrow ",
+    "\u2227": r"\land ",
+    "\u2228": r"\lor ",
+    "\u00ac": r"\neg ",
+    "\u2223": r"\mid ",
+    "\u2211": r"\sum ",
+    "\u220f": r"\prod ",
+    "\u222b": r"\int ",
+    "\u230a": r"\lfloor ",
+    "\u230b": r"\rfloor ",
+    "\u2308": r"\lceil ",
+    "\u2309": r"\rceil ",
+    "\u27e8\u3008\u2329": "(",
+    "\u27e9\u3009\u232a": ")",
+    "\u2044\u2215": "/",
+    "\u00b0\u00ba": r"^{\circ}",
+    "\u211d": r"\mathbb{R}",
+    "\u2124": r"\mathbb{Z}",
+    "\u2115": r"\mathbb{N}",
+    "\u211a": r"\mathbb{Q}",
+    "\u00a0\u2002\u2003\u2007\u2009\u202f": " ",
+    "\u200b\u200c\u200d\u2061\u2062\u2063\ufeff\u00ad": "",
+}
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho "
+    "sigma tau upsilon phi chi psi omega"
+)
+_TRANSLATED = str.maketrans(
+    {character: latex for several, latex in _CHARACTERS.items() for character in several}
+    | {
+        unicodedata.lookup(f"GREEK SMALL LETTER {n.upper().replace('LAMBDA', 'LAMDA')}"): rf"\{n} "
+        for n in _GREEK.split()
+    }
+    | {"\u0394": r"\Delta ", "\u03a3": r"\Sigma ", "\u03a9": r"\Omega ", "\u03a6": r"\Phi "}
+)
+_RAISED = {
+    **dict(
+        zip(
+            "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079",
+            "0123456789",
+            strict=True,
+        )
+    ),
+    "\u207a": "+",
+    "\u207b": "-",
+    "\u207f": "n",
+    "\u02e3": "x",
+}
+_LOWERED = {chr(0x2080 + digit): str(digit) for digit in range(10)}
+_STYLED = re.compile("[\U0001d400-\U0001d7ff\uff01-\uff5e\u00bc-\u00be\u2150-\u215e]")
+
+_INSIDE = r"((?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+)"
+"""What stands in braces, with braces in braces in it."""
+_END = "(?![A-Za-z])"
+
+
+def _repeating(match: re.Match[str]) -> str:
+    whole, digits, again = match.groups()
+    value = Fraction(int(whole or "0") * 10 ** len(digits) + int(digits or "0"), 10 ** len(digits))
+    value += Fraction(int(again), (10 ** len(again) - 1) * 10 ** len(digits))
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+_SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(written), meant)
+    for written, meant in (
+        (r"(?<!\\)\\[()\[\]]|(?<!\\)\$", " "),
+        (
+            r"\\(?:begin|end)\{(?:align|aligned|equation|gather|gathered|split|math)\*?\}|&(?=\s*=)",
+            " ",
+        ),
+        (rf"\\(?:left|right|[bB]igg?[lrm]?){_END}\.?", ""),
+        (rf"\\(?:displaystyle|textstyle|limits|nolimits){_END}", ""),
+        (rf"\\(?:boldsymbol|bm|pmb|mathbf|mathit|mathsf|mathtt)\s*\{{{_INSIDE}\}}", r"\1"),
+        (r"\\(?:mathrm|text(?:rm|bf|it)?)\s*\{(\s*[-+]?[0-9][0-9.,]*\s*)\}", r"\1"),
+        (r"\\\$|[\u20ac\u00a3\u00a5](?=[0-9])", ""),
+        (r"\{,\}", ","),
+        (r",(?:\\[,;: ]|~)+", ", "),
+        (rf"\\[dtc]frac{_END}", r"\\frac"),
+        (r"\\frac\s*([0-9a-z])\s*([0-9a-z])", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*([0-9a-z])\s*\{", r"\\frac{\1}{"),
+        (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-z])", r"\\frac{\1}{\2}"),
+        (r"\\sqrt\s*([0-9a-z])", r"\\sqrt{\1}"),
+        (r"([0-9]{0,18})\.([0-9]{0,18})\\(?:overline|bar|dot)\s*\{?([0-9]{1,18})\}?", _repeating),
+        (rf"\\lbrace{_END}", r"\\{"),
+        (rf"\\rbrace{_END}", r"\\}"),
+        (rf"\\langle{_END}", "("),
+        (rf"\\rangle{_END}", ")"),
+        (rf"\\[lr]?vert{_END}", "|"),
+        (rf"\\(?:varnothing|empty){_END}|\\\{{\s*\\\}}", r"\\emptyset "),
+        (rf"\\l(?:eq|eqslant){_END}|<=", r"\\le "),
+        (rf"\\g(?:eq|eqslant){_END}|>=", r"\\ge "),
+        (rf"\\neq{_END}|!=", r"\\ne "),
+        (rf"\\(?:lor|vee){_END}", r"\\text{ or }"),
+        (rf"\^\s*\{{?\s*\\circ\s*\}}?|\\degree{_END}", r"^{\\circ}"),
+        (r"\+/?-", r"\\pm "),
+        (r"->", r"\\to "),
+        (r"(?<=[\w)\]}])\*\*(?=[\w({\\+-])", "^"),
+        (r"(?<=[\w)\]}])\s*\*\s*(?=[\w(\\{])", r"\\cdot "),
+        (r"(?<![\\A-Za-z{])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
+        (rf"(?<![\\A-Za-z{{])(pi|theta|alpha|beta|lambda){_END}", r"\\\1 "),
+        (r"(?<![\\A-Za-z{])((?:arc)?(?:sin|cos|tan)|log|ln|exp)(?=\s?[(0-9^\\])", r"\\\1"),
+        (r"\^\s*([-+]?[0-9]{2,}|[-+][0-9])", r"^{\1}"),
+        (r"([\^_])\s*\{\s*(\w)\s*\}", r"\1\2"),
+        (r"([0-9])\s*\\cdot\s*(?=\\(?:sqrt|pi|ln|log)(?![A-Za-z])|[A-Za-z])", r"\1"),
+    )
+)
+_CALL = re.compile(r"(?:(?<![\\A-Za-z])(sqrt|cbrt)|\\sqrt|(\^))\s?(\()")
+_ROOT = re.compile(r"(\u221a|\u221b)\s?([0-9]+|[A-Za-z]|(?=[({]))")
+_MOST_CALLS = 100
+
+
+def spelled(text: str) -> str:
+    """A formula in LaTeX, in one spelling."""
+    if not text.isascii():
+        text = _in_ascii(text)
+    text = " ".join(text.split())
+    for written, meant in _SPELLINGS:
+        text = written.sub(meant, text)
+    for _ in range(_MOST_CALLS):  # sqrt(...), x^(...)
+        if (call := _CALL.search(text)) is None or (end := _closing(text, call.end())) < 0:
+            break
+        macro = "^" if call[2] else r"\sqrt[3]" if call[1] == "cbrt" else r"\sqrt"
+        text = f"{text[: call.start()]}{macro}{{{text[call.end() : end]}}}{text[end + 1 :]}"
+    return text.strip()
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket that was opened before ``start`` is closed; -1 for nowhere."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    return -1
+
+
+def _in_ascii(text: str) -> str:
+    for marks, macro in ((_RAISED, "^"), (_LOWERED, "_")):
+        several = re.compile(f"[{''.join(marks)}]+")
+        text = several.sub(
+            lambda run, marks=marks, macro=macro: f"{macro}{{{''.join(map(marks.get, run[0]))}}}",  # type: ignore[arg-type]
+            text,
+        )
+    text = _STYLED.sub(_unstyled, text)
+    text = _ROOT.sub(
+        lambda root: (
+            (r"\sqrt[3]" if root[1] == "\u221b" else r"\sqrt")
+            + (f"{{{root[2]}}}" if root[2] else "")
+        ),
+        text,
+    )
+    return text.translate(_TRANSLATED)
+
+
+def _unstyled(match: re.Match[str]) -> str:
+    plain = unicodedata.normalize("NFKC", match[0])
+    over, slash, under = plain.partition("\u2044")
+    return rf"\frac{{{over}}}{{{under}}}" if slash else plain
+
+
+# --- What it is made of --------------------------------------------------------------------------
+
+_UNITS = {
+    name: base
+    for base, names in {
+        "m": "meter meters metre metres",
+        "cm": "centimeter centimeters centimetre centimetres",
+        "mm": "millimeter millimeters millimetre millimetres",
+        "km": "kilometer kilometers kilometre kilometres",
+        "dm": "",
+        "in": "inch inches",
+        "ft": "foot feet",
+        "yd": "yard yards",
+        "mi": "mile miles",
+        "g": "gram grams",
+        "kg": "kilogram kilograms",
+        "mg": "milligram milligrams",
+        "lb": "lbs pound pounds",
+        "oz": "ounce ounces",
+        "s": "sec second seconds",
+        "ms": "",
+        "min": "minute minutes",
+        "h": "hr hrs hour hours",
+        "day": "days",
+        "week": "weeks",
+        "month": "months",
+        "year": "years",
+        "L": "l liter liters litre litres",
+        "mL": "ml milliliter milliliters",
+        "mph": "",
+        "km/h": "kmh",
+        "m/s": "",
+        "N": "newton newtons",
+        "J": "joule joules",
+        "W": "watt watts",
+        "V": "volt volts",
+        "kJ": "",
+        "kW": "",
+        "Hz": "hertz",
+        "Pa": "",
+        "mol": "mole moles",
+        "degree": "degrees deg",
+        "rad": "radian radians",
+        "dollar": "dollars",
+        "cent": "cents",
+        "unit": "units",
+    }.items()
+    for name in (base, *names.split())
+}
+_TEXT = re.compile(r"\\(?:text|mathrm|textrm|textit|mbox)\s*\{([^{}]*)\}(\s*\^\s*\{?[0-9]\}?)?")
+_BARE = re.compile(
+    r"(?<=[0-9)}\s])\s*("
+    + "|".join(sorted(_UNITS, key=len, reverse=True))
+    + r")(\s*\^\s*\{?[0-9]\}?)?$"
+)
+_DEGREE = re.compile(r"\^\{\\circ\}\s*(?:\\?(?:text|mathrm)?\s*\{?\s*[CF]\s*\}?)?$")
+_JOINS = frozenset({"or", "and", "", ","})
+
+
+def split_unit(text: str) -> tuple[str, frozenset[str]]:
+    """A spelled formula without its units, and these."""
+    units: set[str] = set()
+
+    def take(match: re.Match[str]) -> str:
+        name = match[1].strip().rstrip(".")
+        if name.lower() in _JOINS:
+            return match[0]
+        units.add(f"{_UNITS.get(name) or name.lower()}{re.sub(r'[^0-9]', '', match[2] or '')}")
+        return " "
+
+    rest = _TEXT.sub(take, text)
+    if degree := _DEGREE.search(rest):
+        units.add("degree")
+        rest = rest[: degree.start()]
+    elif (bare := _BARE.search(rest)) and (
+        len(bare[1]) > 1
+        or re.fullmatch(r"[-+0-9.,\s]+(?:\\frac\{[0-9]+\}\{[0-9]+\})?\s+", rest[: bare.start(1)])
+    ):
+        rest = rest[: bare.start()] + take(bare)
+    return rest.strip(), frozenset(units)
+
+
+_MACRO = re.compile(rf"\\(?!(?:{_GREEK.replace(' pi', '').replace(' ', '|')}){_END})[A-Za-z]+")
+_LETTER = re.compile(r"(?<![A-Za-z])(?![ei](?![A-Za-z]))[A-Za-z]")
+
+
+def has_variables(text: str) -> bool:
+    """Whether a spelled formula without units has letters other than e and i, or words."""
+    return _LETTER.search(_MACRO.sub(" ", _TEXT.sub(" ", text))) is not None
+
+
+def sides(text: str) -> list[str]:
+    """What stands on the sides of equality signs that are in no brackets."""
+    found: list[str] = []
+    depth = start = 0
+    for match in _SIDE.finditer(text):
+        sign = match[0]
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        elif depth <= 0:
+            found.append(text[start : match.start()])
+            start = match.end()
+    return [*found, text[start:]]
+
+
+_SIDE = re.compile(r"\\[{}]|[(\[{)\]}]|(?<![<>!:])=|\\(?:approx|equiv)(?![A-Za-z])")
+_BRACKETED = re.compile(r"(\\\{|[(\[])(.*)(\\\}|[)\]])", re.DOTALL)
+
+
+def bracket(text: str) -> str:
+    """The kind of brackets around a list of several: ``()``, ``[)``, ``{}``; empty for none."""
+    whole = _BRACKETED.fullmatch(text.strip())
+    if whole is None or "," not in whole[2]:
+        return ""
+    depth = 0
+    for match in re.finditer(r"[(\[{)\]}]", whole[2]):
+        depth += 1 if match[0] in "([{" else -1
+        if depth < 0:  # two pairs beside each other
+            return ""
+    return f"{whole[1][-1]}{whole[3][-1]}"
+
+
+# --- What is left to be done ---------------------------------------------------------------------
+
+_NUMERAL = r"[0-9][\s)}\]]*"
+_WORK = {
+    kind: re.compile(signs)
+    for kind, signs in {
+        "a sum, a limit, an integral, a derivative or a determinant": (
+            rf"\\(?:sum|prod|i*int|oint|lim|limsup|liminf|sup|inf|det|partial|nabla){_END}|[vV]matrix"
+            r"|\\frac\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*(?:\^\s*\{?\w\}?)?\s*\w?(?:\([^(){}]*\))?\s*\}\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*\w"
+        ),
+        "a binomial coefficient": rf"\\(?:[dt]?binom|choose){_END}",
+        "a function of several numbers": (
+            rf"\\(?:gcd|lcm|max|min|operatorname){_END}"
+            r"|\b(?:gcd|lcm|max|min|floor|ceil|round|abs)\s?\("
+        ),
+        "a remainder": rf"\\[bp]?mod{_END}|[0-9)]\s*%\s*[0-9(]|\bmod\b",
+        "a factorial": r"[\w)}\]]\s*!(?!=)",
+        "a root": rf"\\sqrt{_END}",
+        "a logarithm": rf"\\(?:log|ln|lg){_END}",
+        "a function of an angle": rf"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?{_END}",
+        "a power": rf"\^|\\exp{_END}",
+        "a product": (
+            rf"{_NUMERAL}(?:\\(?:times|cdot|div|ast){_END}|\*)[\s({{\[]*(?:\\frac\s*\{{)?[-+]?[0-9]"
+            r"|\)\s*\(|[0-9]\s*\(\s*[-+]?[0-9.]+\s*\)|\)\s*[0-9]"
+        ),
+        "an absolute value or a rounding": r"\\lfloor|\\lceil|\|",
+    }.items()
+}
+_INSTRUCTION = next(iter(_WORK))
+_ALIKE = {"a root": "a power", "a power": "a root"}
+_RELATION = re.compile(
+    rf"\\(?:to|(?:long)?(?:right|left|leftright)arrow|mapsto|(?:Long)?(?:Right|Left|Leftright)arrow"
+    rf"|implies|iff|mid|neg|lnot|land|wedge){_END}|\?"
+)
+_LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")
+_ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt){_END}|[<>]")
+_SCIENTIFIC = re.compile(
+    r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
+)
+_TERM = re.compile(r"(?<=[\w)}\]|!])\s*(?:[-+]|\\pm|\\mp)\s*(?=[\w\\({\[|.])")
+_SIGNED_POWER = re.compile(r"(?<=\^)\{\s*[-+]|(?<=[0-9][eE])[-+]")
+_SET = re.compile(r"[\[,;]|\\(?:\{|(?:infty|cup|cap|in|emptyset|mathbb)(?![A-Za-z]))")
+
+
+def left_to_do(text: str, wanted: str, form: Form | None) -> str:
+    """What a spelled answer leaves to be done that the expected one does not; empty for nothing.
+
+    Args:
+        text: The answer; of an equation, the side that is the answer.
+        wanted: The expected answer, likewise.
+        form: `Form`, or None: as far as the expected answer where that is a number; where it has
+            variables, no more than an instruction (a sum, a derivative ...) is refused.
+    """
+    if (relation := _RELATION.search(_LIMIT.sub("", text))) and not _RELATION.search(wanted):
+        return f"a relation ({relation[0]})"
+    is_number = not has_variables(wanted)
+    order_is_told = _ORDER.search(wanted) or _SET.search(wanted)
+    if is_number and _ORDER.search(text) and not order_is_told:
+        return "a relation"
+    if form == "any":
+        return ""
+    mine, theirs = (_SCIENTIFIC.sub("0", _DEGREES.sub("", part)) for part in (text, wanted))
+    kinds = _WORK if form == "computed" or is_number else (_INSTRUCTION,)
+    there = {kind for kind in _WORK if _WORK[kind].search(theirs)}
+    there |= {_ALIKE[kind] for kind in there & _ALIKE.keys()}
+    for kind in kinds:
+        if kind not in there and _WORK[kind].search(mine):
+            return kind
+    if len(kinds) > 1 and _terms(mine) > _terms(theirs):
+        return "a further term"
+    return ""
+
+
+_DEGREES = re.compile(r"\^\{\\circ\}")
+
+
+def _terms(text: str) -> int:
+    text = _SIGNED_POWER.sub("{", text)
+    return sum(1 + ("m" in sign[0]) for sign in _TERM.finditer(text))
