@@ -46,7 +46,7 @@ class TooMuch(Exception):  # noqa: N818 - it is no error of anybody's
 class Steps:
     """What is left to be done for a line and all that is inside of it: about a microsecond each."""
 
-    most = 300_000
+    most = 250_000
 
     def __init__(self) -> None:
         self.left = self.most
