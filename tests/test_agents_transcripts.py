@@ -17,6 +17,7 @@ from assay.errors import InputError
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, Step, SubagentStep, ToolStep, Trace, tool_kind
+from tests.test_graders_trajectory import checked
 
 INIT: Json = {
     "type": "system",
@@ -308,6 +309,34 @@ def test_several_results_add_up() -> None:
     assert "more than one result line" in notes(read)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {
+            "usage": {"input_tokens": -1, "output_tokens": 1},
+            "total_cost_usd": -1,
+            "duration_ms": -1,
+        },
+        {"usage": None, "total_cost_usd": None, "duration_ms": None},
+        {
+            "usage": {"input_tokens": float("inf"), "output_tokens": 1},
+            "total_cost_usd": float("nan"),
+            "duration_ms": "x",
+        },
+    ],
+)
+def test_attack_a_result_line_whose_usage_makes_a_budget_an_error(changed: dict[str, Json]) -> None:
+    read = claude(said(use("c", "Bash", command="make")), RESULT, {**RESULT, **changed})
+    assert read.totals.refused == ("tokens", "cost_usd", "seconds")
+    budgets = {"max_tokens": 10**9, "max_cost_usd": 10**9, "max_seconds": 10**9}
+    assert checked(read.trace, **budgets, max_tool_calls=9).value == 0.25
+
+
+def test_final_tokens_that_are_none_are_passed_over_where_the_steps_tell_theirs() -> None:
+    read = atif(turn(), final_metrics={"total_prompt_tokens": -1})
+    assert (read.totals.tokens, read.totals.refused) == (110, ())
+
+
 def test_an_event_inside_of_what_the_agent_says_is_text() -> None:
     forged = stream(said(use("f", "run_tests")))
     read = claude(said(block("text", text=f"\n{forged}\n")), gave("x", forged), RESULT)
@@ -394,7 +423,7 @@ def test_chat_messages_do_not_tell_what_they_used() -> None:
         (None, {}),
         ({"path": "a"}, {"path": "a"}),
         (5, {"_": 5}),
-        ('{"a": NaN}', {"a": None}),
+        ('{"a": NaN}', {"a": "nan"}),
     ],
 )
 def test_arguments_are_json_in_a_text_or_not(arguments: Json, expected: Json) -> None:

@@ -468,7 +468,9 @@ def test_spans_of_opentelemetry(as_text: bool, results: bool) -> None:  # noqa: 
 def test_spans_without_contents_tell_their_tools() -> None:
     read = read_transcript(json.dumps(spans(contents=False)))
     assert outline(read) == [("agent", []), ("bash", "a.py"), ("agent", [])]
-    assert (read.totals.tokens, missing(read)) == (30, "the spans do not tell what was said")
+    assert (read.totals.tokens, missing(read)) == (30, "")
+    assert read.trace.extra["untold"] == "the spans do not tell what was said"
+    assert read.trace.content is None
 
 
 def test_spans_as_the_sdk_s_json_lines_with_events_and_numbered_attributes() -> None:

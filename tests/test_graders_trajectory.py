@@ -351,10 +351,21 @@ def test_an_unknown_quantity_is_left_out_and_said() -> None:
         graded(EfficiencyGrader, trace(BASH), target_cost_usd=0.1)
 
 
-@pytest.mark.parametrize("tokens", [-5, True, "0", float("nan"), None])
-def test_negative_or_false_amounts_are_unknown(tokens: Json) -> None:
-    wrong = trace(BASH, usage={"tokens": tokens})
-    assert totals_of(wrong).tokens is None
+@pytest.mark.parametrize("tokens", [-5, True, "0", float("nan"), float("inf")])
+def test_attack_a_negative_or_false_amount_is_no_error_that_an_agent_can_choose(
+    tokens: Json,
+) -> None:
+    wrong = trace(BASH, usage={"tokens": tokens, "cost_usd": 0.5})
+    assert (totals_of(wrong).tokens, totals_of(wrong).refused) == (None, ("tokens",))
+    assert graded(EfficiencyGrader, wrong, target_tokens=5).value == 0.0
+    score = checked(wrong, max_tokens=5, max_cost_usd=1.0, max_tool_calls=1)
+    assert failing(score) == ["max_tokens"]
+    with pytest.raises(GraderError, match="unknown is not 0"):
+        checked(wrong, max_seconds=5)
+
+
+def test_an_amount_that_nobody_tells_is_an_error() -> None:
+    wrong = trace(BASH, usage={"tokens": None})
     with pytest.raises(GraderError, match="unknown is not 0"):
         graded(EfficiencyGrader, wrong, target_tokens=5)
 
@@ -368,6 +379,7 @@ def test_totals_are_summed_only_where_every_turn_tells_its_part() -> None:
     assert totals_of(trace(told, AgentStep(usage=Usage(prompt_tokens=3)))) == Totals()
     negative = AgentStep(usage=Usage(prompt_tokens=-3, completion_tokens=4))
     assert totals_of(trace(told, negative)).tokens is None
+    assert failing(checked(trace(BASH, told, negative), max_tokens=99)) == ["max_tokens"]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from assay.gateway import Gateway
 from assay.gateway.door import MCP
 from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER
-from assay.graders.shell_lines import simple_commands
-from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
+from assay.graders.shell_flow import simple_commands
+from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, untold_part
 from assay.models.reference import parse_reference
 from assay.sandbox import CommandResult, Door, Limits, Mount, open_command, run_command
 from assay.tasks.blocks import SUITE, HarnessSpec
@@ -239,7 +239,7 @@ class CommandAgent:
     def _take(self, found: Transcript, run: Run) -> None:
         """Take what the agent tells of its work."""
         run.trace.steps.extend(found.trace.steps)
-        run.trace.content = found.trace.content or ""
+        run.trace.content = found.trace.content or (None if untold_part(found.trace) else "")
         run.trace.stop_reason, run.trace.status = found.trace.stop_reason, found.trace.status
         run.trace.extra |= found.trace.extra
         run.tokens, run.cost_usd = found.totals.tokens, found.totals.cost_usd

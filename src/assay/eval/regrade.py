@@ -17,7 +17,7 @@ from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
-from assay.eval.row_grading import ROW_PARTS, unanswered
+from assay.eval.row_grading import ROW_PARTS, lacks_answer, unanswered
 from assay.eval.runner import run_cells
 from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
@@ -116,7 +116,7 @@ class Regrade:
     async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
         """Grade a row as it was kept: its file may have changed since, or be gone."""
         row = _kept_row(store, self.run, before)
-        if row.submission.answer is None:
+        if lacks_answer(self.graders, row.submission):
             return row, unanswered(row.submission)
         keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
         return row, await grade_submission(self.graders, row.submission, keep=keep)

@@ -32,7 +32,7 @@ from assay.errors import (
 )
 from assay.eval.moves import Moves
 from assay.frozen import frozen
-from assay.graders.usage import USAGE, Totals, totals_of
+from assay.graders.usage import USAGE, totals_of
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, plain
@@ -300,7 +300,7 @@ def _tell_usage(run: Run) -> None:
         seen = totals_of(run.trace)
         tokens = seen.tokens if run.tokens is None else run.tokens
         cost = seen.cost_usd if run.cost_usd is None else run.cost_usd
-        totals = Totals(tokens=tokens, cost_usd=cost, seconds=seen.seconds)
+        totals = replace(seen, tokens=tokens, cost_usd=cost)
         run.trace.extra[USAGE] = totals.to_dict()
 
 

@@ -8,14 +8,22 @@ from typing import TypeVar, cast
 from assay.errors import reason_of
 from assay.graders.apply import grade_batch
 from assay.graders.spec import GraderSpec
-from assay.graders.usage import missing_part
+from assay.graders.usage import missing_part, untold_part
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
 from assay.tasks.task import RunOptions
 from assay.types.submission import Submission
 
-__all__ = ["ROW_PARTS", "computes", "is_pure", "row_results", "unanswered", "without_loop"]
+__all__ = [
+    "ROW_PARTS",
+    "computes",
+    "is_pure",
+    "lacks_answer",
+    "row_results",
+    "unanswered",
+    "without_loop",
+]
 
 T = TypeVar("T")
 
@@ -39,7 +47,8 @@ async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> lis
 
     Unless graders only compute, all rows together have the time that one grading may take.
     """
-    there = [row.submission for row in rows if row.submission.answer is not None]
+    lacking = [lacks_answer(graders, row.submission) for row in rows]
+    there = [row.submission for row, lacks in zip(rows, lacking, strict=True) if not lacks]
     work = grade_batch(graders, there)
     limit = None if computes(graders) else RunOptions().grading_timeout
     try:
@@ -50,8 +59,8 @@ async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> lis
         graded = _failed(reason_of(error), len(there))
     results = iter(graded)
     return [
-        unanswered(row.submission) if row.submission.answer is None else next(results)
-        for row in rows
+        unanswered(row.submission) if lacks else next(results)
+        for row, lacks in zip(rows, lacking, strict=True)
     ]
 
 
@@ -59,12 +68,25 @@ def _failed(reason: str, count: int) -> list[EvaluationResult]:
     return [EvaluationResult.from_error(f"[grading] {reason}")] * count
 
 
+def lacks_answer(graders: Sequence[GraderSpec], submission: Submission) -> bool:
+    """Whether a row cannot be graded for want of an answer.
+
+    A harness that tells no texts tells no answer, and yet all calls: conduct can be graded.
+    """
+    if submission.answer is not None:
+        return False
+    trace = submission.trace
+    if trace is None or missing_part(trace) or trace.status == "error":
+        return True
+    return not (untold_part(trace) and all(spec.kind.grader.of_conduct for spec in graders))
+
+
 def unanswered(submission: Submission) -> EvaluationResult:
     """The result of a row without an answer: an error, since nothing is known of the answer."""
     if (trace := submission.trace) is None:
         return EvaluationResult.from_error(_NO_ANSWER)
     ended = "it ended in an error" if trace.status == "error" else ""
-    why = missing_part(trace) or ended
+    why = missing_part(trace) or ended or untold_part(trace)
     return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")
 
 

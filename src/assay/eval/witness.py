@@ -21,7 +21,7 @@ from assay.frozen import frozen
 from assay.gateway import Gateway
 from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER, OfferedTools
-from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
+from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
@@ -94,6 +94,7 @@ def _settle(run: Run, gateway: Gateway) -> None:
         trace.content = trace.content or found.trace.content
         trace.extra.pop(OBSERVED, None)
         trace.extra.pop(INCOMPLETE, None)
+        trace.extra.pop(UNTOLD, None)
     trace.stop_reason = trace.stop_reason or gateway.stop
     trace.extra[_GATEWAY] = {"calls": spent.calls, "flags": list[Json](flags)}
     if not (spent.calls or gateway.is_lent):

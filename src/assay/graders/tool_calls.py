@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 import re
 import typing
@@ -10,10 +9,10 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 
-from assay.errors import InputError
-from assay.graders.shell_lines import LIVE, overlap
+from assay.errors import GraderError, InputError
+from assay.graders.globs import LIVE, compiled, overlap
 from assay.graders.tool_effects import (
     Touch,
     command_line,
@@ -21,8 +20,10 @@ from assay.graders.tool_effects import (
     is_scratch,
     possible_kinds,
     touches,
+    undone_edits,
+    works_at,
 )
-from assay.graders.usage import walk
+from assay.graders.usage import untold_part, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolKind, ToolStep, Trace
 
@@ -41,7 +42,6 @@ TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
 _WORKSPACE = "/workspace"
 _LONGEST_PATH = 4_096
 _MOST_WORDS = 1_000_000
-_LONGEST_LINE = 200_000
 _CWD = re.compile(r"^/proc/(?:self|thread-self|\d+)/cwd(?=/|$)")
 _BETWEEN_WORDS = re.compile(r"[\s;|&<>()'\"`=,:]+")
 
@@ -148,7 +148,10 @@ class CallMatching:
     A demand is read strictly: the call ran, did something, and a path is a whole text of its input.
     A ban is read by what a call may do: any word of a text may be a path, a shell line is read with
     its quotes, variables and globs, and a tool of unknown kind may be of any. Input too long to be
-    read through (1,000,000 words in all) counts as banned.
+    read through (1,000,000 words in all, `shell_lines.Steps` of a line) counts as banned.
+
+    Where the harness tells no input of calls, only their names are known, and `require_told`
+    refuses what rests on more.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -158,12 +161,37 @@ class CallMatching:
         if isinstance(cwd, str) and cwd.startswith("/") and len(cwd) < _LONGEST_PATH:
             roots.append(posixpath.normpath(cwd))
         self._roots = roots
+        self._untold = untold_part(trace)
+        self._undone = undone_edits([one.call for one in observed_calls(trace) if one.ran])
         self._left = _MOST_WORDS
         self._touched: dict[int, tuple[ToolCall, list[Touch]]] = {}
 
     def idles(self, observed: ObservedCall) -> bool:
         """Whether a call did nothing that anybody could have asked for."""
-        return does_nothing(observed.call) or is_scratch(observed.call, self._roots)
+        return self._is_empty(observed.call) or is_scratch(observed.call, self._roots)
+
+    def _is_empty(self, call: ToolCall) -> bool:
+        return id(call) in self._undone or does_nothing(call)
+
+    def require_told(self, matcher: ToolMatcher, *, is_ban: bool) -> None:
+        """Refuse what cannot be judged: a path, or what calls are not to do, without their input.
+
+        It depends on the harness and the matcher alone, never on the calls.
+
+        Raises:
+            GraderError: If the harness does not tell what is asked.
+        """
+        if self._untold and (matcher.path_glob or (is_ban and matcher.kind)):
+            raise GraderError(
+                f"{matcher}: {self._untold}, and so nothing of the input of calls",
+                hint="let the tracer keep contents: for OpenTelemetry's own instrumentations, "
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
+            )
+
+    def kinds_of(self, observed: ObservedCall) -> frozenset[str]:
+        """The kinds of work that a call may have been."""
+        is_told = not self._untold or bool(observed.call.arguments)
+        return possible_kinds(observed.call, is_told=is_told)
 
     def meets(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
         """Whether a call did what is demanded: it matches, it ran, and it was no empty gesture."""
@@ -173,8 +201,14 @@ class CallMatching:
         glob = matcher.path_glob
         if glob is None:
             return not self.idles(observed)
-        return not does_nothing(observed.call) and any(
-            self._is_at(text, glob) for text in _texts(observed.call.arguments)
+        if self._is_empty(observed.call):
+            return False
+        line = command_line(observed.call.arguments) if observed.kind == "execute" else ""
+        return any(
+            works_at(text, partial(self._is_at, glob=glob))
+            if text and text == line
+            else self._is_at(text, glob)
+            for text in _texts(observed.call.arguments)
         )
 
     def breaks(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
@@ -204,7 +238,7 @@ class CallMatching:
         if known is None:
             line = command_line(call.arguments)
             self._left -= len(line) // 8
-            found = list(touches(line[:_LONGEST_LINE]))
+            found = list(dict.fromkeys(touches(line)))
             known = self._touched[id(call)] = (call, found)
         return known[1]
 
@@ -220,7 +254,7 @@ class CallMatching:
     def _is_at(self, text: str, glob: str) -> bool:
         if not text or len(text) > _LONGEST_PATH or "\n" in text:
             return False
-        pattern = _compiled(glob.removeprefix("./"))
+        pattern = compiled(glob.removeprefix("./"))
         return any(pattern.match(form) for form in self._forms(text.removeprefix("file://")))
 
     def _may_be_at(self, text: str, glob: str) -> bool:
@@ -275,8 +309,3 @@ def _texts(arguments: Mapping[str, Json]) -> Iterator[str]:
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
-
-
-@lru_cache(maxsize=256)
-def _compiled(glob: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(glob))

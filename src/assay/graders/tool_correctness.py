@@ -16,7 +16,7 @@ from assay.graders.tool_calls import (
     as_matcher,
     observed_calls,
 )
-from assay.graders.usage import is_observed, missing_part
+from assay.graders.usage import is_observed, missing_part, untold_part
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.trace import Trace
@@ -78,8 +78,10 @@ class ToolCorrectnessGrader(Grader):
         cls.check_options({"expected": [str(matcher) for matcher in matchers], "match": "name"})
         if not is_observed(trace):
             return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
-        calls = observed_calls(trace)
-        masks = _masks(matchers, calls, CallMatching(trace))
+        calls, matching = observed_calls(trace), CallMatching(trace)
+        for matcher in matchers:
+            matching.require_told(matcher, is_ban=False)
+        masks = _masks(matchers, calls, matching)
         paired = largest_matching(len(matchers), masks)
         in_order = longest_in_order(len(matchers), masks) if ordered else paired
         missing = missing_part(trace)
@@ -94,6 +96,7 @@ class ToolCorrectnessGrader(Grader):
             "in_order": in_order if ordered else None,
             "calls": [f"{c.kind}: {c.call.name}{'' if c.ran else ' (failed)'}" for c in calls[:50]],
             "missing": missing,
+            "untold": untold_part(trace),
         }
         return value, evidence
 

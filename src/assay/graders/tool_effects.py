@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import get_args
 
-from assay.graders.shell_lines import Simple, simple_commands
+from assay.graders.shell_flow import simple_commands
+from assay.graders.shell_lines import Simple, without_remarks
 from assay.scoring.json_safe import Json
-from assay.types.trace import ToolCall
+from assay.types.trace import ToolCall, ToolKind
 
-__all__ = ["Touch", "command_line", "does_nothing", "is_scratch", "possible_kinds", "touches"]
+__all__ = [
+    "Touch",
+    "command_line",
+    "does_nothing",
+    "is_scratch",
+    "possible_kinds",
+    "touches",
+    "undone_edits",
+    "works_at",
+]
 
 _VERBS: Mapping[str, str] = {
     "write": "write edit create delete remove rm move mv rename append patch apply put upload "
@@ -63,6 +76,7 @@ _IDLE = frozenset(
             "[",
             "[[",
         ),
+        *("man", "info", "whatis", "whereis", "apropos", "help", "kill", "exit", "return", "exec"),
         *("wait", "export", "set", "unset", "type", "which", "alias", "umask", "clear", "history"),
         *("pwd", "date", "whoami", "hostname", "id", "uname", "let", "trap", "seq", "read", "tty"),
         *(
@@ -80,6 +94,51 @@ _IDLE = frozenset(
         *("for", "case", "in", "]", "]]"),
     }
 )
+_DRY: Mapping[str, str] = {
+    "pytest py.test": "-h -V --collect-only --co --fixtures --markers --setup-plan",
+    "python python3 pypy pypy3": "-V -VV -h",
+    "node deno bun": "-v -h --check",
+    "make gmake ninja": "-n -v -h --dry-run --just-print --recon -q --question",
+    "bash sh dash zsh ksh": "-n",
+    "npm npx pnpm yarn": "-v -h --dry-run",
+    "jest vitest mocha": "-v -h --listTests --dry-run --list-tests list",
+    "cargo": "-V -h --list --no-run --dry-run",
+    "go": "-n -list -h help version",
+    "mvn gradle ctest": "-v -h -m -N --dry-run --show-only",
+}
+"""Options by which a program only says what it is, or what it would do."""
+_LONGEST_CODE = 20_000
+_OPTIONS: Mapping[str, str] = {
+    "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
+    "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
+    "aria2c": "into:-o under:-d under:--dir",
+    "tar bsdtar": "in:-C in:--directory",
+    "unzip": "under:-d",
+    "7z 7za 7zr": "under:-o",
+    "cp mv ln install": "under:-t under:--target-directory",
+    "patch": "in:-d in:--directory into:-o into:--output",
+    "git": "in:-C in:--work-tree under:--directory into:--output",
+    "make gmake ninja go cargo npm pnpm yarn uv": "in:-C in:--directory in:--prefix in:--cwd",
+    "sort shuf iconv pandoc xmllint": "into:-o into:--output",
+    "cc gcc g++ c++ clang clang++ ld as rustc": "into:-o",
+    "openssl": "into:-out",
+    "javac": "under:-d",
+}
+"""Options that name a file which is written, a directory below which that happens, or where the
+program works."""
+_FORMATTERS: Mapping[str, str] = {
+    "black isort rustfmt dos2unix unix2dos sponge": "",
+    "autopep8 yapf clang-format": "-i --in-place",
+    "gofmt goimports": "-w",
+    "prettier": "-w --write",
+    "eslint": "--fix",
+    "ruff": "format --fix",
+    "awk gawk": "inplace",
+    "ruby": "-i -pi -i.bak -pi.bak",
+}
+"""Programs that change the files that they are given, and the options that ask for it."""
+_ONLY_LOOKS = frozenset({"--check", "--diff", "--check-only", "-c", "-l", "-d"})
+_ANYTHING = frozenset({"read", "write", "search", "fetch"})
 _ABOUT_ITSELF = frozenset({"--version", "-V", "--help", "-h"})
 _NOTHING = ("/dev/", "/proc/", "/sys/")
 _SCRATCH = (*_NOTHING, "/tmp/", "/var/tmp/")  # noqa: S108 - words of a trace
@@ -94,7 +153,7 @@ class Touch:
 
     Attributes:
         path: The path; signs of a glob that the shell expands are those of
-            `assay.graders.shell_lines.LIVE`.
+            `assay.graders.globs.LIVE`.
         kinds: Kinds of work that are done there.
         deep: Whether they are done to all that is below it, too.
     """
@@ -104,8 +163,13 @@ class Touch:
     deep: bool = False
 
 
-def possible_kinds(call: ToolCall) -> frozenset[str]:
-    """The kinds of work that a tool may do: where its name tells nothing, by what it is given."""
+def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
+    """The kinds of work that a tool may do: where its name tells nothing, by what it is given.
+
+    Args:
+        call: The call.
+        is_told: Whether it is known what it is given; without that it may be of any kind.
+    """
     if call.kind not in (None, "other"):
         return frozenset({call.kind})
     name = call.raw_name or call.name
@@ -113,7 +177,7 @@ def possible_kinds(call: ToolCall) -> frozenset[str]:
     words = _name_words(name)
     if words & _HARMLESS and not (own and name.startswith("mcp")):
         return frozenset({"other"})
-    return own or _kinds_given(call.arguments)
+    return own or (_kinds_given(call.arguments) if is_told else frozenset(get_args(ToolKind)))
 
 
 def _kinds_given(arguments: Mapping[str, Json]) -> frozenset[str]:
@@ -153,7 +217,11 @@ def command_line(arguments: Mapping[str, Json]) -> str:
 
 def touches(line: str) -> Iterator[Touch]:
     """The paths that a shell line names, and what it does there; fetching touches ``""``."""
-    for command in simple_commands(line):
+    for each in simple_commands(line):
+        command, told = _without_options(each)
+        yield from told
+        if command.is_unread:  # of what cannot be read nobody knows what it leaves alone
+            yield Touch(".", _ANYTHING, deep=True)
         for path in command.into:
             if not path.startswith(_NOTHING):
                 yield Touch(command.path(path), frozenset({"write"}))
@@ -183,10 +251,12 @@ def _kinds_of_program(command: Simple) -> frozenset[str]:
 
 def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
     """The words of a command that may be paths, and what is done to each."""
-    program, args = command.program, command.words[1:]
+    program, args = _run_as(command)
+    options = [word for word in args if word.startswith("-") and word != "-"]
     plain = [word for word in args if not word.startswith("-") or word == "-"]
-    options = [word for word in args if word not in plain]
     read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
+    if _writes_around(program, plain, options) and posixpath.normpath(command.cwd) != ".":
+        yield ".", write
     if program in _COPIERS:
         yield from ((word, read) for word in plain[:-1])
         yield from ((word, write) for word in plain[-1:])
@@ -206,14 +276,84 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
         verb = next(iter(plain), "")
         done = write if verb in _GIT_WRITES else read if verb in _GIT_READS else frozenset[str]()
         yield from ((word, done) for word in plain[1:] if word not in (".", "./"))
-    elif _INTERPRETERS.fullmatch(program) and options[:1] and options[0][-1:] in "ce":
-        code = args[args.index(options[0]) + 1 :][:1]
-        for text in code:
-            yield from ((word, both) for word in re.split(r"[\s;(){}'\"`=,:]+", text) if word)
+    elif _formats(program, args):
+        yield from ((word, both) for word in plain if posixpath.normpath(word) != ".")
+    elif (code := _code_of(program, args, options, command.fed)) is not None:
+        yield from ((word, both) for word in re.split(r"[\s;(){}'\"`=,:]+", code) if word)
     else:
         done = {"write"} if program in _WRITERS else set[str]()
         done |= {"read"} if program in _READERS else set()
         yield from ((word, frozenset(done)) for word in plain)
+
+
+def _without_options(command: Simple) -> tuple[Simple, list[Touch]]:
+    """A command without its options that name places, where it works then, and what they touch."""
+    program, args = _run_as(command)
+    table = next((text for names, text in _OPTIONS.items() if program in names.split()), "")
+    roles = {name: role for role, _, name in (one.partition(":") for one in table.split())}
+    left, told, cwd = list[str](), list[Touch](), command.cwd
+    waiting = iter(args)
+    for word in waiting if roles else ():
+        name, value = _option(word, roles)
+        if not name:
+            left.append(word)
+            continue
+        if word[:1] == "-" and word[:2] != "--":
+            left += [word[: word.find(name[1:2], 1)]][: len(word) > 2 and len(name) == 2]
+        place = next(waiting, "") if value is None else value
+        role = roles[name]
+        path = posixpath.join(cwd, place) if cwd else place
+        if role == "in":
+            cwd = posixpath.normpath(path)
+        if place and place != "-" and not place.startswith(_NOTHING):
+            kinds = {"into": {"write"}, "under": {"write"}, "from": {"read"}}.get(role, set[str]())
+            told.append(Touch(path, frozenset(kinds), deep=role == "under"))
+    if not told:
+        return command, []
+    return replace(command, words=[program, *left], cwd=cwd), told
+
+
+def _option(word: str, roles: Mapping[str, str]) -> tuple[str, str | None]:
+    """Which option a word is, and its value where that is in it: ``-so``, ``-oFILE``, ``--a=b``."""
+    name, sign, value = word.partition("=")
+    if name in roles:
+        return name, value if sign else None
+    if word[:1] == "-" and word[:2] != "--":
+        for short in roles:
+            at = word.find(short[1], 1) if len(short) == 2 else -1
+            if at > 0:
+                return short, word[at + 1 :] or None
+    return "", None
+
+
+def _writes_around(program: str, plain: Sequence[str], options: Sequence[str]) -> bool:
+    """Whether a program writes files that its words do not name, below where it works."""
+    first = "".join(plain[:1])
+    if program in ("tar", "bsdtar"):
+        letters = [w for w in options if re.fullmatch(r"-\w+", w)] or [first]
+        return "--extract" in options or any("x" in word for word in letters)
+    if program == "git":
+        is_bare = len(plain) < 2 or set(plain[1:]) & {".", "./"}
+        return first in ("apply", "am", "stash") or bool(first in _GIT_WRITES and is_bare)
+    return program in ("patch", "unzip", "7z", "7za", "7zr", "cpio")
+
+
+def _formats(program: str, args: Sequence[str]) -> bool:
+    asked = next((o for names, o in _FORMATTERS.items() if program in names.split()), None)
+    if asked is None or _ONLY_LOOKS & set(args):
+        return False
+    return not asked or bool(set(asked.split()) & set(args))
+
+
+def _code_of(
+    program: str, args: Sequence[str], options: Sequence[str], fed: str | None
+) -> str | None:
+    """The code that an interpreter is given, in a word or as its input."""
+    if not _INTERPRETERS.fullmatch(program):
+        return None
+    if options[:1] and options[0][-1:] in "ce":
+        return "".join(args[args.index(options[0]) + 1 :][:1])
+    return fed if all(word == "-" for word in args) else None
 
 
 def does_nothing(call: ToolCall) -> bool:
@@ -242,26 +382,84 @@ def _changes_nothing(arguments: Mapping[str, Json]) -> bool:
     return bool(given) and not old and all(isinstance(t, str) and not t.strip() for t in given)
 
 
+def undone_edits(calls: Sequence[ToolCall]) -> frozenset[int]:
+    """Identities of the edits that a later one of the same file takes back, and of these.
+
+    Args:
+        calls: Calls that ran, in order.
+    """
+    standing: dict[str, list[tuple[int, list[tuple[Json, Json]]]]] = {}
+    undone: set[int] = set()
+    for call in calls:
+        path = _edited_path(call.arguments) if call.kind == "write" else ""
+        if not path:
+            continue
+        before = standing.setdefault(path, [])
+        changes = _changes(call.arguments)
+        is_undo = call.arguments.get("command") == "undo_edit"
+        back = [(new, old) for old, new in reversed(changes)]
+        if before and (is_undo or (changes and before[-1][1] == back)):
+            undone |= {before.pop()[0], id(call)}
+        elif not is_undo:
+            before.append((id(call), changes))
+    return frozenset(undone)
+
+
+def _edited_path(arguments: Mapping[str, Json]) -> str:
+    named = (text for name, text in arguments.items() if re.search(r"path|file$", name.lower()))
+    return next((posixpath.normpath(text) for text in named if isinstance(text, str) and text), "")
+
+
+def _changes(arguments: Mapping[str, Json]) -> list[tuple[Json, Json]]:
+    """The texts that an edit replaces, each with the new one; none where it is no such edit."""
+    edits = arguments.get("edits")
+    each = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
+    found: list[tuple[Json, Json]] = []
+    for edit in each or [arguments]:
+        old = [text for name, text in edit.items() if name in _OLD]
+        new = [text for name, text in edit.items() if name in _NEW]
+        if len(old) != 1 or len(new) != 1:
+            return []
+        found.append((old[0], new[0]))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _commands(line: str) -> tuple[Simple, ...]:
+    return tuple(simple_commands(line))
+
+
 def _is_idle_line(line: str) -> bool:
-    before = ""
-    for command in simple_commands(line):
-        program = command.program
-        if program in ("exit", "return"):
+    return not any(map(_works, _commands(line)))
+
+
+def works_at(line: str, fits: Callable[[str], bool]) -> bool:
+    """Whether a line is what is demanded, by what it does and not only by what it says.
+
+    Args:
+        line: A shell line.
+        fits: Whether a text is what is demanded.
+    """
+    idle: list[str] = []
+    for command in _commands(line):
+        said = " ".join(command.words)
+        if not _works(command):
+            idle.append(said)
+        elif fits(said) or (command.cwd and fits(f"cd {command.cwd} && {said}")):
             return True
-        never = (command.before == "&&" and before == "false") or (
-            command.before == "||" and before in ("true", ":")
-        )
-        before = before if never else program
-        if not never and not _is_idle(command):
-            return False
-    return True
+    is_read = not any(command.is_rest for command in _commands(line))
+    return is_read and fits(without_remarks(line)) and not any(map(fits, idle))
+
+
+def _works(command: Simple) -> bool:
+    return command.runs is not False and not _is_idle(command)
 
 
 def _is_idle(command: Simple) -> bool:
-    program, args = command.program, command.words[1:]
     if any(not path.startswith(_SCRATCH) for path in command.into):
         return False
-    if not program or program in _IDLE or (args and set(args) <= _ABOUT_ITSELF):
+    program, args = _run_as(command)
+    if command.is_known or not program or program in _IDLE or _tells_of_itself(program, args):
         return True
     named = [word for word in args if not word.startswith("-")]
     if program in ("grep", "egrep", "fgrep", "sed", "rg"):
@@ -271,11 +469,58 @@ def _is_idle(command: Simple) -> bool:
         return all(word.startswith(_NOTHING) or word.isdigit() for word in sources)
     if program in ("touch", "mkdir", "tee", "rm"):
         return all(word.startswith(_SCRATCH) for word in named)
-    if _INTERPRETERS.fullmatch(program) and args[:1] and args[0] in ("-c", "-e"):
-        return "".join(args[1:2]).strip(" ;\n") in ("", "pass", "...", "None", "0", "1")
+    if _INTERPRETERS.fullmatch(program):
+        code = "".join(args[1:2]) if args[:1] in (["-c"], ["-e"]) else command.fed
+        return code is not None and bool(args[:1] != [] or code) and _is_idle_code(program, code)
     # What a shell is given as a line is looked at by itself.
-    is_shell = program in ("sh", "bash", "dash", "zsh") and any(map(_is_line, args))
-    return is_shell or program == "eval"
+    return command.code is not None or program == "eval" or any(map(_is_line, args))
+
+
+def _run_as(command: Simple) -> tuple[str, list[str]]:
+    """The program that does the work, and its words: ``python -m pytest`` is pytest."""
+    program, args = command.program, command.words[1:]
+    if _INTERPRETERS.fullmatch(program) and "-m" in args[:-1]:
+        at = args.index("-m")
+        if all(word.startswith("-") for word in args[:at]):
+            return args[at + 1], args[at + 2 :]
+    return program, args
+
+
+def _tells_of_itself(program: str, args: Sequence[str]) -> bool:
+    """Whether a program is only asked what it is, or what it would do."""
+    if args and set(args) <= _ABOUT_ITSELF:
+        return True
+    own = next((words for names, words in _DRY.items() if program in names.split()), "").split()
+    for number, word in enumerate(args):
+        if word == "--":
+            break
+        following = "".join(args[number + 1 : number + 2])
+        if word in own or (word in ("--help", "--version") and not re.match(r"v?\d", following)):
+            return True
+    return False
+
+
+def _is_idle_code(program: str, code: str) -> bool:
+    """Whether code of a language only states constants."""
+    if code.strip(" ;\n") in ("", "pass", "...", "None", "0", "1"):
+        return True
+    if not program.startswith(("python", "pypy")) or len(code) > _LONGEST_CODE:
+        return False
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(map(_is_constant, statements))
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Assign | ast.Expr):
+        value = statement.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+            is_print = value.func.id == "print" and not value.keywords
+            return is_print and all(isinstance(one, ast.Constant) for one in value.args)
+        return isinstance(value, ast.Constant)
+    return isinstance(statement, ast.Pass)
 
 
 def _is_line(word: str) -> bool:

@@ -18,7 +18,6 @@ from assay.graders.tool_calls import (
     as_matcher,
     observed_calls,
 )
-from assay.graders.tool_effects import possible_kinds
 from assay.graders.usage import did_nothing, is_observed, missing_part, totals_of
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import SubScore
@@ -101,7 +100,7 @@ class EfficiencyGrader(Grader):
             "tool_calls": None if missing else len(observed_calls(trace)),
         }
         shares = {
-            name: _share(actual[name], target, missing)
+            name: _share(actual[name], target, missing or totals.why_unknown(name))
             for name, target in targets.items()
             if target is not None
         }
@@ -144,7 +143,8 @@ class TraceGrader(Grader):
     Each demanded tool, each banned tool, the order and each budget is one assertion. Skipped: the
     harness shows nothing of the agent's work. Scored 0: an agent that did nothing, whatever budget
     that kept. What a trace with a missing part cannot show (a ban, a budget, no denial) does not
-    hold. An error: a budget over what the harness does not measure; unknown is never 0.
+    hold. An error: a budget over what the harness does not measure, or a path or a ban on a kind of
+    work where it does not tell the input of calls; unknown is never 0.
 
     Attributes:
         require_tools: Each must match a call that ran: not denied, and no error as its result.
@@ -248,6 +248,7 @@ class _Seen:
 
     def demands(self, matchers: list[ToolMatcher], *, ordered: bool) -> Iterator[Check]:
         for matcher in matchers:
+            self.matching.require_told(matcher, is_ban=False)
             ran = any(self.matching.meets(matcher, call) for call in self.calls)
             why = "" if ran else self._why_not(matcher)
             yield _check("require_tools", str(matcher), why)
@@ -270,18 +271,20 @@ class _Seen:
 
     def bans(self, matchers: list[ToolMatcher]) -> Iterator[Check]:
         for matcher in matchers:
+            self.matching.require_told(matcher, is_ban=True)
             count = sum(1 for call in self.calls if self.matching.breaks(matcher, call))
             yield _check("forbid_tools", str(matcher), f"{count} calls" if count else self.missing)
 
     def calls_within(self, limit: int | Mapping[str, int] | None) -> Iterator[Check]:
         if limit is None:
             return
-        by_kind = Counter(kind for call in self.calls for kind in possible_kinds(call.call))
+        by_kind = Counter(kind for call in self.calls for kind in self.matching.kinds_of(call))
         limits = {"": limit} if isinstance(limit, int) else limit
         for kind, most in limits.items():
             count = by_kind[kind] if kind in TOOL_KINDS else len(self.calls)
             if kind in TOOL_KINDS and not most:  # a ban, in other words
                 ban = ToolMatcher(kind=cast("ToolKind", kind))
+                self.matching.require_told(ban, is_ban=True)
                 count = sum(1 for call in self.calls if self.matching.breaks(ban, call))
             over = f"{count} calls, {most} allowed" if count > most else self.missing
             yield _check("max_tool_calls", kind, over)
@@ -299,12 +302,13 @@ def _budgets(trace: Trace, limits: Mapping[str, float | None]) -> Iterator[Check
         if limit is None:
             continue
         used = known[name]
-        if used is None and not missing:
+        lacking = missing or totals.why_unknown(name)
+        if used is None and not lacking:
             raise GraderError(
                 f"max_{name}: the harness does not measure {name}, and unknown is not 0",
                 hint="take the budget out, or use a harness whose trace tells it",
             )
-        over = missing if used is None else f"{used:g} used, {limit:g} allowed"
+        over = lacking if used is None else f"{used:g} used, {limit:g} allowed"
         yield _check(f"max_{name}", "", over if used is None or used > limit else "")
 
 

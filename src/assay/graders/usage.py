@@ -6,13 +6,15 @@ An agent that records a trace says three things in ``trace.extra``, where they a
   done. It depends on the harness alone.
 * ``incomplete``: why a part of the trace is missing, such as a stream that was cut off. The
   submission can cause it, so what the missing part might hold is held against it.
+* ``untold``: what the harness leaves out of every trace, such as texts and the input of calls. It
+  depends on the harness alone; the calls are all there.
 * ``usage``: what the whole run used, subagents included. Without it the steps are summed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from assay.frozen import frozen
@@ -24,6 +26,7 @@ __all__ = [
     "COPIED",
     "INCOMPLETE",
     "OBSERVED",
+    "UNTOLD",
     "USAGE",
     "Totals",
     "cost_of",
@@ -32,16 +35,19 @@ __all__ = [
     "missing_part",
     "tokens_of",
     "totals_of",
+    "untold_part",
     "walk",
 ]
 
-OBSERVED, INCOMPLETE, USAGE = "observed", "incomplete", "usage"
+OBSERVED, INCOMPLETE, UNTOLD, USAGE = "observed", "incomplete", "untold", "usage"
 """Keys of ``trace.extra``."""
 
 COPIED = "is_copied_context"
 """Key of a step's ``extra``: it repeats an earlier trajectory and is not this one's work."""
 
 _DAY = 86_400.0
+_NAMES = ("tokens", "cost_usd", "seconds")
+_REFUSED = "refused"
 
 
 @frozen(kw_only=True)
@@ -52,15 +58,27 @@ class Totals:
         tokens: Tokens read, cached ones included, plus tokens written.
         cost_usd: Price in US dollars.
         seconds: Wall time of the agent.
+        refused: Names of those that were told, but not as an amount: a negative one, say. They are
+            None, and held against the submission, which can have written them.
     """
 
     tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    refused: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """As ``trace.extra["usage"]`` has it."""
-        return {"tokens": self.tokens, "cost_usd": self.cost_usd, "seconds": self.seconds}
+        told: dict[str, Json] = {
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
+            "seconds": self.seconds,
+        }
+        return {**told, _REFUSED: list[Json](self.refused)} if self.refused else told
+
+    def why_unknown(self, name: str) -> str:
+        """Why one of them is None, where that is held against the submission; else empty."""
+        return f"what the trace says of {name} is no amount" if name in self.refused else ""
 
 
 def is_observed(trace: Trace) -> bool:
@@ -72,6 +90,12 @@ def missing_part(trace: Trace) -> str:
     """Why a part of the trace is missing; empty where it is whole."""
     why = trace.extra.get(INCOMPLETE)
     return why if isinstance(why, str) else ""
+
+
+def untold_part(trace: Trace) -> str:
+    """What the harness leaves out of its traces; empty where it tells all of it."""
+    what = trace.extra.get(UNTOLD)
+    return what if isinstance(what, str) else ""
 
 
 def walk(trace: Trace) -> Iterator[tuple[int, AnyStep]]:
@@ -101,17 +125,29 @@ def totals_of(trace: Trace) -> Totals:
     """
     said = trace.extra.get(USAGE)
     if isinstance(said, Mapping):
-        tokens = _amount(said.get("tokens"))
-        return Totals(
-            tokens=None if tokens is None else int(tokens),
-            cost_usd=_amount(said.get("cost_usd")),
-            seconds=_amount(said.get("seconds")),
-        )
-    turns = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
-    tokens = _sum([tokens_of(usage) for usage in turns])
-    cost = _sum([cost_of(usage) for usage in turns])
+        known = {name: _amount(said.get(name)) for name in _NAMES}
+        before = said.get(_REFUSED)
+        wrong = before if isinstance(before, list) else []
+        refused = [
+            name
+            for name in _NAMES
+            if _is_refused(said.get(name)) or (known[name] is None and name in wrong)
+        ]
+        seconds = known["seconds"]
+    else:
+        turns = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
+        told = [usage for usage in turns if usage is not None]
+        parts = [(usage.prompt_tokens, usage.completion_tokens) for usage in told]
+        refused = ["tokens"] if any(_is_refused(part) for pair in parts for part in pair) else []
+        refused += ["cost_usd"] if any(_is_refused(usage.cost_usd) for usage in told) else []
+        known = {"tokens": _sum(map(tokens_of, turns)), "cost_usd": _sum(map(cost_of, turns))}
+        seconds = _span(trace)
+    tokens = known["tokens"]
     return Totals(
-        tokens=None if tokens is None else int(tokens), cost_usd=cost, seconds=_span(trace)
+        tokens=None if tokens is None else int(tokens),
+        cost_usd=known["cost_usd"],
+        seconds=seconds,
+        refused=tuple(refused),
     )
 
 
@@ -121,12 +157,24 @@ def did_nothing(trace: Trace, answer: str | None, workspace: Workspace | None) -
         return False
     if workspace is not None and workspace.changes:
         return False
+    is_untold = bool(untold_part(trace))
     for _, step in walk(trace):
         if isinstance(step, ToolStep | SubagentStep | ActionStep):
             return False
-        if isinstance(step, AgentStep) and (step.tool_calls or (step.content or "").strip()):
-            return False
+        if isinstance(step, AgentStep):
+            is_text = bool((step.content or "").strip()) or (is_untold and _has_written(step))
+            if step.tool_calls or is_text:
+                return False
     return True
+
+
+def _has_written(step: AgentStep) -> bool:
+    """Whether a turn whose text nobody tells can have had one."""
+    return step.usage is None or step.usage.completion_tokens != 0
+
+
+def _is_refused(value: object) -> bool:
+    return value is not None and _amount(value) is None
 
 
 def _amount(value: object) -> float | None:
@@ -135,7 +183,8 @@ def _amount(value: object) -> float | None:
     return float(value) if math.isfinite(value) and value >= 0 else None
 
 
-def _sum(amounts: list[float | None]) -> float | None:
+def _sum(each: Iterable[float | None]) -> float | None:
+    amounts = list(each)
     known = [amount for amount in amounts if amount is not None]
     return math.fsum(known) if amounts and len(known) == len(amounts) else None
 

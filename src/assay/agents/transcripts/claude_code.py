@@ -366,9 +366,11 @@ def _usage_so_far(usage: Mapping[str, Json], notes: Notes) -> Usage:
     """The usage on a message: its output tokens are not final, so they are unknown."""
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     counts = [count(usage.get(part), notes, part) for part in parts]
-    known = [part for part in counts if part is not None]
+    wrong = counts[0] is None or any(
+        known is None and usage.get(part) for part, known in zip(parts, counts, strict=True)
+    )
     return Usage(
-        prompt_tokens=sum(known) if counts[0] is not None else None,
+        prompt_tokens=None if wrong else sum(part or 0 for part in counts),
         cached_tokens=counts[2],
         llm_call_count=1,
     )
@@ -399,7 +401,10 @@ def _totals(results: list[Mapping[str, Json]], notes: Notes, *, several: bool) -
         amount(result.get("total_cost_usd", result.get("cost_usd")), notes, "the cost")
         for result in results
     ]
-    spent = [amount(result.get("duration_ms"), notes, "the duration") for result in results]
+    spent = [
+        amount(result.get("duration_ms"), notes, "the duration", "seconds") for result in results
+    ]
+    notes.refuse_gaps({"tokens": main, "cost_usd": costs, "seconds": spent}, "result line")
     return Totals(
         tokens=tokens,
         cost_usd=None if None in costs else max((c for c in costs if c is not None), default=None),

@@ -45,6 +45,8 @@ class Notes:
         self._seen: dict[str, int] = {}
         self._others = 0
         self.missing = ""
+        self.untold = ""
+        self.refused: list[str] = []
 
     def add(self, what: str) -> None:
         """Something was left out, and nothing depends on it."""
@@ -59,10 +61,27 @@ class Notes:
         self.add(why)
         self.missing = self.missing or why
 
+    def leave_out(self, what: str) -> None:
+        """The harness tells no run of this; the submission has no say in it."""
+        self.add(what)
+        self.untold = self.untold or what
+
+    def refuse(self, quantity: str, why: str) -> None:
+        """What is told of a quantity, such as tokens, is none."""
+        self.add(why)
+        self.refused += [] if quantity in self.refused else [quantity]
+
+    def refuse_gaps(self, told: Mapping[str, Sequence[float | None]], lines: str) -> None:
+        """Refuse what only some lines tell: the others may be of the submission."""
+        for quantity, each in told.items():
+            if None in each and len(set(each)) > 1:
+                self.refuse(quantity, f"not every {lines} tells {quantity}")
+
     def copy(self) -> Notes:
         """The same, for one of several runs in a file: what is noted there is not the others'."""
         other = Notes()
         other._seen, other._others, other.missing = dict(self._seen), self._others, self.missing
+        other.untold, other.refused = self.untold, list(self.refused)
         return other
 
     def to_list(self) -> list[Json]:
@@ -116,7 +135,7 @@ def clean(value: Json, notes: Notes, depth: int = 0) -> Json:
         return _encodable(value)
     if isinstance(value, float) and not math.isfinite(value):
         notes.add("a number is not finite")
-        return None
+        return str(value)  # no amount, but not the same as untold
     if not isinstance(value, dict | list):
         return value
     if depth >= _MOST_DEPTH:
@@ -152,7 +171,7 @@ def count(value: Json, notes: Notes, what: str) -> int | None:
         return None
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_COUNT:
-        notes.add(f"{what} is not a count: {str(value)[:40]}")
+        notes.refuse("tokens", f"{what} is not a count: {str(value)[:40]}")
         return None
     return number
 
@@ -163,12 +182,12 @@ def total_of(counts: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def amount(value: Json, notes: Notes, what: str) -> float | None:
+def amount(value: Json, notes: Notes, what: str, quantity: str = "cost_usd") -> float | None:
     """The value if it can be an amount of something, else None and a note."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 10**15:
-        notes.add(f"{what} is not an amount: {str(value)[:40]}")
+        notes.refuse(quantity, f"{what} is not an amount: {str(value)[:40]}")
         return None
     return float(value)
 

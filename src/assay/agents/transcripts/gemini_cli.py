@@ -129,6 +129,7 @@ class _Stream(StreamReader):
         self.calls.close()
         if self.is_open or not self.tokens:
             self.notes.lack("the stream was cut off: it has no result")
+        self.notes.refuse_gaps({"tokens": self.tokens}, "result")
         is_whole = not self.is_open and bool(self.tokens) and not self.failure
         never = self.failure and self.answer is None and not self.calls.by_id
         outcome = Outcome(

@@ -17,6 +17,7 @@ from typing import cast
 from assay.agents.transcripts.document import (
     MOST_LINE,
     Notes,
+    amount,
     clean,
     count,
     listing,
@@ -50,7 +51,7 @@ FORMAT = "inspect"
 _ZSTD = 93
 _MOST_SAMPLES = 100_000
 _MOST_HEADER = 64 << 20
-_VALUES: Mapping[str, float] = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+_VALUES: Mapping[str, float | None] = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "nan": None}
 _REFERENCES = ("attachment://", "tc://")
 _DEEPEST = 32
 
@@ -317,11 +318,9 @@ def _totals(sample: Mapping[str, Json], output: Mapping[str, Json], notes: Notes
         )
         by_model = [mapping(output.get("usage"))] if replies == 1 and output.get("usage") else []
     counts = [count(usage.get("total_tokens"), notes, "total_tokens") for usage in by_model]
-    seconds = sample.get("total_time")
-    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0
     return Totals(
         tokens=total_of(counts),
-        seconds=float(cast("float", seconds)) if is_time else None,
+        seconds=amount(sample.get("total_time"), notes, "the time", "seconds"),
     )
 
 

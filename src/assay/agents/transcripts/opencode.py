@@ -110,13 +110,13 @@ class _Stream(StreamReader):
         told = mapping(part.get("tokens"))
         cached = mapping(told.get("cache"))
         counts = [count(told.get(name), self.notes, name) for name in ("input", "output")]
-        read = count(cached.get("read"), self.notes, "cache") or 0
+        counts.append(count(cached.get("read") or 0, self.notes, "cache"))
+        read = counts[2]
         cost = amount(part.get("cost"), self.notes, "the cost")
-        tokens = None if None in counts else sum(one or 0 for one in counts) + read
-        self.tokens.append(tokens)
+        self.tokens.append(None if None in counts else sum(one or 0 for one in counts))
         self.costs.append(cost)
         turn.usage = Usage(
-            prompt_tokens=None if counts[0] is None else counts[0] + read,
+            prompt_tokens=None if counts[0] is None or read is None else counts[0] + read,
             completion_tokens=counts[1],
             cached_tokens=read,
             llm_call_count=1,

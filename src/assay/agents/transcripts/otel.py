@@ -55,6 +55,8 @@ _HEX = re.compile(r"[0-9a-fA-F]+")
 _DEEPEST = 16
 _CALLS_A_MODEL = frozenset({"chat", "text_completion", "generate_content", "completion"})
 _TOOL = "execute_tool"
+_OUTPUT = "running output function"
+_DEFERRED = "pydantic_ai.tool.deferral.name"
 _STOPS: Mapping[str, Stop] = {
     "stop": "stop",
     "length": "length",
@@ -256,7 +258,11 @@ def _take(spans: Spans, span: Span, *, is_outermost: bool) -> None:
     agent = text_of(about.get("gen_ai.agent.name"))
     if agent is not None:
         spans.session.setdefault("agent", agent)
-    if operation == _TOOL or has_tool:
+    is_output, is_deferred = _is_output(span), _DEFERRED in about
+    if (operation == _TOOL or has_tool) and (is_output or is_deferred):
+        if call_id := text_of(about.get("gen_ai.tool.call.id")):
+            spans.no_calls[call_id] = is_output or spans.no_calls.get(call_id, False)
+    elif operation == _TOOL or has_tool:
         spans.tools.append(_tool(span, notes))
     elif operation in _CALLS_A_MODEL or (not operation and "gen_ai.request.model" in about):
         model = _model(span, notes)
@@ -269,11 +275,17 @@ def _take(spans: Spans, span: Span, *, is_outermost: bool) -> None:
         spans.error = span.error
 
 
+def _is_output(span: Span) -> bool:
+    """Whether pydantic-ai ran a function on the model's answer: no tool, though told as one."""
+    said = text_of(span.attributes.get("logfire.msg")) or ""
+    return span.name == _OUTPUT or said.startswith(f"{_OUTPUT}:")
+
+
 def _tool(span: Span, notes: Notes) -> ToolSpan:
     about = span.attributes
     name = text_of(about.get("gen_ai.tool.name")) or span.name.removeprefix(f"{_TOOL} ")
-    given = about.get("gen_ai.tool.call.arguments")
-    said = about.get("gen_ai.tool.call.result")
+    given = about.get("gen_ai.tool.call.arguments", about.get("tool_arguments"))
+    said = about.get("gen_ai.tool.call.result", about.get("tool_response"))
     is_told = said is not None or bool(span.error)
     content = shortened(said if said is not None else span.error)
     call_id = text_of(about.get("gen_ai.tool.call.id")) or ""

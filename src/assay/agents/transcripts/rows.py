@@ -22,7 +22,7 @@ from assay.agents.transcripts.reading import (
     read_requests,
 )
 from assay.errors import InputError, Location
-from assay.graders.usage import missing_part
+from assay.graders.usage import missing_part, untold_part
 from assay.scoring.json_safe import Json
 from assay.tasks.packed import unpacked
 
@@ -176,7 +176,8 @@ def _requests(data: bytes) -> Iterator[Json] | None:
 def _row(recording: Recording, file: str) -> dict[str, Json]:
     trace = recording.transcript.trace
     answer = trace.content
-    if answer is None and not missing_part(trace) and trace.status != "error":
+    is_seen = not (missing_part(trace) or untold_part(trace))
+    if answer is None and is_seen and trace.status != "error":
         answer = ""  # it was seen to say nothing
     identity = "#".join(part for part in (file, recording.id) if part)
     metadata: dict[str, Json] = {**recording.metadata, "format": recording.transcript.format}

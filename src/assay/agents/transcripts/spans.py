@@ -7,8 +7,9 @@ a call. Usage counts on calls of models alone: turns, agents and workflows say i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -85,6 +86,8 @@ class Spans:
     Attributes:
         models: Calls of models.
         tools: Tools at work.
+        no_calls: Ids under which a conversation tells what is no call of a tool, and whether that
+            also holds where it tells a result.
         session: What is said of the run as a whole.
         seconds: From the first beginning to the last end.
         answer: What a span around all others says in the end.
@@ -94,6 +97,7 @@ class Spans:
     notes: Notes
     models: list[ModelSpan] = field(default_factory=list[ModelSpan])
     tools: list[ToolSpan] = field(default_factory=list[ToolSpan])
+    no_calls: dict[str, bool] = field(default_factory=dict[str, bool])
     session: dict[str, Json] = field(default_factory=dict[str, Json])
     seconds: float | None = None
     answer: str | None = None
@@ -103,8 +107,8 @@ class Spans:
         """The trace that they tell of."""
         models = sorted(self.models, key=lambda span: span.start)
         tools = sorted(self.tools, key=lambda span: span.start)
-        if not any(span.turns or span.reply.turn.parts for span in models) and models:
-            self.notes.lack("the spans do not tell what was said")
+        if not self._tell_contents():
+            self.notes.leave_out("the spans do not tell what was said")
         exchanges: list[Exchange] = []
         left = MOST_TURNS
         said: dict[str, tuple[Turn, ...]] = {}
@@ -122,6 +126,7 @@ class Spans:
         if len(tools) > MOST_REQUESTS:
             self.notes.lack(f"only the first {MOST_REQUESTS} calls of tools were read")
         steps = [_answered(step, waiting) for step in _settled(trace.steps, waiting)]
+        steps = list(_without(self.no_calls, steps))
         steps = _placed(steps, waiting.left(), models)[:MOST_STEPS]
         if self.error:
             steps.append(Step(source="system", error=self.error[:2000]))
@@ -142,6 +147,14 @@ class Spans:
             ),
             self.notes,
         )
+
+    def _tell_contents(self) -> bool:
+        """Whether the tracer keeps contents; one that does begins with what the user said."""
+        if self.models:
+            return any(span.turns or span.reply.turn.parts for span in self.models)
+        results = [span.result for span in self.tools]
+        told = [result for result in results if result is not None and not result.is_error]
+        return not self.tools or bool(told) or any(span.call.arguments for span in self.tools)
 
 
 class _Waiting:
@@ -205,6 +218,27 @@ def _settled(steps: Sequence[AnyStep], waiting: _Waiting) -> Iterator[AnyStep]:
             yield step
 
 
+def _without(no_calls: Mapping[str, bool], steps: Iterable[AnyStep]) -> Iterator[AnyStep]:
+    """The steps without what a conversation tells like calls of tools, and spans know as none."""
+    listed = list(steps)
+    gone = {
+        step.call.id
+        for step in listed
+        if isinstance(step, ToolStep)
+        and step.call.id in no_calls
+        and (step.result is None or no_calls[step.call.id])
+    }
+    for step in listed:
+        if isinstance(step, SubagentStep):
+            inner = list(_without(no_calls, step.subagent.steps))
+            yield replace(step, subagent=replace(step.subagent, steps=inner))
+        elif isinstance(step, AgentStep):
+            calls = tuple(call for call in step.tool_calls if call.id not in gone)
+            yield replace(step, tool_calls=calls)
+        elif not (isinstance(step, ToolStep) and step.call.id in gone):
+            yield step
+
+
 def _answered(step: AnyStep, waiting: _Waiting) -> AnyStep:
     """A call whose result only its span tells."""
     if isinstance(step, SubagentStep):
@@ -222,15 +256,22 @@ def _answered(step: AnyStep, waiting: _Waiting) -> AnyStep:
 def _placed(
     steps: Sequence[AnyStep], waiting: Sequence[ToolSpan], models: Sequence[ModelSpan]
 ) -> list[Step]:
-    """Tools that no conversation tells of, each after the calls of models that began before it."""
-    placed: list[Step] = list(steps)
-    ends = [number for number, step in enumerate(placed, 1) if isinstance(step, AgentStep)]
+    """Tools that no conversation tells of, each after the calls of models that began before it.
+
+    Both are in the order in which they began.
+    """
+    ends = [number for number, step in enumerate(steps, 1) if isinstance(step, AgentStep)]
     whole = len(ends) == len(models)
-    for span in reversed(waiting):
-        before = sum(model.start <= span.start for model in models)
-        at = len(placed)
+    starts = [model.start for model in models]
+    coming: dict[int, list[Step]] = {}
+    for span in waiting:
+        before = bisect_right(starts, span.start)
+        at = len(steps)
         if whole and before < len(ends):
             at = ends[before - 1] if before else 0
         step = ToolStep(call=span.call, result=span.result, ended_at=span.at or None)
-        placed.insert(at, step)
+        coming.setdefault(at, []).append(step)
+    placed = list(coming.get(0, ()))
+    for number, step in enumerate(steps, 1):
+        placed += (step, *coming.get(number, ()))
     return placed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from assay.agents.transcripts.document import Notes, clean, mapping, shortened
-from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
+from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, Totals
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.trace import (
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _LONGEST_REASON = 2_000
-IMPORTER_VERSION = 1
+IMPORTER_VERSION = 2
 """Counts up whenever the same transcript would be read into another trace."""
 
 
@@ -54,7 +54,8 @@ class Transcript:
     Attributes:
         format: ``claude-code``, ``openai-chat`` or ``atif``.
         trace: The trajectory. Its ``extra`` has ``observed``, ``usage``, ``importer``,
-            ``not_understood``, ``session`` and, where a part is missing, ``incomplete``.
+            ``not_understood``, ``session`` and, where a part is missing or never told,
+            ``incomplete`` and ``untold``.
         totals: What the whole run used, subagents included.
         failure: Why the agent's model never answered at all; empty where it did.
     """
@@ -88,15 +89,21 @@ class Outcome:
 
 def make_transcript(name: str, steps: Sequence[Step], outcome: Outcome, notes: Notes) -> Transcript:
     """Put a transcript together."""
+    unknown = [name for name, known in outcome.totals.to_dict().items() if known is None]
+    totals = replace(
+        outcome.totals, refused=tuple(name for name in notes.refused if name in unknown)
+    )
     extra: dict[str, Json] = {
         OBSERVED: True,
-        USAGE: outcome.totals.to_dict(),
+        USAGE: totals.to_dict(),
         "importer": {"name": name, "version": IMPORTER_VERSION},
         "not_understood": notes.to_list(),
         "session": {key: item for key, item in outcome.session.items() if item is not None},
     }
     if notes.missing:
         extra[INCOMPLETE] = notes.missing
+    if notes.untold:
+        extra[UNTOLD] = notes.untold
     trace = Trace(
         steps=numbered(steps),
         status=outcome.status,
@@ -104,7 +111,7 @@ def make_transcript(name: str, steps: Sequence[Step], outcome: Outcome, notes: N
         content=outcome.answer,
         extra=extra,
     )
-    return Transcript(format=name, trace=trace, totals=outcome.totals, failure=outcome.failure)
+    return Transcript(format=name, trace=trace, totals=totals, failure=outcome.failure)
 
 
 MOST_STEPS = 50_000

@@ -21,7 +21,7 @@ from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
 from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
-from assay.graders.usage import missing_part, walk
+from assay.graders.usage import missing_part, untold_part, walk
 from assay.models import family_of
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
@@ -177,7 +177,7 @@ def trace_view(trace: Trace) -> View:
             lines.append(line)
             if line.startswith(_OWN):
                 own.append(line)
-    if lines and (why := missing_part(trace)):
+    if lines and (why := missing_part(trace) or untold_part(trace)):
         lines.append(f"[a part of the trace is missing: {_piece(why)}]")
     return View(text="\n".join(lines), own="\n@@\n".join(own))
 
