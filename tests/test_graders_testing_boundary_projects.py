@@ -114,22 +114,6 @@ def test_generator_function():
         yield "a"
         yield "b"
     assert kit.pages(pages) == ["a", "b"]
-def test_enumeration():
-    assert kit.choose(Size, "large") is Size.LARGE
-    assert kit.described(Size.SMALL) == ("size s", "SMALL", "s", True)
-    assert kit.choose(Bits, "write") is Bits.WRITE
-    assert kit.pages([Bits.READ | Bits.WRITE]) == [Bits(3)]
-def test_enumeration_fails(): assert kit.choose(Size, "large") is Size.SMALL
-def test_enumeration_inside():
-    class Size(enum.Enum):
-        LARGE = 7
-    assert kit.choose(Size, "large") is Size.LARGE and kit.choose(Size, "large").value == 7
-def test_file(tmp_path):
-    (tmp_path / "a.txt").write_text("four")
-    with open(tmp_path / "a.txt") as file: assert kit.size(file) == (4, "four")
-    with open(__file__, "rb") as file:
-        length, text = kit.size(file)
-        assert length == len(text) == os.path.getsize(__file__)
 def test_copies(): assert copy.deepcopy(kit.ONLY) is kit.ONLY and copy.copy(kit.ONLY) is kit.ONLY
 class Hooks:
     def _on(self): return "on"
@@ -139,17 +123,11 @@ def test_hook():
     assert kit.hook(hooks, "_on") == "on"
     for name in ("_secret", "__class__x"):
         with pytest.raises(AttributeError): kit.hook(hooks, name)
-def test_moves():
-    before = os.getcwd()
-    with kit.inside() as place:
-        os.mkdir("made")
-        assert os.path.samefile(os.getcwd(), place) and kit.is_here("made")
-    assert os.getcwd() == before
 """
 
 
 def test_traits_of_real_suites_cross_the_boundary() -> None:
-    score = grade({"kit.py": KIT}, {"test_kit.py": TESTS}, allow_equality=["changes:cwd"])
+    score = grade({"kit.py": KIT}, {"test_kit.py": TESTS})
     found = {name.partition("::")[2]: said for name, said in outcomes(score).items()}
     assert {"test_named[Mode.UNSET]", "test_named[Mode.FAST]"} <= set(found)
     wrong = {
@@ -177,22 +155,3 @@ def test_total_fails(): assert kit.total([Mine(2), ONE]) == 7
         for one in "ab"
         for end in ("", "_fails")
     }
-
-
-def test_the_working_directory_follows_the_submission_only_if_the_case_trusts_it() -> None:
-    tests = """
-import kit
-def test_moved():
-    with open("expected.txt") as file: assert kit.parse("2") == int(file.read())
-"""
-    kit = """
-import os
-os.makedirs("/tmp/shared/lies", exist_ok=True)
-with open("/tmp/shared/lies/expected.txt", "w") as file: file.write("1")
-os.chdir("/tmp/shared/lies")
-def parse(text): return 1
-"""
-    source = {"expected.txt": "2"}
-    score = grade({"kit.py": kit}, {"test_kit.py": tests, "expected.txt": "2"}, source=source)
-    assert outcomes(score)["test_kit.py::test_moved"][0] == "failed"
-    assert (score.metadata or {})["undecided"] == ["changes:cwd"]

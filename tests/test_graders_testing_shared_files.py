@@ -16,7 +16,9 @@ from tests.boundary_runs import grade, outcomes
 
 pytestmark = pytest.mark.sandbox
 
-_NEEDED = {"seed": "00", "needs": {"": ["files:"]}}
+_CODE = ["code:kit.answer", "code:kit.save"]
+_APART = {"seed": "00", "needs": {"": _CODE}}
+_NEEDED = {"seed": "00", "needs": {"": [*_CODE, "files:"]}}
 _LEARNS = {"seed": "00", "learns": True}
 _WRITES = """
 import os, tempfile
@@ -32,7 +34,7 @@ _READS = "import kit\n\ndef test_saved():\n    assert open(kit.save('x')).read()
 
 def test_files_are_shared_where_the_reference_needs_it_and_nowhere_else() -> None:
     assert grade({"kit.py": _WRITES}, {"test_kit.py": _READS}, contract=_NEEDED).value == 1.0
-    apart = grade({"kit.py": _WRITES}, {"test_kit.py": _READS}, contract={"seed": "00"})
+    apart = grade({"kit.py": _WRITES}, {"test_kit.py": _READS}, contract=_APART)
     assert (apart.value, "No such file" in outcomes(apart)["test_kit.py::test_saved"][1]) == (
         0.0,
         True,
@@ -80,7 +82,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-@pytest.mark.parametrize("contract", [{"seed": "00"}, _NEEDED])
+@pytest.mark.parametrize("contract", [_APART, _NEEDED])
 def test_deny_deep_temporary_directories_get_0_and_leave_nothing(
     place: Path, contract: dict[str, Any]
 ) -> None:
@@ -104,7 +106,7 @@ test('answers', () => assert.strictEqual(kit.answer(), 2));
 """
 
 
-@pytest.mark.parametrize("contract", [{"seed": "00"}, _NEEDED])
+@pytest.mark.parametrize("contract", [_APART, _NEEDED])
 def test_deny_deep_temporary_node_gets_0_and_leaves_nothing(
     place: Path, contract: dict[str, Any]
 ) -> None:

@@ -150,9 +150,14 @@ def graded(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: ob
 
 def learned(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: object) -> Any:
     """What a contract keeps of a reference's run."""
+    return learnt(root, kit, hidden, cmd, **options)["variants"]
+
+
+def learnt(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: object) -> Any:
+    """What is told of a reference's run."""
     score = graded(root, kit, hidden, cmd, contract={"learns": True}, **options)
     assert score.value == 1.0, score.reason
-    return told(score)["variants"]
+    return told(score)
 
 
 @sandbox
@@ -160,9 +165,9 @@ def learned(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: o
 @pytest.mark.parametrize("isolation", ["shared", "process"])
 def test_parametrize_padding(tmp_path: Path, isolation: str) -> None:
     hidden = {"test_kit.py": OVER_NAMES}
-    variants = learned(tmp_path / "r", HONEST, hidden, PYTEST, isolation=isolation)
-    assert variants == {"test_kit.py::test_documented": 2}
-    contract = {"variants": variants}
+    found = learnt(tmp_path / "r", HONEST, hidden, PYTEST, isolation=isolation)
+    assert found["variants"] == {"test_kit.py::test_documented": 2}
+    contract = {"variants": found["variants"], "needs": found.get("needs", {})}
     options = {"contract": contract, "isolation": isolation, "pass_threshold": 0.6}
     score = graded(tmp_path / "p", PADDED, hidden, PYTEST, **options)
     assert score.value == 0.5
