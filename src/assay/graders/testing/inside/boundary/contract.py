@@ -120,8 +120,13 @@ def _refusal(value: Inert) -> BaseException:
 
 
 def _refuses(name: str) -> Any:
-    def operate(self: Any, *_: object, **__: object) -> Any:
-        raise _refusal(self)
+    def operate(self: Any, *others: object, **_: object) -> Any:
+        theirs: Any = ref_of(held_by(others[0])) if name in ("__eq__", "__ne__") else None
+        if theirs is None:
+            raise _refusal(self)
+        # Two names for one object, such as a constant of a module, are equal as in any program.
+        mine: Any = ref_of(held_by(self))
+        return (mine is not None and mine.number == theirs.number) is (name == "__eq__")
 
     operate.__name__ = name
     return operate
@@ -131,11 +136,13 @@ for _name in OPERATORS - {"__hash__", "__repr__", "__dir__", "__instancecheck__"
     setattr(Inert, _name, _refuses(_name))
 
 
-def as_value(found: Any, trails: list[str]) -> Any:
+def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     """What a test gets of an object where the reference has a value: what it holds, or nothing."""
     ref: Any = ref_of(found)
     if ref is None or isinstance(found, (type, BaseException)):
         return Inert(found, trails[0])
+    if ref.number in known:
+        return known[ref.number]
     kind: Any = type(found)
     if "__next__" in kind._assay_form["operators"]:
         state.leaves.setdefault(trails[0], False)
@@ -145,7 +152,8 @@ def as_value(found: Any, trails: list[str]) -> Any:
     except Exception as error:
         if isinstance(error, (WireError, BoundaryError)):
             raise
-        return Inert(found, trails[0])
+        # One for each object: as a constant of a module it may be compared with itself.
+        return known.setdefault(ref.number, Inert(found, trails[0]))
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
     if own:
         what = f"{_label(found)} is copied, without its own {', '.join(own[:3])}"
@@ -250,6 +258,7 @@ def empties() -> None:
     for trail, has_leaf in state.leaves.items():
         if has_leaf or state.test == "":
             continue
-        if not may("empty", [trail]):
+        is_object = f"object:{trail}" in state.needs.get(state.test, ())
+        if not is_object and not may("empty", [trail]):
             refused(f"empty:{trail}", f"{trail} is empty here, and never in the reference")
     state.leaves.clear()

@@ -466,11 +466,23 @@ class HostSide(Plain):
 
     def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         """Whether something can be made, and what it then holds."""
-        made = self.made(target, arguments, named)
+        function, values, options = self.call_of(target, arguments, named)
+        made = function(*values, **options)
         try:
-            return self.encode(content_of(made))
+            held = content_of(made)
         except TypeError:
             return 0
+        if type(held) is not tuple:
+            return self.encode(held)
+        # What it was given is told by its place: the judge has it.
+        given = {id(one): place for place, one in [*enumerate(values), *options.items()]}
+        return [
+            "G",
+            [
+                ["A", given[id(one)]] if id(one) in given else ["V", self.encode(one)]
+                for one in held
+            ],
+        ]
 
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)

@@ -98,7 +98,7 @@ def begin(module: str, test: str) -> None:
     if old is not None and (old.dead or state.fresh == "test"):
         del state.sessions[module]
         old.end("the session has ended")
-    state.current, state.test = module, test
+    state.current, state.test, state.running = module, test, test
     for kept in (state.failures, state.leaves, state.hints, state.called, state.unmade):
         kept.clear()
 
@@ -110,6 +110,7 @@ def outside(place: str) -> None:
 
 def verdict(*, passed: bool) -> str:
     """Why the test that ended cannot have passed; empty if it can."""
+    state.test = state.running
     if passed:
         check_unmade()
         contract.empties()

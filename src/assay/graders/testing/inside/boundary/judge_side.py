@@ -72,6 +72,7 @@ class JudgeSide(Talk):
         self._unmade: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
+        self._inert: dict[int, Any] = {}
         self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
         self.known: dict[int, Any] = {}
         super().__init__()
@@ -171,7 +172,7 @@ class JudgeSide(Talk):
         if not (self._permitted("code" if _is_code(found) else "object", via)) and not (
             _is_callable(found) and self._permitted("code", via)
         ):
-            return contract.as_value(found, via)
+            return contract.as_value(found, via, self._inert)
         ref = ref_of(found)
         if ref is not None:
             contract.mark(ref, via)
@@ -210,7 +211,14 @@ class JudgeSide(Talk):
         """Read what has to be values."""
         return self._read(node, trails, {"code": False, "object": False})
 
-    def _read(self, node: Any, trails: list[str], permits: dict[str, bool]) -> Any:
+    def content(self, ref: Ref) -> Any:
+        """What an object holds that is of a built-in type, too."""
+        node = self.request("base", ref.node())
+        return self._read(node, contract.trails_of(ref), {}, looks=False)
+
+    def _read(
+        self, node: Any, trails: list[str], permits: dict[str, bool], *, looks: bool = True
+    ) -> Any:
         local = self._local
         before = self._via, getattr(local, "permits", None)
         local.via, local.permits = trails, permits
@@ -219,7 +227,7 @@ class JudgeSide(Talk):
             is_plain = not any(permits.values()) and type(found) is not contract.Inert
         finally:
             local.via, local.permits = before
-        if is_plain:
+        if is_plain and looks:
             contract.look(found, trails)
         return found
 
@@ -529,7 +537,7 @@ class JudgeSide(Talk):
             if content is None:  # it raises
                 return self.call(ref, arguments, named)
         if cls._assay_base in IMMUTABLE:
-            held = self.values(content, trails)
+            held = self._held(content, {**dict(enumerate(arguments)), **named}, trails)
             made = cls._assay_base.__new__(cls, exactly(cls._assay_base, held))
         else:
             made = (cls._assay_base or object).__new__(cls)
@@ -537,9 +545,24 @@ class JudgeSide(Talk):
         way.trails = trails
         space = object.__getattribute__(made, "__dict__")
         space.update(_assay_how=how, _assay_way=way, _assay_kept=self, _assay_line=_line())
+        space["_assay_made"] = True
         if state.test:
             state.unmade.append(made)
         return made
+
+    def _held(self, content: Any, given: dict[Any, Any], trails: list[str]) -> Any:
+        """What an object holds, told by a fork; the numbers of its objects mean nothing here."""
+        if type(content) is list and content[:1] == [
+            "G"
+        ]:  # a tuple of what it was given, and values
+            return tuple(
+                given[one[1]] if one[:1] == ["A"] else self._held(one[1], {}, trails)
+                for one in content[1]
+            )
+        if _refers(content):
+            label = trails[0]
+            raise contract.refused(f"told:{label}", f"{label} holds an object that it made itself")
+        return self._read(content, trails, {"code": False, "object": False}, looks=False)
 
     def _learnt(self, cls: Any, ref: Ref, arguments: Any, named: Any, trails: list[str]) -> Any:
         """Make an object of the reference's, and write down what that takes."""
@@ -549,6 +572,8 @@ class JudgeSide(Talk):
         except BaseException:
             contract.may("raises", trails)
             raise
+        if isinstance(type(made), StandKind):
+            object.__getattribute__(made, "__dict__")["_assay_made"] = True
         if type(made) is not cls or len(self.known) == before:
             contract.may("told", trails)  # as an enumeration finds a member
         return made
@@ -619,7 +644,9 @@ class JudgeSide(Talk):
             state.called.update(trails)
             return _run(value(*name, **rest[0]))
         if op == "operate" and name in OPERATORS and _offers(value, name):
-            if name not in ("__call__", "__iter__", "__next__", "__enter__", "__exit__"):
+            if name in ("__call__", "__iter__", "__next__", "__enter__", "__exit__"):
+                contract.may("uses", trails)
+            else:
                 _ask_for(name, value, trails)
             return (
                 next(value)
@@ -659,9 +686,14 @@ def check_unmade() -> None:
 
 def _ask_for(name: str, value: Any, trails: list[str]) -> None:
     """What a test's own object tells is what the reference asked it for."""
-    if type(value).__module__.partition(".")[0] not in _LIBRARY:
-        why = f"{name} of what the test hands over is asked for"
-        contract.require(f"reads:{name}", trails, "the submission", why)
+    if type(value).__module__.partition(".")[0] in _LIBRARY:
+        return
+    # Who is handed an object to work with may work with it otherwise than the reference does.
+    is_method = callable(getattr(type(value), name, None))
+    if is_method and contract.may("uses", trails) and not state.learns:
+        return
+    why = f"{name} of what the test hands over is asked for"
+    contract.require(f"reads:{name}", trails, "the submission", why)
 
 
 def _unmade(value: Any) -> Any:
@@ -677,6 +709,13 @@ def _is_telling(node: Any) -> bool:
     if type(node) is dict:
         return any(map(_is_telling, node.values()))
     return type(node) is list and (node[:1] in (["H"], ["E"]) or any(map(_is_telling, node)))
+
+
+def _refers(node: Any) -> bool:
+    """Whether something written has a reference to an object in it."""
+    if type(node) is not list:
+        return False
+    return node[:1] in (["o"], ["k"], ["e"], ["co"], ["m"], ["L"]) or any(map(_refers, node))
 
 
 def _is_callable(found: Any) -> bool:

@@ -56,6 +56,7 @@ class State:
         fresh: ``module`` or ``test``: how often the submission is imported anew.
         tell: Takes the event of what is undecided, needed or noted, and its parts.
         test: The test function that runs, without its parameters; empty for what runs outside.
+        running: The test function that was begun last, also while what is shared is torn down.
         leaves: Whether what came by each trail held anything, while a test runs.
         hints: What was made a value of, which matters if the test fails: entry to sentence.
         failures: Why the running test cannot pass, whatever was done with the exception.
@@ -82,7 +83,7 @@ class State:
         self.seed = ""
         self.fresh = "module"
         self.tell: Callable[..., None] = lambda *_: None
-        self.test = ""
+        self.test = self.running = ""
         self.leaves: dict[str, bool] = {}
         self.hints: dict[str, str] = {}
         self.failures: list[BaseException] = []

@@ -112,9 +112,7 @@ def libraries() -> dict[tuple[str, str], type]:
 def _refresh(value: Any) -> None:
     ref: Ref = value._assay
     if value._assay_seen != ref.talk.changes:
-        content = cast("JudgeSide", ref.talk).taken(
-            ref.talk.request("base", ref.node()), ref, "__iter__"
-        )
+        content = cast("JudgeSide", ref.talk).content(ref)
         kind = type(value).__mro__[1]
         kind.clear(value)
         (kind.extend if kind is list else kind.update)(value, exactly(kind, content))

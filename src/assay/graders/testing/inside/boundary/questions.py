@@ -13,6 +13,7 @@ import binascii
 import json
 import random
 import sys
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import contract
@@ -57,8 +58,7 @@ def content(value: Any) -> Any:
     if base in _CONTENTS:
         return _CONTENTS[base](value)
     ref = the_ref(value)
-    talk = ref.home()
-    found = talk.taken(talk.request("base", ref.node()), ref, "__iter__")
+    found = ref.home().content(ref)
     return found if type(found) is base else base()
 
 
@@ -131,12 +131,12 @@ def _decided(name: str, one: Any, other: Any) -> Any:
         if is_trusted
         else _near_misses(talk, nodes, (one, other), f"{name} {trails[0]}")
     )
-    said: list[bool] = []
+    said = ""
     pairs = [*asked.pairs[: asked.place], nodes, *asked.pairs[asked.place :]]
     answers = talk.questions([("compare", name, *pair) for pair in pairs])
     for number, answer in enumerate(answers):
         if number != asked.place:
-            said.append(answer is True)
+            said += _bit(answer, is_free=asked.free[len(said)])
         elif answer is False:
             return False
         elif answer is not True:
@@ -158,20 +158,26 @@ def _named(name: str, trails: list[str]) -> list[str]:
     return [f"{name}:{trail}" for trail in trails]
 
 
+def _bit(answer: Any, *, is_free: bool) -> str:
+    """What was said to a near miss: yes, no, or nothing that a submission could not say, too."""
+    if answer is None and is_free and state.learns:
+        return "x"
+    return "1" if answer is True else "0"
+
+
 class _Yes:
     """A yes to a question, and what was said to its near misses.
 
     Attributes:
         entries: What the contract calls it, without a number.
-        said: The answers.
+        said: The answers, a letter each.
         orders: What the contract calls the answers about this very order.
     """
 
-    def __init__(self, name: str, trails: list[str], said: list[bool], key: str) -> None:
+    def __init__(self, name: str, trails: list[str], said: str, key: str) -> None:
         named = _named(name, trails)
         self.named, self.said = named, said
         self.entries = tuple(f"said:{one}:" for one in named)
-        self.bits = "".join("01"[one] for one in said)
         self.orders = tuple(f"order:{one}:{key}:" for one in named if name in _ORDERS)
 
 
@@ -180,12 +186,12 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
     if not yes.said:
         contract.require("bare", yes.named, *told)
         return True
-    count, asked = sum(yes.said), len(yes.said)
+    count, asked = len(yes.said) - yes.said.count("0"), len(yes.said)
     if state.learns:
         for entry in yes.entries:
             state.need(state.test, f"{entry}{count}")
         for entry in yes.orders:
-            state.need(state.test, f"{entry}{yes.bits}")
+            state.need(state.test, f"{entry}{yes.said}")
         return True
     limits = [int(one) for one in _answers(yes.entries)]
     if not limits and yes.named[0].startswith("__eq__") and any(map(_is_written_in_source, stands)):
@@ -196,7 +202,7 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
         raise contract.refused(yes.entries[0][:-1], why)
     most, orders = max(limits), _answers(yes.orders)
     is_alike = not orders or any(
-        sum(one != other for one, other in zip(order, yes.bits)) <= 1 for order in orders
+        sum(one not in ("x", other) for one, other in zip(order, yes.said)) <= 1 for order in orders
     )
     if count > most + (most > 0) or (count == asked > most) or not is_alike:
         why = f"{what} of {label} holds for {count} of {asked} near misses, unlike the reference's"
@@ -251,12 +257,15 @@ class _Near:
 
     Attributes:
         pairs: The questions.
+        free: Whether one is about what a function gave for other arguments, which it may refuse.
         place: Where among them the real one comes.
         key: Which question it is, the same in every run.
     """
 
-    def __init__(self, pairs: list[list[Any]], place: int, key: str) -> None:
-        self.pairs, self.place, self.key = pairs, place, key
+    def __init__(self, asked: list[tuple[list[Any], bool]], place: int, key: str) -> None:
+        self.pairs = [pair for pair, _ in asked]
+        self.free = [is_free for _, is_free in asked]
+        self.place, self.key = place, key
 
 
 def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) -> _Near:
@@ -264,7 +273,7 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
     sides = [(place, node) for place, node in sides if node is not None]
     shown = json.dumps([text, [_bare(node) for _, node in sides]])
     change = _Change(random.Random(f"{state.seed} {shown}"), _constants())  # noqa: S311
-    found: list[list[Any]] = []
+    found: list[tuple[list[Any], bool]] = []
     seen = [json.dumps(node) for _, node in sides]
     for number, (place, node) in enumerate(sides):
         # Each is one step from the next, and the real one is anywhere among them: what knows all
@@ -278,10 +287,16 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
                     break
                 if (written := json.dumps(now)) not in seen:
                     seen.append(written)
-                    found.append([now, nodes[1]] if place == 0 else [nodes[0], now])
+                    is_free = is_stand(pair[place]) and not _is_made_by_test(pair[place])
+                    found.append(([now, nodes[1]] if place == 0 else [nodes[0], now], is_free))
     change.draw.shuffle(found)
     key = f"{binascii.crc32(shown.encode()):08x}"
     return _Near(found, change.draw.randrange(len(found) + 1), key)
+
+
+def _is_made_by_test(value: Any) -> bool:
+    """Whether the test made an object, and no function of the submission."""
+    return "_assay_made" in object.__getattribute__(value, "__dict__")
 
 
 def _bare(node: Any) -> Any:
@@ -341,8 +356,9 @@ class _Change:
 
     def _text(self, value: str) -> str:
         places = [place for place, one in enumerate(value) if one.isalnum()]
-        if not places:
-            return value + "x"
+        if not places:  # such as a format's marks, of which other ones would be malformed
+            others = [one for one in self._constants.get(str, ()) if one != value]
+            return self.draw.choice(others) if others else value + "x"
         place = self.draw.choice(places)
         old = value[place]
         letters = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
@@ -432,14 +448,15 @@ _found_constants: dict[str, dict[type, list[Any]]] = {}
 
 
 def _codes(space: Any) -> list[Any]:
+    """The code of a module's own functions and methods."""
+    own = space.get("__name__")
     found: list[Any] = []
     for value in list(space.values()):
-        if isinstance(value, type) and value.__module__ == space.get("__name__"):
-            found += [one.__code__ for one in vars(value).values() if hasattr(one, "__code__")]
-        elif getattr(value, "__module__", None) == space.get("__name__"):
-            code = getattr(value, "__code__", None)
-            found += [code] if code is not None else []
-    return found
+        if isinstance(value, type) and value.__module__ == own:
+            found += [one for one in vars(value).values() if isinstance(one, FunctionType)]
+        elif isinstance(value, FunctionType) and value.__module__ == own:
+            found.append(value)
+    return [one.__code__ for one in found]
 
 
 # -- other operators -------------------------------------------------------------------------------
