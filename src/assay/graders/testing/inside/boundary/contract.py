@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
+    Kind,
     UndecidedError,
     fail,
     ref_of,
@@ -236,6 +237,8 @@ def _has_leaf(found: Any) -> bool:
     kind = type(found)
     if kind in (str, bytes, bytearray):
         return bool(found)
+    if kind is Inert or isinstance(kind, Kind):
+        return True
     if kind.__module__ == "numpy":
         return bool(getattr(found, "size", 1))
     if not hasattr(kind, "__len__") or not hasattr(kind, "__iter__"):
