@@ -51,11 +51,8 @@ from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
 _ABCS = "Mapping MutableMapping Sequence MutableSequence Set MutableSet".split()
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
-_LIBRARY = (
-    "_asyncio _collections _io _queue _thread array asyncio collections io itertools logging "
-    "queue tempfile threading weakref".split()
-)
-"""Where the objects are from whose public attributes tell nothing of what a test expects."""
+_LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
+"""Where the objects are from whose public attributes lead to nothing else of the judge."""
 
 _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _CODE = frozenset(
@@ -689,7 +686,7 @@ def _ask_for(name: str, value: Any, trails: list[str]) -> None:
     if type(value).__module__.partition(".")[0] in _LIBRARY:
         return
     # Who is handed an object to work with may work with it otherwise than the reference does.
-    is_method = callable(getattr(type(value), name, None))
+    is_method = is_authors(type(value)) and callable(getattr(type(value), name, None))
     if is_method and contract.may("uses", trails) and not state.learns:
         return
     why = f"{name} of what the test hands over is asked for"
