@@ -133,7 +133,13 @@ def _refuses(name: str) -> Any:
     return operate
 
 
-for _name in OPERATORS - {"__hash__", "__repr__", "__dir__", "__instancecheck__", "__array__"}:
+_LEFT_OUT = frozenset(
+    "__hash__ __repr__ __dir__ __instancecheck__ __array__ "
+    # By these a class would be an Iterable, a Callable and so on, which tests ask for.
+    "__iter__ __len__ __contains__ __call__ __next__ __await__ __aiter__ __anext__ __reversed__ "
+    "__enter__ __exit__ __aenter__ __aexit__ __index__ __int__ __float__ __complex__".split()
+)
+for _name in OPERATORS - _LEFT_OUT:
     setattr(Inert, _name, _refuses(_name))
 
 

@@ -54,6 +54,7 @@ _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRan
 _LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
 """Where the objects are from whose public attributes lead to nothing else of the judge."""
 
+_DENIED = {"code": False, "object": False, "back": False}
 _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _CODE = frozenset(
     "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
@@ -160,9 +161,9 @@ class JudgeSide(Talk):
         """
         found = self.reference(node)
         via = self._via
-        if via is None or node[0] in ("C", "J", "L"):
+        if via is None or node[0] in ("J", "L"):
             return found
-        if node[0] == "h":
+        if node[0] == "h" and self._permitted("back", via):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
                 self._permitted("code", via)
             return found
@@ -206,7 +207,7 @@ class JudgeSide(Talk):
 
     def values(self, node: Any, trails: list[str]) -> Any:
         """Read what has to be values."""
-        return self._read(node, trails, {"code": False, "object": False})
+        return self._read(node, trails, dict(_DENIED))
 
     def content(self, ref: Ref) -> Any:
         """What an object holds that is of a built-in type, too."""
@@ -226,6 +227,8 @@ class JudgeSide(Talk):
             local.via, local.permits = before
         if is_plain and looks:
             contract.look(found, trails)
+        elif looks:
+            state.leaves[trails[0]] = True
         return found
 
     def _plainly(self, read: Callable[[], Any]) -> Any:
@@ -239,12 +242,15 @@ class JudgeSide(Talk):
     def unbounded(self, found: float) -> Any:
         return found if self._via is None else contract.number(found, self._via)
 
-    def array(self, found: Any) -> Any:
-        """An array; its items cannot be marked, so one with a NaN is permitted as a whole."""
-        if found.dtype.kind in "fc" and not bool((found - found == 0).all()) and self._via:
-            contract.require(
-                "nan", self._via, "the submission", "an array holds NaN or an infinity"
-            )
+    def checked(self, found: Any) -> Any:
+        """A value that cannot be marked: one with a NaN in it is permitted as a whole."""
+        kind = getattr(getattr(found, "dtype", None), "kind", "f")
+        odd: Any = False
+        if kind in "fcmM":
+            gone = found - found  # of a NaT, too, which equals nothing
+            odd = gone != gone if kind in "mM" else gone != 0  # noqa: PLR0124
+        if bool(getattr(odd, "any", lambda: odd)()) and self._via:
+            contract.require("nan", self._via, "the submission", "it holds NaN or an infinity")
         return found
 
     def _raised(self, node: Any, mine: int) -> BaseException:
@@ -525,7 +531,8 @@ class JudgeSide(Talk):
             how = self._call_of(ref, arguments, named, trails)
         finally:
             self._local.expresses = False
-        is_plain = (arguments or named) and not _is_telling(how)
+        is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
+        is_plain = (arguments or named) and not _is_telling(how) and not is_of_tests
         if not is_plain or contract.may("eager", [""]) or contract.may("told", trails):
             return self.call(ref, arguments, named)
         content: Any = 0
@@ -559,7 +566,7 @@ class JudgeSide(Talk):
         if _refers(content):
             label = trails[0]
             raise contract.refused(f"told:{label}", f"{label} holds an object that it made itself")
-        return self._read(content, trails, {"code": False, "object": False}, looks=False)
+        return self._read(content, trails, dict(_DENIED), looks=False)
 
     def _learnt(self, cls: Any, ref: Ref, arguments: Any, named: Any, trails: list[str]) -> Any:
         """Make an object of the reference's, and write down what that takes."""

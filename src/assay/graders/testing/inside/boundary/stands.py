@@ -311,7 +311,11 @@ def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
 
 
 async def _async_next(self: Any) -> Any:
-    return await _awaited(forward(self, "__anext__"))
+    try:
+        return await _awaited(forward(self, "__anext__"))
+    except StopAsyncIteration:
+        contract.look_at_end(the_ref(self))
+        raise
 
 
 async def _async_enter(self: Any) -> Any:

@@ -142,6 +142,7 @@ class Unbounded(float):
     """A NaN or an infinity, as it was read: what becomes of it is for the receiver to say."""
 
 
+_CHECKED = ("na", "ns", "c", "D")
 _HUGE = re.compile(rb"\d[eE]\+?\d{3}")
 
 
@@ -167,8 +168,8 @@ class Plain:
         """Read what the other side's `other` wrote."""
         raise WireError("a value of an unknown kind")
 
-    def array(self, found: Any) -> Any:
-        """Take an array that was read."""
+    def checked(self, found: Any) -> Any:
+        """Take a value that may hold a NaN, and cannot be marked."""
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
@@ -243,7 +244,7 @@ class Plain:
             reader = _READERS.get(tag)
             if reader is not None:
                 found = reader(*node[1:])
-                return self.array(found) if tag == "na" else found
+                return self.checked(found) if tag in _CHECKED else found
         except (WireError, GoneError):
             raise
         except (TypeError, ValueError, ArithmeticError, KeyError, IndexError, LookupError) as error:
