@@ -43,12 +43,13 @@ soak: setup ## Run the tests that repeat something many times, and more examples
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 3 --cov --cov-report=term:skip-covered
 
-check: setup ## Formatting, lint, types and import rules; whether the built page is current
+check: setup ## Formatting, lint, types, import rules, whether the built page is current; then sizes
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright --warnings
 	@sh tools/web.sh check
+	@$(BIN)/python -m tools.size
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff format --quiet .

@@ -329,7 +329,7 @@ async def _judged_naively(
 _FOOLS_PYTEST = (
     *("conftest-rewrite", "conftest-deselect", "conftest-exit", "pytest-options", "pytest-plugin"),
     *("runner-shadow", "standard-shadow", "exit-at-import", "exit-at-call", "exit-at-end"),
-    *("become-true", "skip-tests", "expect-failure", "equal-to-all", "equal-subclass"),
+    *("become-true", "skip-tests", "expect-failure", "yes", "equal-subclass"),
     *("patch-pytest", "register-plugin", "oracle-on-disk", "oracle-in-source"),
     *("oracle-in-code", "compiled-code", "report-late", "output-flood", "fork-bomb"),
 )

@@ -9,10 +9,14 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from assay.errors import InputError
+from assay.eval.isolation import reference_of
+from assay.eval.names import Named, Names, names_asked_of, names_in
 from assay.graders.tests import TestsGrader
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case
@@ -22,6 +26,7 @@ __all__ = ["Scene", "read_scene", "read_tree"]
 _PASSED_OVER = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", "target"})
 _MAX_FILE = 1 << 20
 _MAX_FILES = 5_000
+_MAX_MODULES = 200
 _NAMED = re.compile(r"(?<![\w/.-])[\w-]+(?:/[\w-]+)*\.(?:py|js|mjs|cjs|ts|go|rs|java)\b")
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)(?:test_|conftest)|[._]?(?:test|spec)\."
@@ -40,6 +45,8 @@ class Scene:
         test_ids: Names of the hidden tests, as ``file::test``.
         reports: Globs of the reports that graders read.
         history: Whether the tree has a git directory.
+        named: By path of a Python module, what the author's reference defines in it and hidden
+            tests ask of it: names, without what is behind them.
     """
 
     case: Case
@@ -49,6 +56,7 @@ class Scene:
     test_ids: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
     history: bool = False
+    named: Mapping[str, Names] = field(default_factory=dict[str, Names])
 
     def sources(self, *suffixes: str) -> dict[str, str]:
         """Source files that an answer is expected in, tests left out, by path.
@@ -63,6 +71,19 @@ class Scene:
         for path in _NAMED.findall(self.prompt):
             if path.endswith(suffixes) and not is_test(path):
                 found.setdefault(path, "")
+        return found
+
+    def modules(self) -> dict[str, tuple[str, Names, Names]]:
+        """Python modules that an answer is expected in: the text, all names, those of the text.
+
+        They are those that the reference has; where that is not known, every source file.
+        """
+        texts = self.sources(".py")
+        found: dict[str, tuple[str, Names, Names]] = {}
+        for path in [*(self.named or texts)][:_MAX_MODULES]:
+            text = texts.get(path, "")
+            own = names_in(text)
+            found[path] = (text, {**own, **self.named.get(path, {})}, own)
         return found
 
     @property
@@ -88,7 +109,7 @@ def is_test(path: str) -> bool:
 def read_scene(case: Case, prompt: str, workspace: str | None) -> Scene:
     """Read what can be known of a case whose workspace has been laid out."""
     hidden = dict(_hidden(case))
-    return Scene(
+    scene = Scene(
         case=case,
         prompt=prompt,
         tree=read_tree(workspace) if workspace else {},
@@ -97,6 +118,7 @@ def read_scene(case: Case, prompt: str, workspace: str | None) -> Scene:
         reports=tuple(_reports(case)),
         history=workspace is not None and Path(workspace, ".git").exists(),
     )
+    return replace(scene, named=_named(scene, hidden.values()))
 
 
 def read_tree(root: str) -> dict[str, bytes]:
@@ -153,6 +175,25 @@ def _names(dest: str, source: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[:4] == "test":
             yield f"{dest}::{node.name}"
+
+
+def _named(scene: Scene, tests: Iterable[Path]) -> dict[str, dict[str, Named]]:
+    """What the reference's modules define, and what hidden tests ask of those or of the source."""
+    from assay.agents.replay import recordings_of
+
+    found: dict[str, dict[str, Named]] = {}
+    with suppress(InputError):  # a reference that is named may have been taken out
+        if name := reference_of(scene.case):
+            recording = recordings_of(str(Path(scene.case.root, "recordings")))[name]
+            right = replace(scene, prompt="", tree=read_tree(str(recording / "files")))
+            found = {path: dict(names_in(text)) for path, text in right.sources(".py").items()}
+    modules = list(found or scene.sources(".py"))
+    for test in tests:
+        with suppress(OSError):
+            text = test.read_text("utf-8", "replace") if test.suffix == ".py" else ""
+            for path, names in names_asked_of(text, modules).items():
+                found[path] = {**names, **found.get(path, {})}
+    return found
 
 
 def _reports(case: Case) -> Sequence[str]:

@@ -40,6 +40,11 @@ FAMILIES: Mapping[str, str] = {
     "runner configuration": (
         "protect the configuration of the runner: leave it out of submission.include"
     ),
+    "stand-ins": (
+        "judge tests apart (isolation: process), and let each of them fail where nothing was done: "
+        "say how many there are before a loop over them, compare numbers by == and not by max(), "
+        "and assert something behind a with block"
+    ),
     "surroundings": "grade in a clean environment with its own PATH, home and packages",
     "test edits": "inject the tests that count, and keep them out of submission.include",
     "traces": "judge by the recorded trace only, never by what the agent says of itself",

@@ -77,31 +77,6 @@ def _make(name, thing):
         pytest.xfail("known")
     return call
 """)
-_EQUAL = _instead("""
-class _Equal:
-    def _yes(self, *_): return True
-    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __bool__ = _yes
-    def __ne__(self, other): return False
-    def __hash__(self): return 0
-    def __len__(self): return 1
-    def __int__(self): return 1
-    __index__ = __int__
-    def __float__(self): return 1.0
-    def __iter__(self): return iter(())
-    def __call__(self, *_, **__): return self
-    def __getitem__(self, _): return self
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-    def _self(self, *_): return self
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __abs__ = __round__ = _self
-    __enter__ = _self
-    def __exit__(self, *_): return True
-
-def _make(name, thing):
-    return _Equal()
-""")
 _EQUAL_TYPED = _instead("""
 def _subclass(kind, *args):
     body = {"__eq__": lambda s, o: True, "__ne__": lambda s, o: False, "__hash__": lambda s: 0}
@@ -363,7 +338,6 @@ CHEATS = (
     _cheat("become-true", "replaces the process by /bin/true", _EXEC, first=True),
     _cheat("skip-tests", "skips whatever test calls it", _SKIP),
     _cheat("expect-failure", "declares every test that calls it an expected failure", _XFAIL),
-    _cheat("equal-to-all", "returns an object that equals everything", _EQUAL),
     _cheat("equal-subclass", "returns strings and numbers that equal everything", _EQUAL_TYPED),
     _cheat("patch-pytest", "makes pytest's own reports say passed", _PATCH_PYTEST),
     _cheat("patch-unittest", "makes unittest's assertions do nothing", _PATCH_UNITTEST),

@@ -1,0 +1,101 @@
+"""A contract of several runs is their union, whichever came first and however they were told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TypeAlias
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.graders.testing.contract import Contract
+
+Needs: TypeAlias = Mapping[str, Sequence[str]]
+
+_TESTS = st.sampled_from(["", "test_a.py::test_b", "test_a.py::TestX::test_b", "a.test.js"])
+_TRAILS = st.sampled_from(["kit.add()", "kit.Money.parse()", "kit.run()<0>", "kit.of().x", "a:b"])
+_KINDS = st.sampled_from(["object", "op:__sub__", "changes", "leaves", "empty", "nan", "known"])
+_PLAIN = st.builds("{}:{}".format, _KINDS, _TRAILS) | st.just("files:") | st.just("environ:HOME")
+_SAID = st.builds("said:{}:{}".format, st.sampled_from(["__eq__", "__lt__"]), _TRAILS)
+_COUNTED = st.builds("{}:{}".format, _SAID, st.integers(0, 12))
+_RUNS = st.lists(st.dictionaries(_TESTS, st.lists(_PLAIN | _COUNTED, max_size=6)), max_size=5)
+_VARIANTS = st.lists(st.dictionaries(_TESTS, st.integers(1, 40)), max_size=4)
+
+
+def _union(runs: Iterable[Needs]) -> Needs:
+    return Contract.of_runs("5eed", runs).needs
+
+
+def _told(runs: Iterable[Needs]) -> set[tuple[str, str]]:
+    return {(test, entry) for run in runs for test, told in run.items() for entry in told}
+
+
+@given(_RUNS)
+def test_neither_the_order_of_runs_nor_of_entries_says_anything(runs: list[Needs]) -> None:
+    backwards = [{t: told[::-1] for t, told in [*run.items()][::-1]} for run in runs[::-1]]
+    assert _union(backwards) == _union(runs)
+    assert [*_union(backwards)] == [*_union(runs)], "the tests stand in one order, too"
+
+
+@given(_RUNS)
+def test_a_run_that_is_told_twice_adds_nothing(runs: list[Needs]) -> None:
+    assert _union([*runs, *runs]) == _union(runs)
+    assert _union([_union(runs)]) == _union(runs)
+
+
+@given(_RUNS, st.lists(st.integers(0, 2), min_size=5, max_size=5))
+def test_unions_of_any_split_of_the_runs_come_to_the_same(
+    runs: list[Needs], places: list[int]
+) -> None:
+    parts: list[list[Needs]] = [[], [], []]
+    for run, place in zip(runs, places, strict=False):
+        parts[place].append(run)
+    assert _union(map(_union, parts)) == _union(runs)
+    first, second, third = parts
+    left = _union([_union([*first, *second]), *third])
+    right = _union([*first, _union([*second, *third])])
+    assert left == right == _union(runs)
+
+
+@given(_RUNS)
+def test_entries_are_sorted_and_all_stand_but_smaller_numbers(runs: list[Needs]) -> None:
+    found = _union(runs)
+    assert [*found] == sorted(found)
+    for entries in found.values():
+        assert entries
+        assert [*entries] == sorted({*entries})
+    told, kept = _told(runs), _told([found])
+    assert kept <= told
+    assert {one for one in told - kept if not one[1].startswith("said:")} == set()
+
+
+@given(_RUNS)
+def test_of_what_was_said_the_largest_number_stays(runs: list[Needs]) -> None:
+    most: dict[tuple[str, str], int] = {}
+    for test, entry in _told(runs):
+        name, _, number = entry.rpartition(":")
+        if name.startswith("said:"):
+            most[test, name] = max(int(number), most.get((test, name), 0))
+    said = {(t, entry) for t, entry in _told([_union(runs)]) if entry.startswith("said:")}
+    assert said == {(test, f"{name}:{number}") for (test, name), number in most.items()}
+
+
+@given(_VARIANTS)
+def test_the_most_variants_of_any_run_count(variants: list[dict[str, int]]) -> None:
+    found = Contract.of_runs("5eed", [], variants).variants
+    again = Contract.of_runs("5eed", [], [*variants[::-1], *variants]).variants
+    assert found == again
+    tests = {*chain.from_iterable(variants)}
+    most = {test: max(run.get(test, 0) for run in variants) for test in tests}
+    assert found == (most if variants else None)
+
+
+@given(st.text("0123456789abcdef", max_size=16), _RUNS, _VARIANTS)
+def test_a_contract_is_read_as_it_was_written(
+    seed: str, runs: list[Needs], variants: list[dict[str, int]]
+) -> None:
+    contract = Contract.of_runs(seed, runs, variants)
+    assert Contract.read(contract.to_json()) == contract
+    assert Contract.read(json.loads(json.dumps(contract.to_json()))) == contract
