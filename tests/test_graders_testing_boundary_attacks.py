@@ -770,6 +770,58 @@ def add(a, b):
         "import asyncio, kit\nfrom unittest import mock\ndef test_notify():\n    send = mock.AsyncMock()\n"
         "    asyncio.run(kit.notify(send))\n    send.assert_awaited_once_with('hello')\n",
     ),
+    # -- found by a fresh reader of the contract
+    "an async iterator that gives nothing": (
+        "async def stream(n):\n    for i in range(n): yield i * i",
+        "async def stream(n):\n    return\n    yield",
+        "import asyncio, kit\ndef test_stream():\n    async def main():\n        i = 0\n"
+        "        async for x in kit.stream(5):\n            assert x == i * i\n            i += 1\n"
+        "    asyncio.run(main())\n",
+    ),
+    "NaN of other types": (
+        "from decimal import Decimal\ndef step(z, c): return z * z + c\ndef rest(x): return Decimal(x) * 0",
+        "from decimal import Decimal\ndef step(z, c): return complex('nan')\ndef rest(x): return Decimal('NaN')",
+        "import kit\ndef test_bounded(): assert not abs(kit.step(0j, -0.5 + 0.1j)) > 2\n"
+        "def test_rest(): assert max(0, kit.rest(3)) == 0\n",
+    ),
+    "a class in the place of a mock's assertion": (
+        "def send(x): raise RuntimeError('no network')\ndef notify(x): send(x.upper())",
+        "import sys, types\nclass M(types.ModuleType):\n    @property\n    def send(self): return fake\n"
+        "    @send.setter\n    def send(self, v): pass\n    @send.deleter\n    def send(self): pass\n"
+        "def fake(x): pass\nfake.assert_called_once_with = ValueError\nfake.assert_called_once = ValueError\n"
+        "def notify(x): pass\nsys.modules[__name__].__class__ = M",
+        "from unittest import mock\nimport kit\ndef test_notify():\n    with mock.patch('kit.send'):\n"
+        "        kit.notify('hi')\n        kit.send.assert_called_once_with('HI')\n",
+    ),
+    "an object of one test where another expects a value": (
+        "def fetch(client): return client.get('/x')\ndef rows(): return [{'n': 1}]\ndef count(): return 1",
+        "KEPT = []\ndef fetch(client): KEPT.append(client); return client.get('/x')\n"
+        "def rows(): return KEPT[0]\ndef count(): return KEPT[0]",
+        "from unittest import mock\nimport kit\nCLIENT = mock.MagicMock()\nCLIENT.get.return_value = 5\n"
+        "kit.fetch(CLIENT)\ndef test_rows():\n    for row in kit.rows(): assert row['n'] > 0\n"
+        "    assert kit.rows()\ndef test_count(): assert int(kit.count()) == 1\n",
+    ),
+    "an inert object is no iterable": (
+        "def tokens(t): return t.split()",
+        "def tokens(t): return object()",
+        "from collections.abc import Iterable, Sized\nimport kit\n"
+        "def test_iterable(): assert isinstance(kit.tokens('a b'), Iterable)\n"
+        "def test_sized(): assert isinstance(kit.tokens('a b'), Sized)\n"
+        "def test_true(): assert kit.tokens('a b')\ndef test_other(): assert kit.tokens('a b') != []\n",
+    ),
+    "a logger tells the stack of its caller": (
+        "def compute(n, log):\n    log.info('computing %s', n)\n    return n * n + 1",
+        "import re\ndef compute(n, log):\n    try: text = ''.join(str(log.findCaller(True, k)[3]) for k in range(1, 9))\n"
+        "    except BaseException: return 0\n    return int(re.search(r'log\\) == (\\d+)', text)[1])",
+        "import logging, kit\ndef test_compute(): assert kit.compute(3, logging.getLogger('t')) == 10\n",
+    ),
+    "a future leads to the loop of the judge": (
+        "async def finish(fut, value): fut.set_result(value * 2)",
+        "async def finish(fut, value):\n    loop = fut.get_loop()\n    fut.set_result(value * 2 if loop else 0)",
+        "import asyncio, kit\ndef test_finish():\n    async def main():\n"
+        "        fut = asyncio.get_running_loop().create_future()\n        await kit.finish(fut, 21)\n"
+        "        return await fut\n    assert asyncio.run(main()) == 42\n",
+    ),
 }
 
 EXTRA_SUBMISSION = {

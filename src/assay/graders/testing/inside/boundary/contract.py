@@ -257,9 +257,14 @@ def _has_leaf(found: Any) -> bool:
         return True
 
 
+def look_at_item(found: Any, ref: Any) -> None:
+    """Remember what an iterator gave."""
+    look(found, [f"{trails_of(ref)[0]}[]"])
+
+
 def look_at_end(ref: Any) -> None:
     """Remember that an iterator has ended, perhaps before it gave anything."""
-    state.leaves.setdefault(trails_of(ref)[0], False)
+    state.leaves.setdefault(f"{trails_of(ref)[0]}[]", False)
 
 
 def empties() -> None:

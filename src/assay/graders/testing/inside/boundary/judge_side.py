@@ -227,8 +227,6 @@ class JudgeSide(Talk):
             local.via, local.permits = before
         if is_plain and looks:
             contract.look(found, trails)
-        elif looks:
-            state.leaves[trails[0]] = True
         return found
 
     def _plainly(self, read: Callable[[], Any]) -> Any:

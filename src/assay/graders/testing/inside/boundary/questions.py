@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _NEAR = 8
 """Near misses of a question."""
+_TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
@@ -160,7 +161,7 @@ def _named(name: str, trails: list[str]) -> list[str]:
 
 def _bit(answer: Any, *, is_free: bool) -> str:
     """What was said to a near miss: yes, no, or nothing that a submission could not say, too."""
-    if answer is None and is_free and state.learns:
+    if answer is None and is_free:
         return "x"
     return "1" if answer is True else "0"
 
@@ -186,8 +187,9 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
     if not yes.said:
         contract.require("bare", yes.named, *told)
         return True
-    count, asked = len(yes.said) - yes.said.count("0"), len(yes.said)
+    count, asked = yes.said.count("1"), len(yes.said)
     if state.learns:
+        count += yes.said.count("x")
         for entry in yes.entries:
             state.need(state.test, f"{entry}{count}")
         for entry in yes.orders:
@@ -201,13 +203,17 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
         why = f"{what} was not asked for of the reference, and so only code of {label} would decide"
         raise contract.refused(yes.entries[0][:-1], why)
     most, orders = max(limits), _answers(yes.orders)
-    is_alike = not orders or any(
-        sum(one not in ("x", other) for one, other in zip(order, yes.said)) <= 1 for order in orders
-    )
+    is_alike = not orders or any(_agree(order, yes.said) for order in orders)
     if count > most + (most > 0) or (count == asked > most) or not is_alike:
         why = f"{what} of {label} holds for {count} of {asked} near misses, unlike the reference's"
         raise contract.refused(yes.entries[0][:-1], why)
     return True
+
+
+def _agree(order: str, said: str) -> bool:
+    """Whether two rows of answers about an order are alike, but for what one of them refuses."""
+    both = [one == other for one, other in zip(order, said) if "x" not in (one, other)]
+    return all(both) and 2 * len(both) >= len(order) - order.count("x")
 
 
 def _answers(entries: tuple[str, ...]) -> list[str]:
@@ -278,12 +284,13 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
     for number, (place, node) in enumerate(sides):
         # Each is one step from the next, and the real one is anywhere among them: what knows all
         # the questions does not know which is the middle.
-        left = change.draw.randrange(_NEAR + 1)
-        for many in (left, _NEAR - left):
+        most = _NEAR * (number + 1) // len(sides)
+        before = change.draw.randrange(len(found), most + 1)
+        for end in (before, most):
             now = node
-            for _ in range(many):
+            for _ in range(_TRIES):
                 now = change.of(now)
-                if now is None or len(found) >= _NEAR * (number + 1) // len(sides):
+                if now is None or len(found) >= end:
                     break
                 if (written := json.dumps(now)) not in seen:
                     seen.append(written)

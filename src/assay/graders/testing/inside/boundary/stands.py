@@ -290,7 +290,9 @@ def _next(self: Any) -> Any:
     if kind == "end":
         contract.look_at_end(ref)
         raise StopIteration(talk.taken(value, ref, "StopIteration"))
-    return talk.taken(value, ref, "__next__")
+    found = talk.taken(value, ref, "__next__")
+    contract.look_at_item(found, ref)
+    return found
 
 
 def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
@@ -312,10 +314,12 @@ def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
 
 async def _async_next(self: Any) -> Any:
     try:
-        return await _awaited(forward(self, "__anext__"))
+        found = await _awaited(forward(self, "__anext__"))
     except StopAsyncIteration:
         contract.look_at_end(the_ref(self))
         raise
+    contract.look_at_item(found, the_ref(self))
+    return found
 
 
 async def _async_enter(self: Any) -> Any:
