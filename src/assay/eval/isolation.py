@@ -90,13 +90,7 @@ class Why:
 
 
 class UndecidedError(GraderError):
-    """How tests are isolated could not be decided, so nothing may be graded by them.
-
-    Attributes:
-        expected_ids: Where the reference itself skips tests: the others.
-    """
-
-    expected_ids: tuple[str, ...] = ()
+    """How tests are isolated could not be decided, so nothing may be graded by them."""
 
 
 @frozen(kw_only=True)
@@ -259,13 +253,11 @@ class CaseLock:
         spec, decision = slot.spec, self._found.get(slot.place)
         said = reason.message if reason else ""
         if refused := slot.separable and self._refused(slot, decision, said):
-            error = UndecidedError(
+            raise UndecidedError(
                 f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
                 f"{refused}",
                 hint=_WAY_PAST,
             )
-            error.expected_ids = reason.expected_ids if reason else ()
-            raise error
         options = {**spec.options, "isolation": "shared"}
         if decision and not decision.shuffle:
             options["shuffle"] = False
@@ -426,7 +418,7 @@ def oracle_digest(case: Case) -> str:
     modes: list[Json] = [
         [one.grader, [*one.allow_equality], one.contract.to_json() if one.contract else None]
         for one in isolated_graders(case)
-        if one.isolation == "process"
+        if one.isolation == "process" or one.contract
     ]
     if not modes:
         return case.digest

@@ -39,7 +39,6 @@ _EAGER = "eager:"
 """Lets a test make its objects at once, in its order: what such a test of the reference needs."""
 
 _MOST_TESTS = 10
-_MOST_IDS = 500
 _LONGEST = 200
 _ROUNDING = 1e-9
 
@@ -122,16 +121,14 @@ class _Seen:
 
     Attributes:
         failed: The tests that did not pass; none if it is whole.
-        skipped: Whether all of them were skipped, by themselves.
-        passed: Ids of the tests that did.
+        skips: The tests that skipped themselves, and do not count.
         trouble: Why it says nothing of the tests; empty where it does.
         needs: What was needed.
         variants: How many tests there were of what declares them; None where that is not told.
     """
 
     failed: tuple[Why, ...] = ()
-    skipped: bool = False
-    passed: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
     trouble: str = ""
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
     variants: Mapping[str, int] | None = None
@@ -220,10 +217,7 @@ class _Proof:
                     shuffle=not order,
                     why=one.failed[:_MOST_TESTS],
                 )
-        error = UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
-        if seen.skipped:
-            error.expected_ids = seen.passed
-        raise error
+        raise UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
 
     def _may_shuffle(self, place: int) -> bool:
         spec = self.lock.case.graders[place]
@@ -262,7 +256,9 @@ class _Proof:
 def _contract(seed: str, runs: Sequence[_Seen], needed: Mapping[str, Sequence[str]]) -> Contract:
     """What all runs of the reference needed together."""
     variants = [run.variants for run in runs if run.variants is not None]
-    return Contract.of_runs(seed, [*(run.needs for run in runs), needed], variants)
+    found = Contract.of_runs(seed, [*(run.needs for run in runs), needed], variants)
+    skips = {one for one in runs[0].skips if all(one in run.skips for run in runs)}
+    return replace(found, skips=tuple(sorted(skips)))
 
 
 def _seen(node: SubScore) -> _Seen:
@@ -280,7 +276,12 @@ def _seen(node: SubScore) -> _Seen:
         variants = (
             {k: n for k, n in had.items() if isinstance(n, int)} if isinstance(had, dict) else None
         )
-        return _Seen(needs=_needs(needs) if isinstance(needs, dict) else {}, variants=variants)
+        skips = metadata.get("skips")
+        return _Seen(
+            skips=tuple(map(str, skips)) if isinstance(skips, list) else (),
+            needs=_needs(needs) if isinstance(needs, dict) else {},
+            variants=variants,
+        )
     of_the_machine = next((row for row in rows if _OF_THE_MACHINE.search(_said(row))), None)
     trouble = ""
     if node.status != "scored":
@@ -291,12 +292,8 @@ def _seen(node: SubScore) -> _Seen:
         trouble = f"{of_the_machine.get('id')}: {_line(_said(of_the_machine))}"
     elif not failed:
         trouble = node.reason or "no test is named"
-    ids = [str(row.get("id")) for row in rows if row.get("outcome") == "passed"]
-    is_all = "tests_left_out" not in metadata and len(ids) <= _MOST_IDS
     return _Seen(
         failed=failed,
-        skipped=all(row.get("outcome") in ("passed", "skipped") for row in rows),
-        passed=tuple(ids) if is_all else (),
         trouble=trouble,
     )
 

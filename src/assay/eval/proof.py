@@ -37,7 +37,6 @@ class Check:
         reward: What was earned; None where nothing could be, or several things were compared.
         said: What was found, in one sentence.
         fix: What to do about it; empty where it held.
-        expected_ids: Tests to name in the grader, where that is what to do.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Check:
     reward: float | None = None
     said: str = ""
     fix: str = ""
-    expected_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +261,6 @@ def _case_dict(case: CaseProof) -> dict[str, Json]:
             "reward": check.reward,
             "said": check.said,
             "fix": check.fix,
-            **({"expected_ids": list[Json](check.expected_ids)} if check.expected_ids else {}),
         }
         for check in case.checks
     ]
@@ -280,6 +277,7 @@ def _case_dict(case: CaseProof) -> dict[str, Json]:
                 "allow_equality": list[Json](one.allow_equality),
                 "why": one.why,
                 "objects": list[Json](one.contract.objects if one.contract else ()),
+                "skips": list[Json](one.contract.skips if one.contract else ()),
             }
             for one in case.isolation
         ],

@@ -42,12 +42,14 @@ class Contract:
         variants: How many tests the reference's run had of a declared test (``tests/a.py::test_b``)
             where its source does not say it, and of a file beyond those that it declares; None
             where that is not known.
+        skips: Tests that the reference itself skips while they run. They do not count.
     """
 
     seed: str = ""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     learns: bool = False
     variants: Mapping[str, int] | None = None
+    skips: tuple[str, ...] = ()
 
     @property
     def shares_files(self) -> bool:

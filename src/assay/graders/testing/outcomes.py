@@ -148,6 +148,7 @@ class TestRun:
         undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
             would have had to decide a test, which therefore failed.
         needs: What the reference needed, by test function; told while it is proven.
+        skips: The tests that it skipped while they ran, and which do not count.
         weights: What an expected id weighs, where that is not one.
         variants: What a contract is to say of the numbers of tests; None but while the reference
             is proven.
@@ -165,6 +166,7 @@ class TestRun:
     notes: tuple[str, ...] = ()
     isolation: Mode = "shared"
     undecided: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     variants: Mapping[str, int] | None = None
@@ -187,6 +189,8 @@ class TestRun:
             told["needs"] = {test: list[Json](entries) for test, entries in self.needs.items()}
         if self.variants is not None:
             told["variants"] = dict[str, Json](self.variants)
+        if self.skips:
+            told["skips"] = list[Json](self.skips)
         return told
 
     @property

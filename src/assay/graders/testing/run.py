@@ -168,6 +168,7 @@ async def conclude(
     contract = command.contract or Contract()
     weights: Mapping[str, float] = {}
     variants: Mapping[str, int] = {}
+    skips: tuple[str, ...] = ()
     if command.ids:
         outcomes = answer_given(command.ids, outcomes)
         expected = tuple(sorted({*command.ids}))
@@ -176,6 +177,8 @@ async def conclude(
         found = expect(heard, hidden, plan.invocation, changed=plan.workspace.changes or ())
         gone = unmade(found, hidden, contract.variants or ())
         expected = tuple(sorted({*found.ids, *_unheard(plan, heard), *gone}))
+        skips = _skipped(expected, outcomes) if contract.learns else contract.skips
+        expected = tuple(name for name in expected if name not in skips)
         visible = await asyncio.to_thread(_visible_tests, plan, expected, hidden)
         weighed = weigh(expected, outcomes, hidden, visible, contract.variants)
         weights, variants = weighed.weights, weighed.variants
@@ -200,9 +203,19 @@ async def conclude(
         isolation=command.isolation,
         undecided=tuple(dict.fromkeys(heard.undecided)),
         needs={test: tuple(entries) for test, entries in heard.needs.items()},
+        skips=skips,
         weights=weights,
         variants=variants if contract.learns else None,
     )
+
+
+def _skipped(expected: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
+    """The tests that the reference skips while they run: the author's skips, as it is the author's.
+
+    Where it skips all, that is none.
+    """
+    found = [name for name in expected if name in outcomes and outcomes[name].outcome == "skipped"]
+    return tuple(found) if len(found) < len(expected) else ()
 
 
 def _is_shuffled(plan: Plan, heard: Heard) -> bool:

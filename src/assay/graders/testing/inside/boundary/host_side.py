@@ -464,6 +464,11 @@ class HostSide(Plain):
         values = self.decode(one), self.decode(other)
         return self.encode(_QUESTIONS[name](*values))
 
+    def do_turned(self, name: str, one: Any, other: Any) -> Any:
+        """The same question about objects of which the other is made first."""
+        last = self.decode(other)
+        return self.encode(_QUESTIONS[name](self.decode(one), last))
+
     def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         """Whether something can be made, and what it then holds."""
         function, values, options = self.call_of(target, arguments, named)

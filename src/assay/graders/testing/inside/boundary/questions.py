@@ -145,10 +145,22 @@ def _decided(name: str, one: Any, other: Any) -> Any:
             return forward(stands[0], name, other if stands[0] is one else one)
     if is_trusted:
         return True
-    if name in _ORDERS and talk.question("compare", name, *reversed(nodes)) is True:
-        contract.require("both", _named(name, trails), *_told(stands[0], "an order both ways"))
+    if name in _ORDERS:
+        _check_order(talk, name, (one, other), nodes, trails)
     what = "equality" if name == "__eq__" else "an order" if name in _ORDERS else "what is in it"
     return _judged(_Yes(name, trails, said, asked.key), _told(stands[0], what), stands)
+
+
+def _check_order(
+    talk: Any, name: str, pair: tuple[Any, Any], nodes: list[Any], trails: list[str]
+) -> None:
+    """An order holds whichever of the two was made first, and not both ways round."""
+    label, what = _told(pair[0] if is_stand(pair[0]) else pair[1], "an order")
+    made = [talk.recipe(value, node) for value, node in zip(pair, nodes)]
+    if None not in made and talk.question("turned", name, *made) is not True:
+        contract.require("turned", _named(name, trails), label, what)
+    if talk.question("compare", name, *reversed(nodes)) is True:
+        contract.require("both", _named(name, trails), label, f"{what}, both ways,")
 
 
 def _told(value: Any, what: str) -> tuple[str, str]:
