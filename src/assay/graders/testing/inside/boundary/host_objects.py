@@ -73,7 +73,7 @@ def own_operators(kind: type) -> list[str]:
 
 
 def equality(kind: type) -> str:
-    """What decides on equality: identity, the content, the fields, or code of its own."""
+    """What decides on equality: identity, the content, or code of its own."""
     if issubclass(kind, enum.Enum):
         return "enum" if owner_of(kind, "__eq__") in (object, *_BASES, enum.Enum) else "own"
     owner = owner_of(kind, "__eq__")
@@ -81,11 +81,6 @@ def equality(kind: type) -> str:
         return "identity"
     if owner.__module__ == "builtins":
         return "base" if owner in _BASES else "identity"
-    method = vars(owner)["__eq__"]
-    place = getattr(getattr(method, "__code__", None), "co_filename", "")
-    is_dataclass = place == "<string>" and hasattr(kind, "__dataclass_fields__")
-    if is_dataclass or place.startswith("<attrs generated"):
-        return "fields"
     return "own"
 
 

@@ -83,7 +83,7 @@ def equal(one: Any, other: Any) -> Any:
     if type(other) is contract.Inert:
         return other == one
     hows = (_how(one), _how(other))
-    if "own" not in hows and "fields" not in hows:
+    if "own" not in hows:
         if hows[1] == "" and _has_content(one):
             return content(one) == other
         plain = ("identity", "enum", "")
@@ -509,9 +509,9 @@ def hash_of(value: Any) -> int:
     """The hash that goes with `equal`."""
     kind: Any = type(value)
     form = kind._assay_form
-    if "__hash__" not in form["operators"] and form["equal"] in ("own", "fields"):
+    if "__hash__" not in form["operators"] and form["equal"] == "own":
         raise TypeError(f"unhashable type: {kind.__name__!r}")
-    if "__hash__" in form["own"] or form["equal"] in ("own", "fields"):
+    if "__hash__" in form["own"] or form["equal"] == "own":
         talk = the_ref(kind).home() if ref_of(kind) else the_ref(value).home()
         way = talk.way_of(value)
         label = kind._assay_label
