@@ -4,7 +4,7 @@ A theme is a module of the submission and a hidden test module that imports it a
 themes of a group are graded in one run. Every test must pass, but for those named ``test_..._fails``.
 """
 
-# ruff: noqa: E501 - programs are shown as they are
+# ruff: noqa: E501, ISC004 - programs are shown as they are
 
 from __future__ import annotations
 
@@ -1393,3 +1393,96 @@ def test_judge(): assert {"asyncio", "unittest.mock"} & set(sys.modules) == set(
         {"kit.py": kit, "inspect.py": "raise ImportError('not mine')"}, {"test_a.py": test}
     )
     assert score.value == 1.0, outcomes(score)
+
+
+TWINS: dict[str, tuple[str, str, str]] = {
+    "constants that are objects": (
+        "EQUAL, LESS = 1, 2\ndef compare(a, b): return EQUAL if a == b else LESS\n",
+        "EQUAL, LESS = object(), object()\ndef compare(a, b): return EQUAL if a == b else LESS\n",
+        "from kit import EQUAL, LESS, compare\ndef test_equal(): assert compare(1, 1) == EQUAL\n"
+        "def test_less(): assert compare(1, 2) == LESS and compare(1, 2) != EQUAL\n"
+        "def test_counted(): assert {EQUAL: 1}[compare(2, 2)] == 1\n",
+    ),
+    "an integer with a text of its own": (
+        "class Clock:\n    def __init__(self, h): self.h = h % 24\n    def __eq__(self, o): return self.h == o.h\n"
+        "    def __repr__(self): return f'{self.h:02d}:00'\n    def __add__(self, n): return Clock(self.h + n)\n",
+        "class Clock(int):\n    def __new__(cls, h): return int.__new__(cls, h % 24)\n"
+        "    def __repr__(self): return f'{int(self):02d}:00'\n    def __add__(self, n): return Clock(int(self) + n)\n",
+        "from kit import Clock\ndef test_equal(): assert Clock(25) == Clock(1)\n"
+        "def test_text(): assert repr(Clock(25)) == '01:00'\ndef test_add(): assert Clock(23) + 2 == Clock(1)\n",
+    ),
+    "a named tuple for a class": (
+        "class Tree:\n    def __init__(self, value, left=None, right=None): self.value, self.left, self.right = value, left, right\n"
+        "    def __eq__(self, o): return isinstance(o, Tree) and vars(self) == vars(o)\ndef leaf(n): return Tree(n)\n"
+        "def join(a, b): return Tree(0, a, b)\n",
+        "from typing import NamedTuple\nclass Tree(NamedTuple):\n    value: int\n    left: object = None\n    right: object = None\n"
+        "def leaf(n): return Tree(n)\ndef join(a, b): return Tree(0, a, b)\n",
+        "from kit import Tree, join, leaf\ndef test_leaf(): assert leaf(3) == Tree(3)\n"
+        "def test_join(): assert join(leaf(1), leaf(2)) == Tree(0, Tree(1), Tree(2))\n"
+        "def test_fields(): assert join(leaf(1), None).left.value == 1\n",
+    ),
+    "a set that is one": (
+        "class Group:\n    def __init__(self, items=()): self.items = list(dict.fromkeys(items))\n"
+        "    def __contains__(self, o): return o in self.items\n    def __eq__(self, o): return set(self.items) == set(o.items)\n"
+        "    def common(self, o): return Group(n for n in self.items if n in o)\n",
+        "class Group(set):\n    def common(self, o): return Group(self & o)\n",
+        "from kit import Group\ndef test_in(): assert 1 in Group([1, 2]) and 3 not in Group([1, 2])\n"
+        "def test_common(): assert Group([1, 2]).common(Group([2, 3])) == Group([2])\n"
+        "def test_nothing(): assert Group([1]).common(Group([2])) == Group()\n",
+    ),
+    "dates and texts of its own class": (
+        "import datetime as d\ndef due(n): return d.date(2024, 1, n)\ndef name(t): return t.title()\n",
+        "import datetime as d\nclass Day(d.date): pass\nclass Name(str):\n    def __new__(cls, t): return str.__new__(cls, t.title())\n"
+        "def due(n): return Day(2024, 1, n)\ndef name(t): return Name(t)\n",
+        "import datetime as d, kit\ndef test_due(): assert kit.due(3) == d.date(2024, 1, 3) and kit.due(4) > d.date(2024, 1, 3)\n"
+        "def test_name(): assert kit.name('ann lee') == 'Ann Lee' and kit.name('ann').startswith('A')\n",
+    ),
+    "iterators, views and wrappers for lists": (
+        "def squares(n): return [i * i for i in range(n)]\ndef table(): return {'a': [1]}\n",
+        "import collections\ndef squares(n): return (i * i for i in range(n))\n"
+        "def table():\n    found = collections.defaultdict(list)\n    found['a'].append(1)\n    return found\n",
+        "import kit\ndef test_squares(): assert list(kit.squares(4)) == [0, 1, 4, 9]\n"
+        "def test_table(): assert kit.table() == {'a': [1]} and kit.table()['b' if 0 else 'a'] == [1]\n",
+    ),
+    "what is empty where it is right": (
+        "def evens(items): return [n for n in items if n % 2 == 0]\ndef text(items): return ','.join(items)\n",
+        "def evens(items): return tuple(n for n in items if not n & 1)\ndef text(items): return ','.join(items)\n",
+        "import kit, pytest\n@pytest.mark.parametrize('items, want', [([1, 2], [2]), ([1], []), ([], [])])\n"
+        "def test_evens(items, want): assert list(kit.evens(items)) == want\n"
+        "def test_text(): assert kit.text([]) == '' and kit.text(['a']) == 'a'\n",
+    ),
+    "NaN and infinity where they are right": (
+        "import math\ndef root(x): return math.nan if x < 0 else x ** 0.5\ndef most(items): return max(items, default=-math.inf)\n",
+        "def root(x): return float('nan') if x < 0 else x ** 0.5\ndef most(items): return max([float('-inf'), *items])\n",
+        "import kit, math\ndef test_root(): assert math.isnan(kit.root(-1)) and kit.root(4) == 2\n"
+        "def test_most(): assert kit.most([]) < 0 and kit.most([3]) == 3\n",
+    ),
+    "a partial function and a decorator of its own": (
+        "def double(n): return 2 * n\ndef noted(f): return f\n",
+        "import functools, operator\ndouble = functools.partial(operator.mul, 2)\n"
+        "def noted(f):\n    @functools.wraps(f)\n    def call(*a): return f(*a)\n    return call\n",
+        "import kit\n@kit.noted\ndef one(): return 1\ndef test_double(): assert kit.double(4) == 8\ndef test_noted(): assert one() == 1\n",
+    ),
+    "an order by another method": (
+        "import functools\n@functools.total_ordering\nclass V:\n    def __init__(self, t): self.p = [int(n) for n in t.split('.')]\n"
+        "    def __eq__(self, o): return self.p == o.p\n    def __lt__(self, o): return self.p < o.p\n",
+        "class V:\n    def __init__(self, t): self.p = tuple(map(int, t.split('.')))\n"
+        "    def __eq__(self, o): return self.p == o.p\n    def __lt__(self, o): return self.p < o.p\n"
+        "    def __gt__(self, o): return self.p > o.p\n    def __le__(self, o): return not self > o\n",
+        "from kit import V\ndef test_less(): assert V('1.2') < V('1.10') and not V('1.10') < V('1.2')\n"
+        "def test_sorted(): assert sorted([V('1.10'), V('1.2')]) == [V('1.2'), V('1.10')]\n"
+        "def test_most(): assert max(V('1.2'), V('2.0')) == V('2.0') and V('1.2') <= V('1.2')\n",
+    ),
+}
+
+
+def test_right_work_wins_in_another_style_than_the_references() -> None:
+    hidden: dict[str, str] = {}
+    trees: dict[str, dict[str, str]] = {"reference": {}, "other": {}}
+    for number, (reference, other, tests) in enumerate(TWINS.values()):
+        name = f"kit_{number}"
+        hidden[f"test_{number}.py"] = re.sub(r"\bkit\b", name, tests)
+        trees["reference"][f"{name}.py"], trees["other"][f"{name}.py"] = reference, other
+    found = outcomes(grade(trees["other"], hidden, reference=trees["reference"]))
+    assert len(found) == sum(tests.count("def test_") for *_, tests in TWINS.values()) + 2
+    assert {name: said for name, said in found.items() if said[0] != "passed"} == {}

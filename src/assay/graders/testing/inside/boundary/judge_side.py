@@ -640,8 +640,10 @@ class JudgeSide(Talk):
         number = self.decode(parts[0])
         value = state.handles[number]
         trails = contract.step(state.handed.get(number, ["?"]), contract.HANDED)
-        name, *rest = [self._read(one, trails, {}) for one in parts[1:]]
+        name, *rest = [self._read(one, trails, {}, looks=False) for one in parts[1:]]
         if op == "call":
+            for one in (*name, *rest[0].values()):
+                contract.look(one, trails)
             contract.may("called", trails)
             state.called.update(trails)
             return _run(value(*name, **rest[0]))
