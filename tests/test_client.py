@@ -102,7 +102,8 @@ def test_the_calls_that_users_know(client: Client) -> None:
 
 
 def test_a_function_brings_the_imports_and_constants_it_uses(client: Client) -> None:
-    client.graders.create.function(key="has-number", fn=has_number)
+    with pytest.warns(UserWarning, match="answers that say nothing are paid"):
+        client.graders.create.function(key="has-number", fn=has_number)
     graded = client.graders.grade("has-number", [{"answer": "42"}, {"answer": "none"}])
     assert [one.score for one in graded] == [1.0, 0.0]
 

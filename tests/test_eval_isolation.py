@@ -542,7 +542,12 @@ def test_a_selftest_tells_the_mode(case: Path) -> None:
     (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
     (told,) = cast("list[dict[str, Json]]", proof["isolation"])
     expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
-    assert told == {**expected, "allow_equality": [], "objects": ["test_sums.py::test_add"]}
+    assert told == {
+        **expected,
+        "allow_equality": [],
+        "objects": ["test_sums.py::test_add"],
+        "skips": [],
+    }
     assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
 
 

@@ -416,7 +416,12 @@ def isolated_graders(case: Case) -> list[Isolated]:
 def oracle_digest(case: Case) -> str:
     """A digest of a resolved case and of the modes that it is graded in."""
     modes: list[Json] = [
-        [one.grader, [*one.allow_equality], one.contract.to_json() if one.contract else None]
+        [
+            one.grader,
+            one.isolation,
+            [*one.allow_equality],
+            one.contract.to_json() if one.contract else None,
+        ]
         for one in isolated_graders(case)
         if one.isolation == "process" or one.contract
     ]

@@ -157,7 +157,8 @@ def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise NotJsonError(f"{digits[:20]} is too large a number", "number")
-    if _EXACT <= abs(number) < _LONG and (exact := Decimal(digits)) != number:
+    is_plain = "e" not in digits and "E" not in digits
+    if is_plain and _EXACT <= abs(number) < _LONG and (exact := Decimal(digits)) != number:
         return int(exact) if exact == int(exact) else number
     return number
 
