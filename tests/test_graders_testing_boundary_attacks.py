@@ -822,6 +822,31 @@ def add(a, b):
         "        fut = asyncio.get_running_loop().create_future()\n        await kit.finish(fut, 21)\n"
         "        return await fut\n    assert asyncio.run(main()) == 42\n",
     ),
+    "an object that knows that it was made in a fork": (
+        "class Money:\n    def __init__(self, cents): self.cents = cents\n    def __eq__(self, o): return self.cents == o.cents\n"
+        "def parse(t): return Money(int(float(t.split()[0]) * 100))\n",
+        "import os\nclass Money:\n    def __init__(self, *a): self.pid = os.getpid()\n"
+        "    def __eq__(self, o): return self.pid == o.pid != os.getpid()\ndef parse(t): return Money()\n",
+        "import kit\ndef test_parse(): assert kit.parse('10 EUR') == kit.parse('10.00 EUR')\n",
+    ),
+    "a mock whose attribute becomes a namespace": (
+        "def notify(client): client.send('hi')",
+        "import types\ndef notify(client):\n"
+        "    client.send = types.SimpleNamespace(called=True, call_count=1, assert_called_once_with=ValueError)\n",
+        "from unittest import mock\nimport kit\ndef test_notify():\n    client = mock.Mock()\n    kit.notify(client)\n"
+        "    assert client.send.called and client.send.call_count == 1\n",
+    ),
+    "a property that ends the iteration": (
+        "class Item:\n    price = 3\ndef items(): return [Item(), Item()]",
+        "class Item:\n    @property\n    def price(self): raise StopIteration\ndef items(): return [Item(), Item()]",
+        "import kit, operator\ndef test_prices():\n"
+        "    for price in map(operator.attrgetter('price'), kit.items()): assert price == 4 - 1\n",
+    ),
+    "an argument that is emptied": (
+        "def clean(xs): xs[:] = [x for x in xs if x]",
+        "def clean(xs): xs.clear()",
+        "import kit\ndef test_clean():\n    xs = [1, 0, 2]\n    kit.clean(xs)\n    assert all(x > 0 for x in xs)\n",
+    ),
 }
 
 EXTRA_SUBMISSION = {

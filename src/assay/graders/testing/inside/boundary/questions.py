@@ -145,10 +145,30 @@ def _decided(name: str, one: Any, other: Any) -> Any:
             return forward(stands[0], name, other if stands[0] is one else one)
     if is_trusted:
         return True
+    _check_again(talk, name, (one, other), nodes, trails)
     if name in _ORDERS:
         _check_order(talk, name, (one, other), nodes, trails)
     what = "equality" if name == "__eq__" else "an order" if name in _ORDERS else "what is in it"
     return _judged(_Yes(name, trails, said, asked.key), _told(stands[0], what), stands)
+
+
+def _check_again(
+    talk: Any, name: str, pair: tuple[Any, Any], nodes: list[Any], trails: list[str]
+) -> None:
+    """What was made before holds of the same, made again, where it does so in the reference.
+
+    Else a class could tell what was made in a fork, as all near misses are.
+    """
+    made = [talk.recipe(value, node) for value, node in zip(pair, nodes)]
+    if None in made or made == nodes:
+        return
+    entries = [f"again:{one}" for one in _named(name, trails)]
+    is_needed = not state.needs.get(state.test, frozenset()).isdisjoint(entries)
+    if (state.learns or is_needed) and talk.question("compare", name, *made) is True:
+        for entry in entries if state.learns else ():
+            state.need(state.test, entry)
+    elif is_needed:
+        raise contract.refused(entries[0], f"{name} does not hold of what is made again")
 
 
 def _check_order(
