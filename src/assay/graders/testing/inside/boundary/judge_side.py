@@ -127,7 +127,7 @@ class JudgeSide(Talk):
 
     def express(self, value: Any) -> Any:
         """Write a value for a fork: what is not made yet, is made there."""
-        self._local.expresses = True
+        self._local.expresses = not state.learns
         try:
             return self.encode(value)
         finally:
@@ -575,13 +575,21 @@ class JudgeSide(Talk):
     def _learnt(self, cls: Any, ref: Ref, arguments: Any, named: Any, trails: list[str]) -> Any:
         """Make an object of the reference's, and write down what that takes."""
         before = len(self.known)
+        self._local.expresses = True  # the near misses are those that a submission is asked about
+        try:
+            how = self._call_of(ref, arguments, named, trails)
+        finally:
+            self._local.expresses = False
         try:
             made = self.call(ref, arguments, named)
         except BaseException:
             contract.may("raises", trails)
             raise
         if isinstance(type(made), StandKind):
-            object.__getattribute__(made, "__dict__")["_assay_made"] = True
+            space = object.__getattribute__(made, "__dict__")
+            space["_assay_made"] = True
+            if not _is_telling(how):
+                space["_assay_how"] = how
         if type(made) is not cls or len(self.known) == before:
             contract.may("told", trails)  # as an enumeration finds a member
         return made
@@ -710,7 +718,8 @@ def _unmade(value: Any) -> Any:
     if not questions.is_stand(value):
         return None
     space = object.__getattribute__(value, "__dict__")
-    return None if "_assay" in space else space.get("_assay_how")
+    is_unmade = "_assay" not in space or (state.learns and "_assay_made" in space)
+    return space.get("_assay_how") if is_unmade else None
 
 
 def _is_telling(node: Any) -> bool:

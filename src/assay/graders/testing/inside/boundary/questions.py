@@ -340,9 +340,13 @@ def _is_made_by_test(value: Any) -> bool:
 
 def _bare(node: Any) -> Any:
     """A value without the numbers of objects, which differ from run to run."""
+    if type(node) is dict:
+        return {name: _bare(one) for name, one in node.items()}
     if type(node) is not list:
         return node
-    return ["R"] if node[:1] == ["R"] else [_bare(one) for one in node]
+    if node[:1] == ["R"]:
+        return ["R"]
+    return [_bare(one) for one in (node[:4] if node[:1] == ["N"] else node)]
 
 
 class _Change:
