@@ -255,13 +255,18 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     """Killed as by a power cut; its sessions were in memory, a key lives on."""
     site, page = open_fresh.site, open_fresh("/")
     expect(page.get_by_role("heading", name="See it work")).to_be_visible()
+    # Loaded before: Chromium 150 keeps that a chunk could not be fetched, until a reload.
+    section(page, "Graders")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+    page.go_back()
+    expect(page.get_by_role("heading", name="See it work")).to_be_visible()
     site.server.kill()
     lost = page.get_by_role("status").get_by_text("The server does not answer.")
     expect(lost).to_be_visible()  # though nothing was clicked
     section(page, "Graders")
     expect(page).to_have_url(re.compile("/p/default/graders$"))
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox")).to_be_focused()
+    expect(page.locator("input[role=combobox]")).to_be_focused()
     page.keyboard.press("Escape")
 
     port = site.server.port
