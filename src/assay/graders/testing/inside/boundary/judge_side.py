@@ -8,8 +8,6 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import enum
-import io
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -50,7 +48,6 @@ from assay.graders.testing.inside.boundary.stands import (
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
 _ABCS = "Mapping MutableMapping Sequence MutableSequence Set MutableSet".split()
-_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
 """Where the objects are from whose public attributes lead to nothing else of the judge."""
 
@@ -508,7 +505,7 @@ class JudgeSide(Talk):
             self._change(arguments, answer[2], trails)
             answer = answer[1]
         made = self._read(answer, trails, {})
-        if isinstance(type(made), StandKind) and not _is_telling(how):
+        if isinstance(type(made), StandKind) and not _has(how, _OF_TESTS):
             object.__getattribute__(made, "__dict__").setdefault("_assay_how", how)
         return made
 
@@ -536,7 +533,7 @@ class JudgeSide(Talk):
         finally:
             self._local.expresses = False
         is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
-        is_plain = (arguments or named) and not _is_telling(how) and not is_of_tests
+        is_plain = (arguments or named) and not _has(how, _OF_TESTS) and not is_of_tests
         if not is_plain or contract.may("eager", [""]) or contract.may("told", trails):
             return self.call(ref, arguments, named)
         content: Any = 0
@@ -567,7 +564,7 @@ class JudgeSide(Talk):
                 given[one[1]] if one[:1] == ["A"] else self._held(one[1], {}, trails)
                 for one in content[1]
             )
-        if _refers(content):
+        if _has(content, _OBJECTS):
             label = trails[0]
             raise contract.refused(f"told:{label}", f"{label} holds an object that it made itself")
         return self._read(content, trails, dict(_DENIED), looks=False)
@@ -588,7 +585,7 @@ class JudgeSide(Talk):
         if isinstance(type(made), StandKind):
             space = object.__getattribute__(made, "__dict__")
             space["_assay_made"] = True
-            if not _is_telling(how):
+            if not _has(how, _OF_TESTS):
                 space["_assay_how"] = how
         if type(made) is not cls or len(self.known) == before:
             contract.may("told", trails)  # as an enumeration finds a member
@@ -722,18 +719,20 @@ def _unmade(value: Any) -> Any:
     return space.get("_assay_how") if is_unmade else None
 
 
-def _is_telling(node: Any) -> bool:
-    """Whether a call hands over objects of the tests, which may be asked."""
+def _has(node: Any, tags: frozenset[str]) -> bool:
+    """Whether something written has a part of some kinds in it."""
     if type(node) is dict:
-        return any(map(_is_telling, node.values()))
-    return type(node) is list and (node[:1] in (["H"], ["E"]) or any(map(_is_telling, node)))
-
-
-def _refers(node: Any) -> bool:
-    """Whether something written has a reference to an object in it."""
-    if type(node) is not list:
+        return any(_has(one, tags) for one in node.values())
+    if type(node) is not list or not node:
         return False
-    return node[:1] in (["o"], ["k"], ["e"], ["co"], ["m"], ["L"]) or any(map(_refers, node))
+    return (type(node[0]) is str and node[0] in tags) or any(_has(one, tags) for one in node)
+
+
+_OF_TESTS = frozenset(["H", "E"])
+"""Objects of the tests, which may be asked; and errors of theirs."""
+
+_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])
+"""References to objects of the submission."""
 
 
 def _is_callable(found: Any) -> bool:
@@ -789,10 +788,8 @@ def _form(value: Any) -> dict[str, Any]:
     """What the host is told of an object of the tests."""
     if not isinstance(value, _FUNCTIONS):
         operators = sorted(name for name in OPERATORS if _offers(value, name))
-        place = getattr(value, "name", None) if type(value) in _FILES else None
-        file = {"file": os.path.abspath(place)} if type(place) is str else {}
         abcs = [one for one in _ABCS if isinstance(value, getattr(collections.abc, one))]
-        return {"operators": operators, "async": _is_async(value), "abcs": abcs, **file}
+        return {"operators": operators, "async": _is_async(value), "abcs": abcs}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
