@@ -30,8 +30,8 @@ from assay.graders.testing.inside.boundary.wire import Plain, WireError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NEAR = 8
-"""Near misses of a question."""
+_NEAR, _ALONE = 6, 8
+"""Near misses of what is expected; of one side where the other has none."""
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -159,16 +159,18 @@ def _check_again(
 
     Else a class could tell what was made in a fork, as all near misses are.
     """
-    made = [talk.recipe(value, node) for value, node in zip(pair, nodes)]
-    if None in made or made == nodes:
-        return
-    entries = [f"again:{one}" for one in _named(name, trails)]
-    is_needed = not state.needs.get(state.test, frozenset()).isdisjoint(entries)
-    if (state.learns or is_needed) and talk.question("compare", name, *made) is True:
-        for entry in entries if state.learns else ():
-            state.need(state.test, entry)
-    elif is_needed:
-        raise contract.refused(entries[0], f"{name} does not hold of what is made again")
+    for side in (0, 1):
+        made = [*nodes]
+        made[side] = talk.recipe(pair[side], nodes[side])
+        if made[side] is None or made == nodes:
+            continue
+        entries = [f"again{side}:{one}" for one in _named(name, trails)]
+        is_needed = not state.needs.get(state.test, frozenset()).isdisjoint(entries)
+        if (state.learns or is_needed) and talk.question("compare", name, *made) is True:
+            for entry in entries if state.learns else ():
+                state.need(state.test, entry)
+        elif is_needed:
+            raise contract.refused(entries[0], f"{name} does not hold of what is made again")
 
 
 def _check_order(
@@ -204,14 +206,15 @@ class _Yes:
     Attributes:
         entries: What the contract calls it, without a number.
         said: The answers, a letter each.
-        orders: What the contract calls the answers about this very order.
+        exact: What the contract calls the answers to this very question.
     """
 
     def __init__(self, name: str, trails: list[str], said: str, key: str) -> None:
         named = _named(name, trails)
         self.named, self.said = named, said
         self.entries = tuple(f"said:{one}:" for one in named)
-        self.orders = tuple(f"order:{one}:{key}:" for one in named if name in _ORDERS)
+        self.exact = tuple(f"exact:{one}:{key}:" for one in named)
+        self.is_order = name in _ORDERS
 
 
 def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
@@ -224,7 +227,7 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
         count += yes.said.count("x")
         for entry in yes.entries:
             state.need(state.test, f"{entry}{count}")
-        for entry in yes.orders:
+        for entry in yes.exact:
             state.need(state.test, f"{entry}{yes.said}")
         return True
     limits = [int(one) for one in _answers(yes.entries)]
@@ -234,18 +237,23 @@ def _judged(yes: _Yes, told: tuple[str, str], stands: list[Any]) -> bool:
     if not limits:
         why = f"{what} was not asked for of the reference, and so only code of {label} would decide"
         raise contract.refused(yes.entries[0][:-1], why)
-    most, orders = max(limits), _answers(yes.orders)
-    is_alike = not orders or any(_agree(order, yes.said) for order in orders)
-    if count > most + (most > 0) or (count == asked > most) or not is_alike:
+    theirs = _answers(yes.exact)
+    is_alike = not theirs or any(_agree(one, yes.said, is_order=yes.is_order) for one in theirs)
+    if count > max(limits) or not is_alike:
         why = f"{what} of {label} holds for {count} of {asked} near misses, unlike the reference's"
         raise contract.refused(yes.entries[0][:-1], why)
     return True
 
 
-def _agree(order: str, said: str) -> bool:
-    """Whether two rows of answers about an order are alike, but for what one of them refuses."""
-    both = [one == other for one, other in zip(order, said) if "x" not in (one, other)]
-    return all(both) and 2 * len(both) >= len(order) - order.count("x")
+def _agree(theirs: str, said: str, *, is_order: bool) -> bool:
+    """Whether a row of answers is the reference's, but for what one of them refuses.
+
+    Who says no where the reference says yes is stricter, which is nobody's gain but in an order.
+    """
+    both = [one + other for one, other in zip(theirs, said) if "x" not in (one, other)]
+    if not is_order:
+        return "01" not in both
+    return not {"01", "10"} & {*both} and 2 * len(both) >= len(theirs) - theirs.count("x")
 
 
 def _answers(entries: tuple[str, ...]) -> list[str]:
@@ -307,35 +315,34 @@ class _Near:
 
 
 def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) -> _Near:
-    sides = [(place, talk.recipe(pair[place], nodes[place])) for place in (1, 0)]
-    sides = [(place, node) for place, node in sides if node is not None]
-    shown = json.dumps([text, [_bare(node) for _, node in sides]])
+    recipes = [talk.recipe(*each) for each in zip(pair, nodes)]
+    told, asked = (1, 0) if _is_made_by_test(pair[1]) or not _is_made_by_test(pair[0]) else (0, 1)
+    shown = json.dumps([text, [_bare(recipes[side]) for side in (told, asked)]])
     change = _Change(random.Random(f"{state.seed} {shown}"), _constants())  # noqa: S311
     found: list[tuple[list[Any], bool]] = []
-    seen = [json.dumps(node) for _, node in sides]
-    for number, (place, node) in enumerate(sides):
-        # Each is one step from the next, and the real one is anywhere among them: what knows all
-        # the questions does not know which is the middle.
-        most = _NEAR * (number + 1) // len(sides)
-        before = change.draw.randrange(len(found), most + 1)
-        for end in (before, most):
-            now = node
-            for _ in range(_TRIES):
-                now = change.of(now)
-                if now is None or len(found) >= end:
-                    break
-                if (written := json.dumps(now)) not in seen:
-                    seen.append(written)
-                    is_free = is_stand(pair[place]) and not _is_made_by_test(pair[place])
-                    found.append(([now, nodes[1]] if place == 0 else [nodes[0], now], is_free))
+
+    def add(side: int, node: Any, other: Any) -> None:
+        is_free = not _is_made_by_test(pair[side])
+        found.append(([node, other] if side == 0 else [other, node], is_free))
+
+    # What the test says is expected comes in as many questions as each of its near misses does:
+    # what knows all the questions does not know which of them is the real one.
+    is_both = None not in recipes
+    expected = [nodes[told], *change.path(recipes[told], _NEAR if is_both else _ALONE)]
+    for node in expected[1:]:
+        add(told, node, nodes[asked])
+    change.draw.shuffle(expected)
+    near = change.path(recipes[asked], len(expected) if is_both else _ALONE)
+    for number, node in enumerate(near):
+        add(asked, node, expected[number % len(expected)])
     change.draw.shuffle(found)
     key = f"{binascii.crc32(shown.encode()):08x}"
     return _Near(found, change.draw.randrange(len(found) + 1), key)
 
 
 def _is_made_by_test(value: Any) -> bool:
-    """Whether the test made an object, and no function of the submission."""
-    return "_assay_made" in object.__getattribute__(value, "__dict__")
+    """Whether the test made a value, and no function of the submission."""
+    return not is_stand(value) or "_assay_made" in object.__getattribute__(value, "__dict__")
 
 
 def _bare(node: Any) -> Any:
@@ -355,6 +362,21 @@ class _Change:
     def __init__(self, draw: random.Random, constants: dict[type, list[Any]]) -> None:
         self.draw = draw
         self._constants = constants
+
+    def path(self, node: Any, most: int) -> list[Any]:
+        """Values that are one step from each other; the given one may be anywhere among them."""
+        found: list[Any] = []
+        seen = [json.dumps(node)]
+        for end in (self.draw.randrange(most + 1), most):
+            now = node
+            for _ in range(_TRIES):
+                now = self.of(now)
+                if now is None or len(found) >= end:
+                    break
+                if (written := json.dumps(now)) not in seen:
+                    seen.append(written)
+                    found.append(now)
+        return found
 
     def of(self, node: Any) -> Any:
         """A value one step from another; None where there is none."""
