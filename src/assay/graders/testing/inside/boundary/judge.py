@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import contract
-from assay.graders.testing.inside.boundary.judge_side import JudgeSide, check_unmade
+from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     doors,
@@ -20,6 +20,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
 )
 from assay.graders.testing.inside.boundary.modules import Finder, Module
+from assay.graders.testing.inside.boundary.recipes import check_unmade
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +20,7 @@ from assay.graders.testing.inside.boundary.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -67,7 +68,7 @@ class State:
         handles: Objects of the tests that the host has a number of.
         handed: By which calls they were handed over, by number.
         called: The trails of the callbacks that were called while a test runs.
-        unmade: What a test made of plain values, and the host was not told.
+        unmade: Recipes of what a test made of plain values, and the host was not told.
         raised: Exceptions of the tests that went over.
         patches: What tests patch at the moment in modules that both sides have.
         make: Makes a session.
@@ -184,11 +185,16 @@ def ref_of(value: Any) -> Ref | None:
     if isinstance(value, type):
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
     if isinstance(type(value), Kind) or isinstance(value, BaseException):
-        space = object.__getattribute__(value, "__dict__")
-        if "_assay" not in space and "_assay_how" in space:
-            space["_assay_kept"].make(value)
+        space = space_of(value)
+        if "_assay" not in space and "_assay_recipe" in space:
+            space["_assay_recipe"].make(value)
         return space.get("_assay")
     return None
+
+
+def space_of(value: Any) -> dict[str, Any]:
+    """What a stand-in has here: what it stands for, and how that came to be; see `recipes`."""
+    return object.__getattribute__(value, "__dict__")
 
 
 def the_ref(value: Any) -> Ref:
@@ -233,12 +239,43 @@ def current() -> Any:
     return talk
 
 
+class Doing(threading.local):
+    """What a thread does in a session at the moment.
+
+    Attributes:
+        link: Its connection.
+        fork: The connection to the fork that it asks.
+        asking: The trails of what the host works on for it.
+        giving: The trails of what it hands over.
+        reading: What it reads that a test came to; None for what no test came to.
+        expresses: Whether it writes for a fork, in which what is not made yet is made.
+    """
+
+    link: Any = None
+    fork: Any = None
+    asking: Sequence[str] = ("?",)
+    giving: Sequence[str] = ("?",)
+    reading: Any = None
+    expresses = False
+
+    @contextmanager
+    def but(self, **now: Any) -> Generator[None, None, None]:
+        """Do something else for a while."""
+        before = {name: getattr(self, name) for name in now}
+        self.__dict__.update(now)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
 class Talk(Plain):
     """One fresh import of the submission: its connections, and the rules of the conversation.
 
     Attributes:
         number: Its number.
         dead: Why there is nobody to talk to any more; empty while there is.
+        doing: What each thread does with it.
         changes: Counts what may have changed in the host.
         acts: Counts what was asked of it that may change something, and is not only looked at.
     """
@@ -248,12 +285,10 @@ class Talk(Plain):
             state.count += 1
             self.number = state.count
         self.dead = ""
-        self.changes = 0
-        self._calls = 0
-        self.acts = 0
+        self.doing = Doing()
+        self.changes = self.acts = 0
         self._forks = 0
         self._raised_in: dict[int, int] = {}
-        self._local = threading.local()
         self._lock = threading.RLock()
         self._threads = 0
         self._told: dict[str, Any] = {}
@@ -261,14 +296,14 @@ class Talk(Plain):
         self._bytes = _MOST_BYTES
         try:
             doors.tell(["fork", self.number])
-            self._local.link = self._link = doors.wait("session", self.number)
+            self.doing.link = self._link = doors.wait("session", self.number)
             self._door = doors.wait("door", self.number)
         except GoneError:
             raise fail(HostDiedError("the process of the solution did not start")) from None
 
     def given(self, value: Any, trails: list[str]) -> Any:
         """Write what is handed over by a call."""
-        self._local.giving = trails
+        self.doing.giving = trails
         return self.encode(value)
 
     def greet(self) -> None:
@@ -278,13 +313,12 @@ class Talk(Plain):
 
     def _lane(self) -> socket.socket:
         """The connection of this thread."""
-        link = getattr(self._local, "link", None)
-        if link is None:
+        if self.doing.link is None:
             with self._lock:
                 self._threads += 1
                 send(self._door, ["thread", self._threads])
-                link = self._local.link = doors.wait("thread", self.number, self._threads)
-        return link
+                self.doing.link = doors.wait("thread", self.number, self._threads)
+        return self.doing.link
 
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
         """Ask the host, serve it until it answers, and give back what it said, still encoded.
@@ -295,16 +329,17 @@ class Talk(Plain):
         if self.dead:
             raise fail(HostDiedError(self.dead))
         error: BaseException | None = None
-        self._calls += 1
+        self.changes += 1
         self.acts += op not in _LOOKS
-        mine, before = self._calls, self.asking
-        self._local.asking = trails or ["?"]
+        mine = self.changes
         try:
-            message = self._exchange([op, self._news(), *parts])
-            self.changes += 1
-            if message[0] == "ok":
-                return message[1]
-            error = self._raised(message[1], mine)
+            # No test came to what is read on the way.
+            with self.doing.but(asking=trails or ["?"], reading=None):
+                message = self._exchange([op, self._news(), *parts])
+                self.changes += 1
+                if message[0] == "ok":
+                    return message[1]
+                error = self._raised(message[1], mine)
         except TimeoutError:
             self.end(f"the solution did not answer within {state.seconds:g} s")
         except GoneError:
@@ -313,14 +348,7 @@ class Talk(Plain):
             self.end(f"the process of the solution sent what makes no sense: {why}")
         except OSError as why:
             self.end(f"the connection to the solution broke: {why}")
-        finally:
-            self._local.asking = before
         raise error or fail(HostDiedError(self.dead))
-
-    @property
-    def asking(self) -> list[str]:
-        """The trails of what the host works on for this thread."""
-        return getattr(self._local, "asking", None) or ["?"]
 
     def question(self, op: str, *parts: Any) -> Any:
         """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
@@ -349,13 +377,11 @@ class Talk(Plain):
 
     def _answered(self, link: socket.socket, question: tuple[Any, ...]) -> Any:
         op, *parts = question
-        before, self._local.fork = getattr(self._local, "fork", None), link
         try:
-            message = self._exchange([op, {}, *parts], link)
+            with self.doing.but(fork=link):
+                message = self._exchange([op, {}, *parts], link)
         except (TimeoutError, WireError, OSError):
             return None
-        finally:
-            self._local.fork = before
         return message[1] if message[0] == "ok" and len(message) > 1 else None
 
     def _exchange(self, message: list[Any], link: Any = None) -> list[Any]:
@@ -383,7 +409,7 @@ class Talk(Plain):
     def end(self, why: str) -> None:
         """Talk to the host no more."""
         self.dead = self.dead or why
-        for link in (self._link, self._door, getattr(self._local, "link", self._link)):
+        for link in (self._link, self._door, self.doing.link or self._link):
             link.close()
 
     def _raised(self, node: Any, mine: int) -> BaseException:
@@ -437,7 +463,7 @@ class Talk(Plain):
         except BaseException as error:
             if isinstance(error, state.failing) and error not in state.failures:
                 fail(error)  # what the host makes of it does not matter
-                self._raised_in[id(error)] = self._calls
+                self._raised_in[id(error)] = self.changes
             return ["raise", self.encode(error)]
 
     def grant(self, op: str, parts: list[Any]) -> Any:
@@ -445,7 +471,7 @@ class Talk(Plain):
         raise WireError(f"nobody does {op!r}")
 
     def _write(self, descriptor: Any, text: Any) -> None:
-        if type(text) is str and self._output > 0 and not getattr(self._local, "fork", None):
+        if type(text) is str and self._output > 0 and self.doing.fork is None:
             self._output -= len(text)
             (sys.stdout if descriptor == 1 else sys.stderr).write(text)
 

@@ -8,56 +8,51 @@ caches.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from assay.graders.testing.inside.boundary.judge_state import (
-    Ref,
-    state,
-)
-from assay.graders.testing.inside.boundary.stands import (
-    is_quiet,
-)
+from assay.graders.testing.inside.boundary.judge_state import Ref, is_authors, ref_of
+from assay.graders.testing.inside.boundary.stands import is_quiet
 from assay.graders.testing.inside.boundary.wire import WireError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
+
+_errors: dict[tuple[str, str], Any] = {}
+
+
+def _attribute(self: Any, name: str) -> Any:
+    ref = ref_of(self)
+    if ref is None or name.startswith("__") or is_quiet(name):
+        raise AttributeError(name)
+    return ref.home().get(ref, name)
 
 
 class MirrorKind(type):
     """The class of the exceptions that stand for one class of the submission's."""
 
+    __getattr__ = _attribute
+
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
-        ref: Ref | None = vars(cls).get("_assay_kind")
+        ref = ref_of(cls)
         if ref is None:
             return super().__call__(*arguments, **named)
         return ref.home().call(ref, arguments, named)
 
-    def __getattr__(cls, name: str) -> Any:
-        ref: Ref | None = vars(cls).get("_assay_kind")
-        if ref is None or name.startswith("__") or is_quiet(name):
-            raise AttributeError(name)
-        return ref.home().get(ref, name)
-
 
 def mirror_kind(ref: Ref, name: str, module: str, bases: list[Any]) -> Any:
     """The class that stands for an exception class of the submission."""
-    known = libraries().get((module, name)) if module != "the submission" else None
-    if known is not None and issubclass(known, BaseException):
+    known = known_classes(BaseException).get((module, name))
+    if known is not None:
         return known
     made = _errors.get((module, name))
-    if made is None or not isinstance(made, type):
+    if made is None:
         family = tuple(base for base in bases if issubclass(base, BaseException))
         space = {
             "__module__": module,
             "__qualname__": name,
             "__str__": _mirror_text,
-            "__getattr__": _mirror_attribute,
+            "__getattr__": _attribute,
             "_assay_kind": ref,
         }
         made = _errors[module, name] = MirrorKind(name.rpartition(".")[2], family, space)
@@ -84,39 +79,41 @@ def _mirror_text(self: Any) -> str:
     return base.__str__(self)
 
 
-def _mirror_attribute(self: Any, name: str) -> Any:
-    ref = self.__dict__.get("_assay")
-    if ref is None or name.startswith("__") or is_quiet(name):
-        raise AttributeError(name)
-    return ref.home().get(ref, name)
-
-
-def libraries() -> dict[tuple[str, str], type]:
-    """Exceptions of Python and of installed packages, in a table of our own."""
-    found: dict[tuple[str, str], type] = {}
-    pending: list[Any] = [BaseException]
+def known_classes(root: Any) -> dict[tuple[str, str], Any]:
+    """The subclasses of a class that are Python's and installed packages', by module and name."""
+    found: dict[tuple[str, str], Any] = {}
+    pending: list[Any] = [root]
     while pending:
         kind = pending.pop()
-        if isinstance(kind, MirrorKind):
-            continue
         pending += type.__subclasses__(kind)
-        place = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        if not kind.__module__.startswith(_ENDING) and not state.is_test_code(place):
+        is_mirror = isinstance(kind, MirrorKind)
+        if not (is_mirror or is_authors(kind) or kind.__module__.startswith(_ENDING)):
             found[kind.__module__, kind.__qualname__] = kind
     return found
 
 
 # -- containers ------------------------------------------------------------------------------------
 
+_WRITES = frozenset(
+    "__setitem__ __delitem__ __iadd__ __imul__ __iand__ __ior__ __isub__ __ixor__ add append clear "
+    "difference_update discard extend insert intersection_update pop popitem remove reverse "
+    "setdefault sort symmetric_difference_update update".split()
+)
+_OF_CLASSES = frozenset(
+    "__new__ __init__ __getattribute__ __class_getitem__ __doc__ fromkeys".split()
+)
+"""What is as it is in the built-in class."""
+
 
 def _refresh(value: Any) -> None:
     ref: Ref = value._assay
-    if value._assay_seen != ref.talk.changes:
-        content = cast("JudgeSide", ref.talk).content(ref)
+    talk: Any = ref.talk
+    if value._assay_seen != talk.changes:
         kind = type(value).__mro__[1]
+        content = exactly(kind, talk.content(ref))
         kind.clear(value)
-        (kind.extend if kind is list else kind.update)(value, exactly(kind, content))
-        value._assay_seen = ref.talk.changes
+        (kind.extend if kind is list else kind.update)(value, content)
+        value._assay_seen = talk.changes
 
 
 def _reading(kind: Any, name: str) -> Callable[..., Any]:
@@ -129,15 +126,13 @@ def _reading(kind: Any, name: str) -> Callable[..., Any]:
     return read
 
 
-def _writing(name: str) -> Callable[..., Any]:
+def _writing(_: Any, name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
-        talk = cast("JudgeSide", ref.talk)
+        talk: Any = ref.talk
         if name.startswith("__"):
-            node = talk.request(
-                "operate", ref.node(), name, [talk.encode(one) for one in arguments]
-            )
-            found = talk.taken(node, ref, "__iter__")
+            operands = [talk.encode(one) for one in arguments]
+            found = talk.taken(talk.request("operate", ref.node(), name, operands), ref, "__iter__")
         else:
             found = talk.get(ref, name)(*arguments, **named)
         self._assay_seen = -1
@@ -146,39 +141,17 @@ def _writing(name: str) -> Callable[..., Any]:
     return write
 
 
-def _plain(self: Any) -> Any:
-    _refresh(self)
-    return type(self).__mro__[1](self)
-
-
-def _linked(kind: type, reading: str, writing: str) -> Any:
-    names = [name for name in reading.split() if hasattr(kind, name)]
-    space: dict[str, Any] = {name: _reading(kind, name) for name in names}
-    space.update({name: _writing(name) for name in writing.split() if hasattr(kind, name)})
-    space.update(__hash__=None, plain=_plain)
-    space["__reduce_ex__"] = lambda self, _: (kind, (_plain(self),))
+def _linked(kind: Any) -> Any:
+    """The class of the copies of one kind: what does not write reads."""
+    space: dict[str, Any] = {
+        name: (_writing if name in _WRITES else _reading)(kind, name)
+        for name in vars(kind).keys() - _OF_CLASSES
+    }
+    space.update(__hash__=None, __reduce_ex__=lambda self, _: (kind, (self.copy(),)))
     return type(kind.__name__, (kind,), space)
 
 
-_COMPARED = "__len__ __iter__ __contains__ __eq__ __ne__ __repr__ copy"
-LinkedList = _linked(
-    list,
-    f"{_COMPARED} __getitem__ __lt__ __le__ __gt__ __ge__ __add__ __mul__ __reversed__ count index",
-    "__setitem__ __delitem__ __iadd__ append extend insert pop remove reverse sort clear",
-)
-LinkedDict = _linked(
-    dict,
-    f"{_COMPARED} __getitem__ __or__ get items keys values",
-    "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update",
-)
-LinkedSet = _linked(
-    set,
-    f"{_COMPARED} __lt__ __le__ __gt__ __ge__ __and__ __or__ __sub__ __xor__ union difference "
-    "intersection issubset issuperset isdisjoint",
-    "__iand__ __ior__ __isub__ add clear discard pop remove update difference_update",
-)
-LINKED = (LinkedList, LinkedDict, LinkedSet)
-_errors: dict[tuple[str, str], Any] = {}
+LINKED = {kind: _linked(kind) for kind in (list, dict, set)}
 
 
 def exactly(base: type, content: Any) -> Any:

@@ -19,7 +19,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     fail,
     state,
 )
-from assay.graders.testing.inside.boundary.stands import is_quiet
+from assay.graders.testing.inside.boundary.stands import is_quiet, names_of
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
@@ -102,12 +102,10 @@ class Module(ModuleType):
 
     def __delattr__(self, name: str) -> None:
         ref: Ref = _own_space(self)["_assay"]
-        ref.home().request("delete", ref.node(), name)
+        ref.home().delete(ref, name)
 
     def __dir__(self) -> list[str]:
-        ref: Ref | None = _own_space(self).get("_assay")
-        found: Any = [] if ref is None else ref.home().request("names", ref.node())
-        return [name for name in found if type(name) is str and not is_quiet(name)]
+        return names_of(_own_space(self).get("_assay"))
 
 
 _own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__

@@ -22,6 +22,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     forward,
     length_of,
     ref_of,
+    space_of,
     state,
     the_ref,
 )
@@ -342,7 +343,10 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
 
 def _is_made_by_test(value: Any) -> bool:
     """Whether the test made a value, and no function of the submission."""
-    return not is_stand(value) or "_assay_made" in object.__getattribute__(value, "__dict__")
+    if not is_stand(value):
+        return True
+    recipe = space_of(value).get("_assay_recipe")
+    return recipe is not None and recipe.way is not None
 
 
 def _bare(node: Any) -> Any:

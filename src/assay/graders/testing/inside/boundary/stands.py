@@ -33,36 +33,14 @@ if TYPE_CHECKING:
 IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
 _MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
-    [
-        "__wrapped__",
-        "__code__",
-        "__func__",
-        "__globals__",
-        "__closure__",
-        "__test__",
-        "__pytest_wrapped__",
-        "pytestmark",
-        "__tracebackhide__",
-        "_mock_methods",
-        "_spec_class",
-        "__set_name__",
-        "__isabstractmethod__",
-        "__abstractmethods__",
-    ]
+    "__wrapped__ __code__ __func__ __globals__ __closure__ __test__ __pytest_wrapped__ pytestmark "
+    "__tracebackhide__ _mock_methods _spec_class __set_name__ __isabstractmethod__ "
+    "__abstractmethods__".split()
 )
 _NEVER_FORWARDED = ("_pytest", "_assay", "__hypothesis", "__array_", "__pytest")
 _LEFT_OUT = frozenset(
-    [
-        "__eq__",
-        "__ne__",
-        "__hash__",
-        "__bool__",
-        "__instancecheck__",
-        "__array__",
-        "__dir__",
-        "__missing__",
-        "__length_hint__",
-    ]
+    "__eq__ __ne__ __hash__ __bool__ __instancecheck__ __array__ __dir__ __missing__ "
+    "__length_hint__".split()
 )
 _ORDERS = frozenset(["__lt__", "__le__", "__gt__", "__ge__"])
 
@@ -72,7 +50,27 @@ def is_quiet(name: str) -> bool:
     return name in _NAMELESS or name.startswith(_NEVER_FORWARDED)
 
 
-class StandKind(Kind):
+class Remote:
+    """What is asked of both a class of the submission's and an object: its attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        ref = ref_of(self)
+        if ref is None or is_quiet(name):
+            raise AttributeError(name)
+        return ref.home().get(ref, name)
+
+    def __delattr__(self, name: str) -> None:
+        the_ref(self).home().delete(the_ref(self), name)
+
+    def __dir__(self) -> list[str]:
+        return names_of(ref_of(self))
+
+    @property
+    def __signature__(self) -> Any:
+        return signature_of(self)
+
+
+class StandKind(Remote, Kind):
     """The class of the stand-ins for one class of the submission, and the one for that class."""
 
     _assay_form: dict[str, Any]
@@ -92,37 +90,21 @@ class StandKind(Kind):
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         return the_ref(cls).home().construct(cls, arguments, named)
 
-    def __getattr__(cls, name: str) -> Any:
-        ref = ref_of(cls)
-        if ref is None or is_quiet(name):
-            raise AttributeError(name)
-        return ref.home().get(ref, name)
-
     def __setattr__(cls, name: str, value: Any) -> None:
         if name.startswith(("__", "_assay")):
             type.__setattr__(cls, name, value)
             return
         if isinstance(value, _Member):  # a patch is taken back
-            the_ref(cls).home().request("delete", the_ref(cls).node(), name)
+            Remote.__delattr__(cls, name)
             type.__setattr__(cls, name, value)
             return
         if name in cls.__dict__:
             type.__delattr__(cls, name)
         the_ref(cls).home().set(the_ref(cls), name, value)
 
-    def __delattr__(cls, name: str) -> None:
-        the_ref(cls).home().request("delete", the_ref(cls).node(), name)
-
-    def __dir__(cls) -> list[str]:
-        return names_of(cls)
-
     @property
     def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
         return bool(type.__getattribute__(cls, "__dict__").get("_assay_tested"))
-
-    @property
-    def __signature__(cls) -> Any:
-        return signature_of(cls)
 
     def __iter__(cls) -> Iterator[Any]:
         return _items(_of_class(cls, "__iter__"))
@@ -141,17 +123,6 @@ class StandKind(Kind):
     def __bool__(cls) -> bool:
         return True
 
-    def __hash__(cls) -> int:
-        return type.__hash__(cls)
-
-    def __eq__(cls, other: object) -> bool:
-        return cls is other
-
-    def __or__(cls, other: Any) -> Any:
-        import typing
-
-        return typing.Union[cls, other]  # noqa: UP007 - the way to make one
-
 
 def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
     if name not in cls._assay_form["meta"]:
@@ -162,9 +133,7 @@ def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
 _NOTHING: dict[str, Any] = {"meta": [], "operators": [], "methods": [], "own": []}
 
 
-class Stand(
-    metaclass=StandKind,
-):
+class Stand(Remote, metaclass=StandKind):
     """Stands for an object of the submission's."""
 
     _assay_kind: Ref | None = None
@@ -172,20 +141,8 @@ class Stand(
     _assay_base: type | None = None
     _assay_label = "object"
 
-    def __getattr__(self, name: str) -> Any:
-        ref = ref_of(self)
-        if ref is None or is_quiet(name):
-            raise AttributeError(name)
-        return ref.home().get(ref, name)
-
     def __setattr__(self, name: str, value: Any) -> None:
         the_ref(self).home().set(the_ref(self), name, value)
-
-    def __delattr__(self, name: str) -> None:
-        the_ref(self).home().request("delete", the_ref(self).node(), name)
-
-    def __dir__(self) -> list[str]:
-        return names_of(self)
 
     def __eq__(self, other: object) -> Any:
         return questions.equal(self, other)
@@ -209,14 +166,9 @@ class Stand(
     def __reduce_ex__(self, protocol: object) -> Any:
         raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
 
-    @property
-    def __signature__(self) -> Any:
-        return signature_of(self)
 
-
-def names_of(value: Any) -> list[str]:
+def names_of(ref: Ref | None) -> list[str]:
     """The attributes that the host says something has."""
-    ref = ref_of(value)
     found: Any = [] if ref is None else ref.home().request("names", ref.node())
     return [one for one in found if type(one) is str and not is_quiet(one)]
 
@@ -343,7 +295,7 @@ def _await(self: Any) -> Generator[Any, Any, Any]:
     def ask() -> Any:
         return talk.taken(talk.request("await", ref.node(), trails=trails), ref, "__await__")
 
-    if not a_loop_runs():
+    if not where():
         return ask()
     import asyncio
 
@@ -360,15 +312,19 @@ def _await(self: Any) -> Generator[Any, Any, Any]:
     return found
 
 
-def a_loop_runs() -> bool:
-    """Whether an event loop runs in this thread; it is remembered for callbacks."""
+def where() -> list[str]:
+    """Where the host is to do something: in its event loop, if one runs in this thread, too.
+
+    It is remembered for callbacks.
+    """
     import sys
 
     events: Any = sys.modules.get("asyncio.events")
     loop: Any = events._get_running_loop() if events else None
-    if loop is not None:
-        state.loops = {threading.get_ident(): loop}
-    return loop is not None
+    if loop is None:
+        return []
+    state.loops = {threading.get_ident(): loop}
+    return ["on loop"]
 
 
 _SPECIAL: dict[str, Any] = {

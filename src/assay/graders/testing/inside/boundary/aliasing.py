@@ -1,0 +1,171 @@
+"""What shows only where both sides have one object: a list that both change, and ``is``.
+
+Containers cross as copies, which hides who has which. It matters to a test that looks again at what
+it gave away, changes what it was given, or asks by ``is``. Which tests do so is learnt: while the
+reference is proven, what the tests change is seen, and once everything that they have in their
+hands is changed after each call, to see which then fail. In such tests containers are shared as in
+one process, and a submission that changes what the reference leaves alone fails them.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from assay.graders.testing.inside.boundary import contract
+from assay.graders.testing.inside.boundary.judge_state import state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KEEPS, SCRAMBLES = "keeps:", "scrambles:"
+MUTABLE = (list, dict, set, bytearray)
+
+
+_MOST, _LONGEST = 100, 10_000
+"""Containers that are watched, the newest ones, and their items."""
+
+
+class Held:
+    """The containers that a running test gave away or was given, with what they held then."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[Any, Any]] = {}
+        self._before: list[tuple[Any, Any]] = []
+
+    def note(self, values: Iterable[Any]) -> None:
+        """Remember values of a call, which then are as they should be."""
+        for value in values:
+            if type(value) in MUTABLE and len(value) < _LONGEST:
+                self._seen.pop(id(value), None)
+                self._seen[id(value)] = (value, _shown(value))
+        while len(self._seen) > _MOST:
+            del self._seen[next(iter(self._seen))]
+
+    def changed(self) -> list[Any]:
+        """What the test itself has changed since."""
+        found = [value for value, shown in self._seen.values() if _shown(value) != shown]
+        self.note(found)
+        return found
+
+    def scramble(self) -> None:
+        """Change everything, as a submission could that has the same objects."""
+        held = [value for value, _ in self._seen.values()]
+        for value in held:
+            self._before.append((value, value.copy()))
+            _SCRAMBLED[type(value)](value)
+        self.note(held)
+
+    def forget(self) -> None:
+        """When a test ends: what is the module's is again what it was."""
+        for value, before in reversed(self._before):
+            value.clear()
+            (value.update if isinstance(value, (dict, set)) else value.extend)(before)
+        self._before.clear()
+        self._seen.clear()
+
+
+def _shown(value: Any) -> Any:
+    items = value.items() if type(value) is dict else value
+    found = [(*map(id, one),) if type(value) is dict else id(one) for one in items]
+    return sorted(found) if type(value) is set else found
+
+
+def _turned(value: Any) -> None:
+    """As by a sort in its place, which a test that sorts itself does not see."""
+    before = value.copy()
+    value.reverse()
+    if value == before:
+        value.append(value[0] if value else 0)
+
+
+_SCRAMBLED: dict[type, Any] = {
+    list: _turned,
+    bytearray: _turned,
+    dict: lambda value: value.update({"": 0}),
+    set: lambda value: value.add(""),
+}
+
+
+def shares() -> bool:
+    """Whether the running test would see who has which container."""
+    return asks_identity() or (
+        not state.learns and KEEPS in state.needs.get(state.test, frozenset())
+    )
+
+
+def watch(arguments: tuple[Any, ...], found: Any, *, is_changed: bool) -> None:
+    """While the reference is proven: see what tests do to what they have in their hands."""
+    if not state.learns or not state.test:
+        return
+    look()
+    state.held.note((found,) if is_changed else (*arguments, found))
+    if SCRAMBLES in state.needs.get("", frozenset()):
+        state.held.scramble()
+
+
+def look() -> None:
+    """A test that changes what it was given, or gave away, sees who has it."""
+    if state.learns and state.held.changed():
+        state.need(state.test, KEEPS)
+
+
+def leave(trails: list[str]) -> None:
+    """A submission that changes an argument, which the reference does not, fails such a test."""
+    if shares():
+        entry = f"changes:{trails[0]}"
+        raise contract.refused(entry, f"{trails[0]} changed its argument, which the test looks at")
+
+
+# -- which of two is asked -------------------------------------------------------------------------
+
+
+def meet(trail: str) -> None:
+    """An object came that the test has already, where the reference gives another each time."""
+    if asks_identity():
+        why = f"{trail} gives an object that the test has already, and the test asks which it is"
+        raise contract.refused(f"known:{trail}", why)
+
+
+def asks_identity() -> bool:
+    """Whether the running test, or a helper beside it, compares objects by ``is``."""
+    if not state.test:
+        return False
+    found = _asking.get(state.current)
+    if found is None:
+        found = _asking[state.current] = _that_ask(state.current)
+    return state.test.rpartition("::")[2] in found or any(
+        not one.startswith("test") for one in found
+    )
+
+
+_asking: dict[str, frozenset[str]] = {}
+
+
+def _that_ask(file: str) -> frozenset[str]:
+    try:
+        with open(file, encoding="utf-8") as source:
+            tree = ast.parse(source.read())
+    except (OSError, ValueError, SyntaxError):
+        return frozenset()
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [one for one in ast.walk(tree) if isinstance(one, kinds)]
+    return frozenset(one.name for one in functions if any(map(_is_asking, ast.walk(one))))
+
+
+def _is_asking(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return _name(node.func) in ("assertIs", "assertIsNot", "id")
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    return any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops) and not any(
+        isinstance(one, ast.Constant)
+        or _name(one) == "__class__"
+        or (isinstance(one, ast.Call) and _name(one.func) == "type")
+        for one in sides
+    )
+
+
+def _name(node: ast.expr) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
