@@ -37,14 +37,20 @@ def grade(
         options: Of the grader. With a ``contract`` among them, none is learnt.
     """
     if "contract" not in options:
-        learnt = _run(reference or submission, hidden, source, {**options, "contract": _LEARNS})
+        right = reference or submission
+        learnt = _run(right, hidden, source, {**options, "contract": _LEARNS})
         told: Any = learnt.metadata
-        contract = Contract.of_runs(SEED, [told.get("needs", {})])
+        scrambled = _run(right, hidden, source, {**options, "contract": _SCRAMBLES})
+        rows: Any = (scrambled.metadata or {}).get("tests", ())
+        failed = [one["id"].partition("[")[0] for one in rows if one["outcome"] == "failed"]
+        keeps = {test: ["keeps:"] for test in failed}
+        contract = Contract.of_runs(SEED, [told.get("needs", {}), keeps])
         options["contract"] = contract.to_json()
     return _run(submission, hidden, source, options)
 
 
 _LEARNS = Contract(seed=SEED, learns=True).to_json()
+_SCRAMBLES = Contract(seed=SEED, learns=True, needs={"": ("scrambles:",)}).to_json()
 
 
 def _run(tree: Files, hidden: Files, source: Files | None, options: Mapping[str, Any]) -> SubScore:

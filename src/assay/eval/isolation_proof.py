@@ -4,7 +4,8 @@ The reference is played once, and what it left is graded again and again:
 
 1. While everything is permitted and written down: in the order of the source, and shuffled twice.
    The union of what was needed is the contract. Where only the order of the source passes, that is
-   kept.
+   kept. Once more while all containers are changed that the tests have in their hands: those that
+   fail look at them.
 2. Under that contract, as a submission is graded. If all tests pass, it is ``process``.
 3. Where the same tests fail in two trials, for reasons of their own, and pass in one process with
    the reference, it is ``shared``.
@@ -37,6 +38,9 @@ __all__ = ["decide", "decide_each", "settle"]
 
 _EAGER = "eager:"
 """Lets a test make its objects at once, in its order: what such a test of the reference needs."""
+
+_SCRAMBLES, _KEEPS = "scrambles:", "keeps:"
+"""Changes what tests have in their hands after every call; marks those that fail of it."""
 
 _MOST_TESTS = 10
 _LONGEST = 200
@@ -180,18 +184,31 @@ class _Proof:
             runs.append(await self._grade(place, {**learning, **kept}))
         if not all(run.is_whole for run in runs):
             return await self._shared(place, runs[0], runs[1])
+        keeps = await self._keeps(place, {**learning, **kept}, seed)
         tried: list[_Seen] = []
         for more in (0, 2):
             runs += [await self._grade(place, {**learning, **kept}) for _ in range(more)]
             if not all(run.is_whole for run in runs):
                 raise UndecidedError(_unsteady(runs))
-            eager = {test.partition("[")[0]: (_EAGER,) for one in tried for test in one.tests}
-            contract = _contract(seed, runs, eager)
+            eager = _by_function(tried, _EAGER)
+            keeps = {test: entry for test, entry in keeps.items() if test not in eager}
+            contract = _contract(seed, runs, eager, keeps)
             own: dict[str, Json] = {"isolation": "process", "contract": contract.to_json()}
             tried.append(await self._grade(place, {**own, **kept}))
             if tried[-1].is_whole:
                 return Decision(isolation="process", contract=contract, shuffle=not kept)
         return await self._shared(place, tried[0], tried[1])
+
+    async def _keeps(
+        self, place: int, learning: dict[str, Json], seed: str
+    ) -> Mapping[str, Sequence[str]]:
+        """The tests that fail once the containers in their hands are changed after every call."""
+        contract = Contract(seed=seed, learns=True, needs={"": (_SCRAMBLES,)})
+        try:
+            seen = await self._grade(place, {**learning, "contract": contract.to_json()})
+        except UndecidedError:  # what it came to says nothing of single tests
+            return {}
+        return _by_function([seen], _KEEPS)
 
     async def _shared(self, place: int, one: _Seen, other: _Seen) -> Decision:
         """Whether tests that fail apart pass in one process with the reference.
@@ -213,7 +230,7 @@ class _Proof:
             if seen.is_whole:
                 return Decision(
                     isolation="shared",
-                    contract=_contract("", [replace(seen, needs={})], {}),
+                    contract=_contract("", [replace(seen, needs={})]),
                     shuffle=not order,
                     why=one.failed[:_MOST_TESTS],
                 )
@@ -253,10 +270,15 @@ class _Proof:
         return seen
 
 
-def _contract(seed: str, runs: Sequence[_Seen], needed: Mapping[str, Sequence[str]]) -> Contract:
+def _by_function(runs: Sequence[_Seen], entry: str) -> Mapping[str, Sequence[str]]:
+    """An entry for every test function that failed."""
+    return {test.partition("[")[0]: [entry] for run in runs for test in run.tests}
+
+
+def _contract(seed: str, runs: Sequence[_Seen], *needed: Mapping[str, Sequence[str]]) -> Contract:
     """What all runs of the reference needed together."""
     variants = [run.variants for run in runs if run.variants is not None]
-    found = Contract.of_runs(seed, [*(run.needs for run in runs), needed], variants)
+    found = Contract.of_runs(seed, [*(run.needs for run in runs), *needed], variants)
     skips = {one for one in runs[0].skips if all(one in run.skips for run in runs)}
     return replace(found, skips=tuple(sorted(skips)))
 

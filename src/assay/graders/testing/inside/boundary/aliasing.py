@@ -87,34 +87,45 @@ _SCRAMBLED: dict[type, Any] = {
 }
 
 
+held = Held()
+
+
 def shares() -> bool:
     """Whether the running test would see who has which container."""
-    return asks_identity() or (
-        not state.learns and KEEPS in state.needs.get(state.test, frozenset())
-    )
+    return asks_identity() or _is_kept()
 
 
-def watch(arguments: tuple[Any, ...], found: Any, *, is_changed: bool) -> None:
-    """While the reference is proven: see what tests do to what they have in their hands."""
-    if not state.learns or not state.test:
-        return
-    look()
-    state.held.note((found,) if is_changed else (*arguments, found))
-    if SCRAMBLES in state.needs.get("", frozenset()):
-        state.held.scramble()
+def _is_kept() -> bool:
+    return not state.learns and KEEPS in state.needs.get(state.test, frozenset())
+
+
+def watch(*values: Any) -> None:
+    """While the reference is proven: see what tests do to what a call was given, and gave."""
+    if state.learns and state.test:
+        look()
+        held.note(values)
+        if SCRAMBLES in state.needs.get("", frozenset()):
+            held.scramble()
 
 
 def look() -> None:
     """A test that changes what it was given, or gave away, sees who has it."""
-    if state.learns and state.held.changed():
+    if state.learns and held.changed():
         state.need(state.test, KEEPS)
 
 
+def end() -> None:
+    """A test has ended."""
+    look()
+    held.forget()
+
+
 def leave(trails: list[str]) -> None:
-    """A submission that changes an argument, which the reference does not, fails such a test."""
-    if shares():
-        entry = f"changes:{trails[0]}"
-        raise contract.refused(entry, f"{trails[0]} changed its argument, which the test looks at")
+    """A submission changes an argument, which the reference does not."""
+    why = f"{trails[0]} changed its argument"
+    if _is_kept():
+        raise contract.refused(f"changes:{trails[0]}", f"{why}, which the test looks at")
+    state.hint(f"changes:{trails[0]}", why)
 
 
 # -- which of two is asked -------------------------------------------------------------------------

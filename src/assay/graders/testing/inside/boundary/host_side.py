@@ -73,6 +73,7 @@ class HostSide(Plain):
         self.outputs: tuple[Any, ...] = ()
         self.judges_path: list[str] = []
         self.forks: list[int] = []
+        self.lent: dict[int, Any] = {}
 
     # -- references ----------------------------------------------------------------------------
 
@@ -197,6 +198,8 @@ class HostSide(Plain):
 
     def others(self, node: list[Any]) -> Any:
         tag = node[0]
+        if tag == "K":
+            return self.lent.setdefault(node[1], self.decode(node[2]))
         if tag == "R":
             return self.objects[node[1]]
         if tag == "P":
@@ -387,10 +390,14 @@ class HostSide(Plain):
         else:
             setattr(owner, name, first)
 
-    def do_call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_call(
+        self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
+    ) -> Any:
         function, values, options = self.call_of(target, arguments, named)
         written = [_MUTABLE.__contains__(type(one)) and self.encode(one) for one in values]
-        result = self.encode(function(*values, **options))
+        found = function(*values, **options)
+        lent = [number for number, one in self.lent.items() if one is found]
+        result = ["K", lent[0]] if lent else self.linked(found) if shares else self.encode(found)
         changed = []
         for place, (value, before) in enumerate(zip(values, written)):
             if before:
@@ -398,6 +405,16 @@ class HostSide(Plain):
                 if after != before:
                     changed.append([place, after])
         return ["X", result, changed] if changed else result
+
+    def do_share(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """A call in a test that would see who has which container."""
+        return self.do_call(target, arguments, named, shares=True)
+
+    def do_renew(self, number: int, node: Any) -> None:
+        """What the test has done to a container that it had lent."""
+        held, now = self.lent[number], self.decode(node)
+        held.clear()
+        (held.update if isinstance(held, (dict, set)) else held.extend)(now)
 
     def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:
         value = self.decode(target)

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary import contract
+from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
@@ -112,6 +112,7 @@ def outside(place: str) -> None:
 def verdict(*, passed: bool) -> str:
     """Why the test that ended cannot have passed; empty if it can."""
     state.test = state.running
+    aliasing.end()
     if passed:
         check_unmade()
         contract.empties()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CoroutineType, FunctionType, ModuleType
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary import contract, offered, questions, recipes
+from assay.graders.testing.inside.boundary import aliasing, contract, offered, questions, recipes
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     HostDiedError,
@@ -86,6 +86,7 @@ class JudgeSide(Talk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
+        self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
         super().__init__()
@@ -118,7 +119,7 @@ class JudgeSide(Talk):
         if named and not is_authors(value):
             return ["S", value.__module__, value.__qualname__]
         number = state.number(value)
-        state.handed[number] = list(self.doing.giving)
+        state.handed[number] = (list(self.doing.giving), state.test)
         return ["H", number, offered.form_of(value)]
 
     def _error(self, error: BaseException) -> list[Any]:
@@ -171,7 +172,7 @@ class JudgeSide(Talk):
         """
         found = self.reference(node)
         reading: Reading | None = self.doing.reading
-        if reading is None or node[0] in ("J", "L"):
+        if reading is None or node[0] in ("J", "L", "K"):
             return found
         if node[0] == "h" and reading.permits("back"):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
@@ -278,7 +279,9 @@ class JudgeSide(Talk):
             return same
         if contract.may("known", via):
             return held
+        aliasing.meet(via[0])
         other = self._stand(number, type(held))
+        space_of(other)["_assay_first"] = held
         self._alike.setdefault(number, []).append(other)
         return other
 
@@ -351,6 +354,8 @@ class JudgeSide(Talk):
         cls: Any = self._aliased(self.reference(kind))
         ref = Ref(self, number)
         ref.trails = [f"{one}{contract.RAISED}" for one in self.doing.asking]
+        if ref_of(cls) is not None and len(_kinds_of(cls)) > 1:
+            contract.require("kinds", ref.trails, cls.__name__, "it is errors of several kinds")
         values = [self.taken(one, ref, "args") for one in arguments]
         group: Any = getattr(builtins, "BaseExceptionGroup", None)
         if inner and group is not None and issubclass(cls, group):
@@ -471,9 +476,10 @@ class JudgeSide(Talk):
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call something of the submission's."""
         trails = contract.step(contract.trails_of(ref), contract.CALL)
-        how = self.call_of(ref, arguments, named, trails)
+        shares = aliasing.shares()
+        how = self.call_of(ref, arguments, named, trails, self._lend if shares else self.given)
         try:
-            answer = self.request("call", *how, *where(), trails=trails)
+            answer = self.request("share" if shares else "call", *how, *where(), trails=trails)
         except (StopIteration, StopAsyncIteration):
             # Among the items of `map` or `zip` it would end a test before it has compared any.
             if not ref.steps:
@@ -483,17 +489,51 @@ class JudgeSide(Talk):
             self._change(arguments, answer[2], trails)
             answer = answer[1]
         made = self.read(answer, trails)
+        aliasing.watch(*arguments, *named.values(), made)
+        self._check_class(ref, made)
         recipe = recipes.Recipe(how)
         if isinstance(type(made), StandKind) and recipe.how is not None:
             space_of(made).setdefault("_assay_recipe", recipe)
         return made
 
     def call_of(
-        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str]
+        self,
+        ref: Ref,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        trails: list[str],
+        give: Callable[[Any, list[str]], Any] | None = None,
     ) -> list[Any]:
         """A call, as the host is told of it: of what, and with what."""
-        values = [self.given(one, trails) for one in arguments]
-        return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
+        give = give or self.given
+        values = [give(one, trails) for one in arguments]
+        return [ref.node(), values, {name: give(one, trails) for name, one in named.items()}]
+
+    def _lend(self, value: Any, trails: list[str]) -> Any:
+        """Write an argument; a container that the test goes on using, with a number."""
+        node = self.given(value, trails)
+        if type(value) not in aliasing.MUTABLE:
+            return node
+        if id(value) not in self._lent:
+            self._lent[id(value)] = value
+            aliasing.held.note([value])
+        return ["K", id(value), node]
+
+    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
+        """Ask the host, which first is told how the test changed what it has lent."""
+        if self._lent and op != "renew" and not state.learns:
+            for value in aliasing.held.changed():
+                super().request("renew", id(value), self.encode(value))
+        return super().request(op, *parts, trails=trails)
+
+    def _check_class(self, ref: Ref, made: Any) -> None:
+        """What stands for a class of the reference's makes objects, of which it can be asked."""
+        if state.learns or ref.path is None or ref_of(made) is not None:
+            return
+        trail = contract.trails_of(ref)[0]
+        if any(one.startswith(f"class:{trail}:") for one in state.needs.get("", ())):
+            why = f"{trail} is a class in the reference, and here gives a {type(made).__name__}"
+            raise contract.refused(f"class:{trail}", why)
 
     def construct(self, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Make an object of a class, or leave it unmade."""
@@ -506,7 +546,7 @@ class JudgeSide(Talk):
             if type(after) is not type(value):
                 raise WireError("an argument became something else")
             if not contract.may("changes", trails):
-                state.hint(f"changes:{trails[0]}", f"{trails[0]} changed its argument")
+                aliasing.leave(trails)
             elif isinstance(value, (list, bytearray)):
                 value[:] = after
             else:
@@ -519,7 +559,15 @@ class JudgeSide(Talk):
         if name not in _OF_CONTAINERS or state.learns:
             contract.require(f"op:{name}", trails, ref.label, f"{name} is asked of {trails[0]}")
         values = [self.given(one, trails) for one in arguments]
-        return self.request("operate", ref.node(), name, values, *where(), trails=trails)
+        try:
+            node = self.request("operate", ref.node(), name, values, *where(), trails=trails)
+        except IndexError:
+            if name == "__getitem__":  # by which an iteration ends
+                contract.look_at_end(ref)
+            raise
+        if name == "__getitem__":
+            state.leaves[f"{trails[0]}[]"] = True
+        return node
 
     # -- what the host asks --------------------------------------------------------------------
 
@@ -529,9 +577,18 @@ class JudgeSide(Talk):
             return offered.warn(*map(self.decode, parts))
         number, *rest = parts
         number = self.decode(number)
-        trails = contract.step(state.handed.get(number, ["?"]), contract.HANDED)
+        giving, test = state.handed.get(number, (["?"], ""))
+        trails = contract.step(giving, contract.HANDED)
+        if test not in ("", state.test) and not contract.may("late", trails):
+            raise RuntimeError("the test that gave this has ended")
         given = [self.read(one, trails, looks=False) for one in rest]
         return offered.ACTS[op](state.handles[number], trails, *given)
+
+
+def _kinds_of(cls: type) -> list[type]:
+    """The built-in errors that a class is, without those that they are."""
+    kinds = [one for one in cls.__mro__ if one.__module__ == "builtins"]
+    return [one for one in kinds if not any(issubclass(k, one) for k in kinds if k is not one)]
 
 
 def _is_callable(found: Any) -> bool:
@@ -566,5 +623,6 @@ _READERS: dict[str, Callable[..., Any]] = {
     "J": lambda _, number: state.raised[number],  # an exception of the tests comes back
     "em": JudgeSide.member,
     "L": JudgeSide.linked,
+    "K": lambda talk, number: talk._lent[number],
     "e": JudgeSide.error,
 }

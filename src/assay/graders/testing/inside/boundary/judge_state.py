@@ -66,7 +66,7 @@ class State:
         sessions: By test module.
         current: The test module that is imported or tested.
         handles: Objects of the tests that the host has a number of.
-        handed: By which calls they were handed over, by number.
+        handed: By which calls, and in which test, they were handed over, by number.
         called: The trails of the callbacks that were called while a test runs.
         unmade: Recipes of what a test made of plain values, and the host was not told.
         raised: Exceptions of the tests that went over.
@@ -93,7 +93,7 @@ class State:
         self.sessions: dict[str, Talk] = {}
         self.current = ""
         self.handles: dict[int, Any] = {}
-        self.handed: dict[int, list[str]] = {}
+        self.handed: dict[int, tuple[list[str], str]] = {}
         self.called: set[str] = set()
         self.unmade: list[Any] = []
         self.raised: dict[int, BaseException] = {}

@@ -18,7 +18,9 @@ _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
 _LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
 """Where the objects are from whose public attributes lead to nothing else of the judge."""
 
-_USES = ("__call__", "__iter__", "__next__", "__enter__", "__exit__")
+_USES = frozenset(
+    "__call__ __iter__ __next__ __enter__ __exit__ __aiter__ __anext__ __aenter__ __aexit__".split()
+)
 """Operators that tell nothing of an object but what it is handed over for."""
 
 

@@ -31,8 +31,8 @@ from assay.graders.testing.inside.boundary.wire import Plain, WireError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NEAR, _ALONE = 6, 8
-"""Near misses of what is expected; of one side where the other has none."""
+_NEAR, _ALONE, _PROBED = 6, 8, 3
+"""Near misses of what is expected; of one side where the other has none; of what is made."""
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -319,7 +319,7 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
     recipes = [talk.recipe(*each) for each in zip(pair, nodes)]
     told, asked = (1, 0) if _is_made_by_test(pair[1]) or not _is_made_by_test(pair[0]) else (0, 1)
     shown = json.dumps([text, [_bare(recipes[side]) for side in (told, asked)]])
-    change = _Change(random.Random(f"{state.seed} {shown}"), _constants())  # noqa: S311
+    change = _change_of(shown)
     found: list[tuple[list[Any], bool]] = []
 
     def add(side: int, node: Any, other: Any) -> None:
@@ -339,6 +339,20 @@ def _near_misses(talk: Any, nodes: list[Any], pair: tuple[Any, Any], text: str) 
     change.draw.shuffle(found)
     key = f"{binascii.crc32(shown.encode()):08x}"
     return _Near(found, change.draw.randrange(len(found) + 1), key)
+
+
+def probe(talk: Any, how: list[Any]) -> Any:
+    """What an object holds that the test makes: asked among near misses; None if it raises."""
+    node = ["N", *how]
+    change = _change_of(f"probe {json.dumps(_bare(node))}")
+    asked = change.path(node, _PROBED)
+    place = change.draw.randrange(len(asked) + 1)
+    asked.insert(place, node)
+    return [*talk.questions([("probe", *one[1:]) for one in asked])][place]
+
+
+def _change_of(text: str) -> _Change:
+    return _Change(random.Random(f"{state.seed} {text}"), _constants())  # noqa: S311
 
 
 def _is_made_by_test(value: Any) -> bool:
@@ -574,4 +588,5 @@ def hash_of(value: Any) -> int:
         return hash(found)
     if kind._assay_base is not None:
         return hash(content(value))
-    return object.__hash__(value)
+    # Two that stand for one object are one in a set, once it is asked whether they are equal.
+    return object.__hash__(space_of(value).get("_assay_first", value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary import contract
+from assay.graders.testing.inside.boundary import aliasing, contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     Kind,
@@ -117,12 +117,14 @@ def _later(talk: JudgeSide, cls: Any, recipe: Recipe, given: dict[Any, Any]) -> 
     is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
     if not given or recipe.how is None or is_of_tests:
         return None
+    if aliasing.shares() and any(type(one) in aliasing.MUTABLE for one in given.values()):
+        return None
     if contract.may("eager", [""]) or contract.may("told", trails):
         return None
     base: Any = cls._assay_base or object
     held: list[Any] = []
     if base in IMMUTABLE or contract.may("raises", trails):
-        content = talk.question("probe", *recipe.how)
+        content = questions.probe(talk, recipe.how)
         if content is None:  # it raises
             return None
         if base in IMMUTABLE:
