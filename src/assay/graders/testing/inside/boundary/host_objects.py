@@ -12,7 +12,7 @@ import importlib
 import sys
 import types
 
-from assay.graders.testing.inside.boundary.wire import OPERATORS, library
+from assay.graders.testing.inside.boundary.wire import OPERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,66 +82,6 @@ def equality(kind: type) -> str:
     if owner.__module__ == "builtins":
         return "base" if owner in _BASES else "identity"
     return "own"
-
-
-def content_of(value: Any) -> Any:
-    """What a value of a subclass of a plain class holds, by that class alone.
-
-    Raises:
-        TypeError: If it is of none.
-    """
-    for base in type(value).__mro__:
-        read = _CONTENTS.get(base) or _OF_LIBRARY.get((base.__module__, base.__name__))
-        if read is not None and (base in _CONTENTS or is_standard(base.__module__)):
-            return read(value)
-    raise TypeError(f"{type(value).__name__} has no content")
-
-
-def _date(value: Any) -> Any:
-    base = library("datetime")["date"]
-    return base(value.year, value.month, value.day)
-
-
-def _datetime(value: Any) -> Any:
-    base = library("datetime")["datetime"]
-    day = (value.year, value.month, value.day, value.hour, value.minute, value.second)
-    return base(*day, value.microsecond, value.tzinfo, fold=value.fold)
-
-
-_OF_LIBRARY: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("datetime", "date"): _date,
-    ("datetime", "datetime"): _datetime,
-    ("datetime", "timedelta"): lambda value: library("datetime")["timedelta"](
-        value.days, value.seconds, value.microseconds
-    ),
-    ("decimal", "Decimal"): lambda value: (
-        library("decimal")["Decimal"].from_float(value)
-        if isinstance(value, float)
-        else library("decimal")["Decimal"](value.as_tuple())
-    ),
-    ("fractions", "Fraction"): lambda value: library("fractions")["Fraction"](
-        value.numerator, value.denominator
-    ),
-    **{
-        ("collections", name): lambda value: value.data
-        for name in ("UserDict", "UserList", "UserString")
-    },
-}
-
-
-_CONTENTS: dict[Any, Callable[[Any], Any]] = {
-    dict: lambda value: dict(dict.items(value)),
-    list: lambda value: [*list.__iter__(value)],
-    tuple: lambda value: (*tuple.__iter__(value),),
-    set: lambda value: {*set.__iter__(value)},
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
-    str: str.__str__,
-    bytes: lambda value: bytes.__getitem__(value, slice(None)),
-    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
-    int: int.__int__,
-    float: float.__float__,
-    complex: lambda value: complex.__add__(value, 0j),
-}
 
 
 CURRENT: list[Any] = []
