@@ -478,6 +478,8 @@ import kit
 from kit import Plain
 def test_apply(): assert kit.apply(lambda a, b=2: a + b, 1) == 3 and kit.apply(max, 1, 5) == 5
 def test_named(): assert kit.apply(lambda **named: named, a=1) == {"a": 1}
+def test_named_behind_a_default(): assert kit.apply(lambda a=1, b=2: (a, b), b=5) == (1, 5)
+def test_named_call(): assert kit.apply(lambda _call=1, _default=2: (_call, _default), _default=3) == (1, 3)
 def test_twice():
     seen = []
     assert kit.twice(seen.append) == [None, None] and seen == [1, 2]
@@ -561,6 +563,10 @@ def test_with():
     with Plain(4) as plain: assert plain.value == 4
     assert plain.value == -1
 def test_unbound(): assert Plain.double(Plain(4)) == 8
+def test_set_to_a_word_of_ours():
+    plain = Plain(1)
+    plain.value = "on loop"
+    assert plain.value == "on loop"
 def test_slice(): assert Plain(1)[1:2] == (1, slice(1, 2))
 def test_hasattr(): assert hasattr(Plain(1), "value") and not hasattr(Plain(1), "nothing") and hasattr(kit, "apply")
 def test_getattr(): assert getattr(kit, "nothing", 5) == 5

@@ -10,9 +10,8 @@ import enum
 import functools
 import importlib
 import sys
-import types
 
-from assay.graders.testing.inside.boundary.wire import OPERATORS, library
+from assay.graders.testing.inside.boundary.wire import CONTENTS, OPERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,40 +19,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 _STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) | {"builtins"}
-_BASES = (str, bytes, bytearray, int, float, complex, tuple, list, dict, set, frozenset)
 
 
-def by_name(module: str, name: str, missing: Any = ...) -> Any:
-    """Something of a module; an error, or `missing`, where there is none."""
-    try:
-        found: Any = sys.modules.get(module) or importlib.import_module(module)
-        for step in name.split("."):
-            found = getattr(found, step)
-    except (ImportError, AttributeError):
-        if missing is ...:
-            raise
-        return missing
+def by_name(module: str, path: list[str]) -> Any:
+    """Something of a module."""
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    for step in path:
+        found = getattr(found, step)
     return found
 
 
-def is_standard(module: str) -> bool:
-    """Whether a module is of Python's library."""
-    return module.partition(".")[0] in _STANDARD
+def is_of_both(module: str) -> bool:
+    """Whether a module is of Python's library or installed: the judge has it, too."""
+    place = getattr(sys.modules.get(module), "__file__", None) or ""
+    is_installed = "site-packages" in place or "dist-packages" in place
+    return is_installed or module.partition(".")[0] in _STANDARD
 
 
-def is_installed(place: str) -> bool:
-    """Whether a file is of an installed package."""
-    return "site-packages" in place or "dist-packages" in place
-
-
-def is_builtin(method: object) -> bool:
-    """Whether a method is none that was written in Python."""
-    return isinstance(method, (types.WrapperDescriptorType, types.MethodDescriptorType, type(None)))
-
-
-def beyond_type(meta: Any) -> set[str]:
-    """What a metaclass has beyond `type`."""
-    return {name for one in meta.__mro__ if one not in (object, type) for name in vars(one)}
+def own_names(kind: Any) -> set[str]:
+    """What a class has beyond what all have."""
+    return {name for one in kind.__mro__ if one not in (object, type) for name in vars(one)}
 
 
 def owner_of(kind: type, name: str) -> type:
@@ -64,7 +49,7 @@ def owner_of(kind: type, name: str) -> type:
 def is_own(kind: type, name: str) -> bool:
     """Whether code of its own, not of a built-in type, decides."""
     owner = owner_of(kind, name)
-    return owner is not object and owner.__module__ != "builtins" and vars(owner)[name] is not None
+    return owner.__module__ != "builtins" and vars(owner)[name] is not None
 
 
 def own_operators(kind: type) -> list[str]:
@@ -74,83 +59,21 @@ def own_operators(kind: type) -> list[str]:
 
 def equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
-    if issubclass(kind, enum.Enum):
-        return "enum" if owner_of(kind, "__eq__") in (object, *_BASES, enum.Enum) else "own"
     owner = owner_of(kind, "__eq__")
-    if owner is object:
-        return "identity"
-    if owner.__module__ == "builtins":
-        return "base" if owner in _BASES else "identity"
-    return "own"
-
-
-def content_of(value: Any) -> Any:
-    """What a value of a subclass of a plain class holds, by that class alone.
-
-    Raises:
-        TypeError: If it is of none.
-    """
-    for base in type(value).__mro__:
-        read = _CONTENTS.get(base) or _OF_LIBRARY.get((base.__module__, base.__name__))
-        if read is not None and (base in _CONTENTS or is_standard(base.__module__)):
-            return read(value)
-    raise TypeError(f"{type(value).__name__} has no content")
-
-
-def _date(value: Any) -> Any:
-    base = library("datetime")["date"]
-    return base(value.year, value.month, value.day)
-
-
-def _datetime(value: Any) -> Any:
-    base = library("datetime")["datetime"]
-    day = (value.year, value.month, value.day, value.hour, value.minute, value.second)
-    return base(*day, value.microsecond, value.tzinfo, fold=value.fold)
-
-
-_OF_LIBRARY: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("datetime", "date"): _date,
-    ("datetime", "datetime"): _datetime,
-    ("datetime", "timedelta"): lambda value: library("datetime")["timedelta"](
-        value.days, value.seconds, value.microseconds
-    ),
-    ("decimal", "Decimal"): lambda value: (
-        library("decimal")["Decimal"].from_float(value)
-        if isinstance(value, float)
-        else library("decimal")["Decimal"](value.as_tuple())
-    ),
-    ("fractions", "Fraction"): lambda value: library("fractions")["Fraction"](
-        value.numerator, value.denominator
-    ),
-    **{
-        ("collections", name): lambda value: value.data
-        for name in ("UserDict", "UserList", "UserString")
-    },
-}
-
-
-_CONTENTS: dict[Any, Callable[[Any], Any]] = {
-    dict: lambda value: dict(dict.items(value)),
-    list: lambda value: [*list.__iter__(value)],
-    tuple: lambda value: (*tuple.__iter__(value),),
-    set: lambda value: {*set.__iter__(value)},
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
-    str: str.__str__,
-    bytes: lambda value: bytes.__getitem__(value, slice(None)),
-    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
-    int: int.__int__,
-    float: float.__float__,
-    complex: lambda value: complex.__add__(value, 0j),
-}
+    if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
+        return "enum"
+    if owner in CONTENTS:
+        return "base"
+    return "identity" if owner.__module__ == "builtins" else "own"
 
 
 CURRENT: list[Any] = []
 """The session of this process, once there is one."""
 
 
-def session() -> Any:
-    """The session of this process."""
-    return CURRENT[0]
+def ask(*question: object) -> Any:
+    """Ask the judge."""
+    return CURRENT[0].ask(*question)
 
 
 class Handle:
@@ -162,116 +85,49 @@ class Handle:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return session().ask("attribute", self._assay_handle, name)
+        return ask("attribute", self._assay_handle, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        session().ask("assign", self._assay_handle, name, value)
+        ask("assign", self._assay_handle, name, value)
 
 
-def _handle_operator(name: str) -> Callable[..., Any]:
-    def operate(self: Handle, *arguments: object) -> Any:
-        return session().ask("operate", self._assay_handle, name, list(arguments))
-
-    async def wait(self: Handle, *arguments: object) -> Any:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: operate(self, *arguments))
-
-    return wait if name in ("__aenter__", "__aexit__", "__anext__") else operate
-
-
-@functools.cache
-def handle_kind(
-    operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...] = ()
-) -> type[Handle]:
-    """The class of the handles whose objects have these operators."""
-    space = {name: _handle_operator(name) for name in operators if name in OPERATORS}
-    if "__call__" in space:
-        space["__call__"] = _await_handle if is_async else _call_handle
-    if "__eq__" in space and "__hash__" not in space:
-        space["__hash__"] = object.__hash__
-    made = type("Handle", (Handle,), space)
-    for one in abcs:
-        kind: Any = getattr(importlib.import_module("collections.abc"), one)
-        kind.register(made)
-    return made
-
-
-def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
-    return session().ask("call", self._assay_handle, list(arguments), named)
-
-
-async def _await_handle(self: Handle, *arguments: object, **named: object) -> Any:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, lambda: _call_handle(self, *arguments, **named))
-
-
-def function_of(number: int, form: dict[str, Any]) -> Any:
-    """A function that stands for one of the judge's."""
-
-    def call(*arguments: Any, **named: Any) -> Any:
-        # What was not given is filled in by the judge: a default may be what the test expects.
-        named = {name: one for name, one in named.items() if one is not _DEFAULT}
-        while arguments and arguments[-1] is _DEFAULT:
-            arguments = arguments[:-1]
-        return session().ask("call", number, list(arguments), named)
+def _later(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same to be awaited: another thread waits for the judge."""
 
     async def wait(*arguments: Any, **named: Any) -> Any:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: call(*arguments, **named))
+        return await loop.run_in_executor(None, functools.partial(function, *arguments, **named))
 
-    def generate(*arguments: Any, **named: Any) -> Any:
-        return (yield from call(*arguments, **named))
-
-    function: Any = generate if form.get("generator") else wait if form.get("async") else call
-    parameters = form.get("parameters")
-    if parameters is not None and function is call:
-        function = _with_parameters(call, parameters)
-    function.__name__ = function.__qualname__ = str(form.get("name", "function"))
-    function.__module__ = str(form.get("module", "__judge__"))
-    function.__doc__ = form.get("doc")
-    function._assay_handle = number
-    if parameters is not None:
-        import inspect
-
-        kinds = list(inspect._ParameterKind)
-        function.__signature__ = inspect.Signature(
-            [
-                inspect.Parameter(
-                    name, kinds[kind], default=_DEFAULT if has else inspect.Parameter.empty
-                )
-                for name, kind, has in parameters
-            ]
-        )
-    return function
+    return wait
 
 
-def _with_parameters(call: Any, parameters: list[Any]) -> Any:
-    """A function of the same parameters: who looks at its code sees as many."""
-    if not all(type(name) is str and name.isidentifier() for name, _, _ in parameters):
-        return call
-    words: list[str] = []
-    passed: list[str] = []
-    is_starred = False
-    for place, (name, kind, has) in enumerate(parameters):
-        if kind == 3 and not is_starred:
-            words.append("*")
-        is_starred = is_starred or kind in (2, 3)
-        words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_default" if has else ""))
-        if kind == 0 and (place + 1 == len(parameters) or parameters[place + 1][1] != 0):
-            words.append("/")
-        passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
-    space: dict[str, Any] = {"_call": call, "_default": _DEFAULT}
-    try:
-        exec(f"def made({', '.join(words)}): return _call({', '.join(passed)})", space)
-    except SyntaxError:
-        return call
-    return space["made"]
+def _handle_operator(name: str, is_async: object) -> Callable[..., Any]:
+    def operate(self: Handle, *arguments: object, **named: object) -> Any:
+        if name == "__call__":
+            return ask("call", self._assay_handle, list(arguments), named)
+        return ask("operate", self._assay_handle, name, list(arguments))
+
+    is_awaited = is_async if name == "__call__" else name in _AWAITED
+    return _later(operate) if is_awaited else operate
+
+
+_AWAITED = ("__aenter__", "__aexit__", "__anext__")
+
+
+@functools.lru_cache(maxsize=1_000)
+def handle_kind(
+    operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]
+) -> type[Handle]:
+    """The class of the handles whose objects have these operators."""
+    space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
+    if "__eq__" in space and "__hash__" not in space:
+        space["__hash__"] = object.__hash__
+    made = type("Handle", (Handle,), space)
+    for one in abcs:
+        getattr(importlib.import_module("collections.abc"), one).register(made)
+    return made
 
 
 class _Default:
@@ -282,3 +138,51 @@ class _Default:
 
 
 _DEFAULT = _Default()
+_ANY = [["arguments", 2, False], ["named", 4, False]]
+_FORMS = {
+    "async": "async def made({}): return await _assay_call({})",
+    "generator": "def made({}): return (yield from _assay_call({}))",
+    "": "def made({}): return _assay_call({})",
+}
+
+
+def function_of(number: int, form: dict[str, Any]) -> Any:
+    """A function that stands for one of the judge's; who looks at its code sees its parameters."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        # What was not given is filled in by the judge: a default may be what the test expects.
+        count = next((at for at, one in enumerate(arguments) if one is _DEFAULT), len(arguments))
+        named.update(zip(names[count:], arguments[count:]))
+        named = {name: one for name, one in named.items() if one is not _DEFAULT}
+        return ask("call", number, list(arguments[:count]), named)
+
+    what = next((one for one in ("generator", "async") if form[one]), "")
+    space = {"_assay_call": _later(call) if what == "async" else call, "_assay_default": _DEFAULT}
+    parameters = form.get("parameters", _ANY)
+    names = [name for name, kind, _ in parameters if kind < 2]
+    try:
+        exec(_FORMS[what].format(*_written(parameters)), space)
+    except SyntaxError:  # as with the names that functions in C have
+        names = []
+        exec(_FORMS[what].format(*_written(_ANY)), space)
+    made: Any = space["made"]
+    made.__name__ = made.__qualname__ = form["name"]
+    made.__module__, made.__doc__ = "__judge__", form["doc"]
+    made._assay_handle = number
+    return made
+
+
+def _written(parameters: list[Any]) -> tuple[str, str]:
+    """The parameters of a function, and how it passes them on."""
+    words: list[str] = []
+    passed: list[str] = []
+    is_starred = False
+    for place, (name, kind, has) in enumerate(parameters):
+        if kind == 3 and not is_starred:
+            words.append("*")
+        is_starred = is_starred or kind in (2, 3)
+        words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_assay_default" if has else ""))
+        if kind == 0 and (place + 1 == len(parameters) or parameters[place + 1][1] != 0):
+            words.append("/")
+        passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
+    return ", ".join(words), ", ".join(passed)

@@ -15,15 +15,13 @@ import types
 
 from assay.graders.testing.inside.boundary.host_objects import (
     Handle,
-    beyond_type,
     by_name,
-    content_of,
     equality,
     function_of,
     handle_kind,
-    is_builtin,
-    is_installed,
-    is_standard,
+    is_of_both,
+    is_own,
+    own_names,
     own_operators,
     owner_of,
 )
@@ -33,6 +31,7 @@ from assay.graders.testing.inside.boundary.wire import (
     GoneError,
     Plain,
     WireError,
+    content_of,
     library,
     receive,
     send,
@@ -40,7 +39,7 @@ from assay.graders.testing.inside.boundary.wire import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
 _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
@@ -55,6 +54,16 @@ def connect(greeting: list[Any]) -> Any:
     return link
 
 
+def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Callable[..., Any]:
+    """Something that can be asked, of values alone and for one."""
+
+    def do(host: HostSide, *parts: Any) -> Any:
+        found = function(*map(host.decode, parts))
+        return host.linked(found) if is_linked else host.encode(found)
+
+    return do
+
+
 class HostSide(Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
@@ -64,12 +73,10 @@ class HostSide(Plain):
         self.numbers: dict[int, int] = {}
         self.told: set[int] = set()
         self.handles: dict[int, Any] = {}
-        self.before: dict[tuple[int, str], Any] = {}
-        self.patched: list[tuple[Any, str, Any]] = []
+        self.replaced: dict[tuple[int, str], list[Any]] = {}
         self.local = threading.local()
         self.lock = threading.RLock()
         self.loop: Any = None
-        self.imported: set[str] = set()
         self.outputs: tuple[Any, ...] = ()
         self.judges_path: list[str] = []
         self.forks: list[int] = []
@@ -90,15 +97,16 @@ class HostSide(Plain):
         kind = type(value)
         if issubclass(kind, Handle):
             return ["h", object.__getattribute__(value, "_assay_handle")]
-        number = getattr(value, "_assay_handle", None) if callable(value) else None
-        if type(number) is int and self.handles.get(number) is value:  # no wrapper, no method
-            return ["h", number]
+        if callable(value) and (handle := self.handle_of(value)):
+            return handle
         if isinstance(value, type):
             return self.class_of(value)
-        if isinstance(value, enum.Enum) and (known := self.of_both(kind)):
-            name = value.name if value.name in kind.__members__ else None
-            return ["em", known, name, self.encode(value.value, depth + 1)]
-        if kind is types.ModuleType or isinstance(value, types.ModuleType):
+        if isinstance(value, enum.Enum):
+            known = self.handle_of(kind) or [kind.__module__, kind.__qualname__]
+            if known[0] == "h" or is_of_both(known[0]):
+                name = value.name if value.name in kind.__members__ else None
+                return ["em", known, name, self.encode(value.value, depth + 1)]
+        if isinstance(value, types.ModuleType):
             doc = value.__doc__ if type(value.__doc__) is str else None
             return ["m", self.number_of(value), str(value.__name__), doc]
         if isinstance(value, BaseException):
@@ -107,17 +115,10 @@ class HostSide(Plain):
             return ["co", self.number_of(value)]
         return ["o", self.number_of(value), self.class_of(kind)]
 
-    def of_both(self, kind: Any) -> list[Any]:
-        """How the judge knows an enumeration that is not the submission's; empty for others."""
-        number = getattr(kind, "_assay_handle", None)
-        if type(number) is int and self.handles.get(number) is kind:
-            return ["h", number]
-        place = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        return (
-            [kind.__module__, kind.__qualname__]
-            if is_standard(kind.__module__) or is_installed(place)
-            else []
-        )
+    def handle_of(self, value: Any) -> list[Any]:
+        """How the judge knows its own function or class; empty for others, wrappers and methods."""
+        number = getattr(value, "_assay_handle", None)
+        return ["h", number] if type(number) is int and self.handles.get(number) is value else []
 
     def class_of(self, kind: type) -> list[Any]:
         module, name = str(kind.__module__), str(kind.__qualname__)
@@ -130,31 +131,27 @@ class HostSide(Plain):
         return ["k", number, self.describe(kind, module, name)]
 
     def describe(self, kind: type, module: str, name: str) -> dict[str, Any]:
-        operators: set[str] = set()
-        for one in kind.__mro__:
-            if one is not object:
-                operators |= OPERATORS & set(vars(one))
+        operators = OPERATORS & own_names(kind)
         if getattr(kind, "__hash__", None) is None:
-            operators.discard("__hash__")
-        members: Any = list(vars(kind).items())
-        described: dict[str, Any] = {
+            operators -= {"__hash__"}
+        methods = [
+            one
+            for one, member in list(vars(kind).items())
+            if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
+            and type(one) is str
+            and (not one.startswith("__") or one == "__init__")
+        ]
+        return {
             "name": name,
             "module": module,
             "bases": [self.class_of(base) for base in kind.__bases__],
             "operators": sorted(operators),
             "equal": equality(kind),
             "own": own_operators(kind),
-            "methods": [
-                one
-                for one, member in members
-                if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-                and type(one) is str
-                and (not one.startswith("__") or one == "__init__")
-            ],
-            "meta": sorted(OPERATORS & beyond_type(type(kind))),
+            "methods": methods,
+            "meta": sorted(OPERATORS & own_names(type(kind))),
             "doc": kind.__doc__ if type(kind.__doc__) is str else None,
         }
-        return described
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -162,87 +159,62 @@ class HostSide(Plain):
             return ["J", mine]
         kind = type(value)
         described = self.class_of(kind)  # the judge reads it first, so it is told first
-        arguments, told = [], {}
-        for argument in value.args:
-            try:
-                arguments.append(self.encode(argument, depth + 1))
-            except WireError:
-                arguments.append(repr(argument))
-        for name, held in list(vars(value).items()):
-            is_told = type(name) is str and (not name.startswith("__") or name == "__notes__")
-            if is_told and len(told) < 50:
-                try:
-                    told[name] = self.encode(held, depth + 1)
-                except WireError:
-                    continue
-        text = None
-        if not is_builtin(getattr(kind, "__str__", None)):
-            text = str(value)
-        inner = []
-        if depth < 10 and isinstance(parts := getattr(value, "exceptions", None), tuple):
-            inner = [self.error(one, depth + 1) for one in parts]
-        reasons = [
-            None if one is None or depth >= 10 else self.error(one, depth + 5)
-            for one in (value.__cause__, value.__context__)
+        told = [
+            name
+            for name in list(vars(value))
+            if type(name) is str and (not name.startswith("__") or name == "__notes__")
         ]
+        inner: Any = getattr(value, "exceptions", None) if depth < 10 else None
         return [
             "e",
             self.number_of(value),
             described,
-            arguments,
-            told,
-            text,
-            inner,
-            *reasons,
+            [self.held(one, depth + 1) for one in value.args],
+            {name: self.held(vars(value)[name], depth + 1) for name in told[:50]},
+            str(value) if is_own(kind, "__str__") else None,
+            [self.error(one, depth + 1) for one in inner] if isinstance(inner, tuple) else [],
+            *[
+                None if one is None or depth >= 10 else self.error(one, depth + 5)
+                for one in (value.__cause__, value.__context__)
+            ],
         ]
 
-    def others(self, node: list[Any]) -> Any:
-        tag = node[0]
-        if tag == "K":
-            return self.lent.setdefault(node[1], self.decode(node[2]))
-        if tag == "R":
-            return self.objects[node[1]]
-        if tag == "P":
-            return self.find(node[1], node[2])
-        if tag == "H":
-            return self.handle(*node[1:])
-        if tag == "C":
-            return getattr(builtins, node[1])
-        if tag == "S":
-            return by_name(node[1], node[2])
-        if tag == "N":
-            return self.made(*node[1:4])
-        if tag == "EM":
-            found = self.decode(node[1])
-            return found[node[2]] if node[2] is not None else found(self.decode(node[3]))
-        if tag == "E":
-            return self.judges_error(*node[1:])
-        raise WireError(f"a value of the unknown kind {tag!r}")
+    def held(self, value: Any, depth: int) -> Any:
+        """What an exception holds; its text where it cannot be told."""
+        try:
+            return self.encode(value, depth)
+        except WireError:
+            return repr(value)
 
-    def find(self, module: str, path: list[str]) -> Any:
-        found: Any = sys.modules.get(module) or importlib.import_module(module)
-        for step in path:
-            found = getattr(found, step)
-        return found
+    def others(self, node: list[Any]) -> Any:
+        reader = _READERS.get(node[0])
+        if reader is None:
+            raise WireError(f"a value of the unknown kind {node[0]!r}")
+        return reader(self, *node[1:])
 
     def handle(self, number: int, form: dict[str, Any]) -> Any:
         with self.lock:
-            if number in self.handles:
-                return self.handles[number]
-            if form.get("kind") == "function":
-                made: Any = function_of(number, form)
-            else:
-                kind = handle_kind(
-                    tuple(form.get("operators", ())), form.get("async"), tuple(form.get("abcs", ()))
-                )
-                made = kind(number)
-            self.handles[number] = made
-            return made
+            if number not in self.handles:
+                if form.get("kind") == "function":
+                    made: Any = function_of(number, form)
+                else:
+                    abcs = tuple(form["abcs"])
+                    made = handle_kind(tuple(form["operators"]), form["async"], abcs)(number)
+                self.handles[number] = made
+            return self.handles[number]
+
+    def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
+        """A member of an enumeration."""
+        found = self.decode(kind)
+        return found[name] if name is not None else found(self.decode(value))
 
     def judges_error(
         self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
     ) -> BaseException:
-        kind = by_name(module, name, missing=None)
+        try:
+            kind = by_name(module, name.split("."))
+        except (ImportError, AttributeError):
+            kind = None
         values = self.decode(["l", arguments])
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             base = next(
@@ -319,12 +291,11 @@ class HostSide(Plain):
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
-        if "environ" in state:
-            for name, text in state["environ"].items():
-                if text is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = text
+        for name, text in state.get("environ", {}).items():
+            if text is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = text
         if "cwd" in state:
             try:
                 os.chdir(state["cwd"])
@@ -338,14 +309,18 @@ class HostSide(Plain):
             importlib.invalidate_caches()
 
     def do(self, message: list[Any]) -> Any:
-        op, state, *rest = message
+        op, state, *parts = message
         if state:
             self.take_state(state)
         action = getattr(self, f"do_{op}")
         # What has to run where the submission's event loop is, runs there.
-        if rest and rest[-1] == "on loop":
-            return self.on_loop(lambda: action(*rest[:-1]))
-        return action(*rest)
+        if op not in ("call", "operate") or parts[3:] != ["on loop"]:
+            return action(*parts)
+
+        async def run() -> Any:
+            return action(*parts[:3])
+
+        return self.on_loop(run())
 
     def linked(self, value: Any) -> Any:
         """A container that the judge shall see change is told with its number."""
@@ -360,35 +335,56 @@ class HostSide(Plain):
             sys.modules.pop(name, None)
         return self.encode(importlib.import_module(name))
 
+    do_reload = _of_values(importlib.reload)
+    do_get = _of_values(getattr, is_linked=True)
+    # The content of an instance of a subclass of a built-in type.
+    do_base = _of_values(content_of)
+    # A question as Python asks it, whichever of the two answers.
+    do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
+    # What `super()` of a class of the tests finds in one of the submission's.
+    do_member = _of_values(
+        lambda kind, value, name: vars(owner_of(kind, name))[name].__get__(value, type(value)),
+        is_linked=True,
+    )
+
+    def do_turned(self, name: str, one: Any, other: Any) -> Any:
+        """The same question about objects of which the other is made first."""
+        last = self.decode(other)
+        return self.encode(getattr(operator, name)(self.decode(one), last))
+
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
         kind = self.decode(target)
         self.told.discard(self.number_of(kind))
         return self.class_of(kind)
 
-    def do_reload(self, target: Any) -> Any:
-        return self.encode(importlib.reload(self.decode(target)))
-
-    def do_get(self, target: Any, name: str) -> Any:
-        return self.linked(getattr(self.decode(target), name))
-
     def do_names(self, target: Any) -> Any:
         return [str(name) for name in dir(self.decode(target))]
 
-    def do_set(self, target: Any, name: str, value: Any) -> Any:
+    def do_set(self, target: Any, name: str, value: Any, *, is_patch: bool = False) -> None:
         owner = self.decode(target)
+        replaced = self.replaced.setdefault((id(owner), name), [])
         # A tool that patches a class does not see what the class itself has, and deletes to undo.
-        if isinstance(owner, type) and name in vars(owner):
-            self.before.setdefault((id(owner), name), vars(owner)[name])
+        if is_patch or (isinstance(owner, type) and name in vars(owner) and not replaced):
+            replaced.append(vars(owner).get(name, _NOTHING))
         setattr(owner, name, self.decode(value))
 
-    def do_delete(self, target: Any, name: str) -> Any:
+    def do_delete(self, target: Any, name: str) -> None:
         owner = self.decode(target)
-        first = self.before.pop((id(owner), name), _NOTHING)
-        if first is _NOTHING:
+        replaced = self.replaced.get((id(owner), name))
+        before = replaced.pop() if replaced else _NOTHING
+        if before is _NOTHING:
             delattr(owner, name)
         else:
-            setattr(owner, name, first)
+            setattr(owner, name, before)
+
+    def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
+        if module in LIBRARIES:
+            library(module)
+        self.do_set(["P", module, path], name, value, is_patch=True)
+
+    def do_unpatch(self, module: str, path: list[str], name: str) -> None:
+        self.do_delete(["P", module, path], name)
 
     def do_call(
         self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
@@ -426,16 +422,14 @@ class HostSide(Plain):
                 return ["end", self.encode(end.value)]
         if name in ("__exit__", "__aexit__") and operands[1] is not None:
             operands[0] = type(operands[1])
-        plain = _PLAIN.get(name)
-        if plain is not None:
-            return self.encode(plain(value, *operands))
-        return self.encode(getattr(type(value), name)(value, *operands))
+        by_function = _BY_FUNCTION.get(name) or getattr(type(value), name)
+        return self.encode(by_function(value, *operands))
 
     def call_of(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         values = [self.decode(one) for one in arguments]
         return self.decode(target), values, {name: self.decode(one) for name, one in named.items()}
 
-    def made(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def made(self, target: Any, arguments: list[Any], named: dict[str, Any], *_: object) -> Any:
         """What the test would have made by a call."""
         function, values, options = self.call_of(target, arguments, named)
         return function(*values, **options)
@@ -476,16 +470,6 @@ class HostSide(Plain):
         finally:
             os._exit(0)
 
-    def do_compare(self, name: str, one: Any, other: Any) -> Any:
-        """Ask a question as Python does, whichever of the two answers."""
-        values = self.decode(one), self.decode(other)
-        return self.encode(_QUESTIONS[name](*values))
-
-    def do_turned(self, name: str, one: Any, other: Any) -> Any:
-        """The same question about objects of which the other is made first."""
-        last = self.decode(other)
-        return self.encode(_QUESTIONS[name](self.decode(one), last))
-
     def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         """Whether something can be made, and what it then holds."""
         function, values, options = self.call_of(target, arguments, named)
@@ -512,14 +496,7 @@ class HostSide(Plain):
         async def wait() -> Any:
             return await value
 
-        import asyncio
-
-        return self.encode(asyncio.run_coroutine_threadsafe(wait(), self.running_loop()).result())
-
-    def do_base(self, target: Any) -> Any:
-        """The content of an instance of a subclass of a built-in type."""
-        value = self.decode(target)
-        return self.encode(content_of(value))
+        return self.encode(self.on_loop(wait()))
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -538,24 +515,6 @@ class HostSide(Plain):
             ],
         ]
 
-    def do_patch(self, module: str, path: list[str], name: str, value: Any) -> Any:
-        if module in LIBRARIES:
-            library(module)
-        owner = self.find(module, path)
-        self.patched.append((owner, name, vars(owner).get(name, _NOTHING)))
-        setattr(owner, name, self.decode(value))
-
-    def do_unpatch(self, module: str, path: list[str], name: str) -> Any:
-        owner = self.find(module, path)
-        for place in range(len(self.patched) - 1, -1, -1):
-            if self.patched[place][0] is owner and self.patched[place][1] == name:
-                first = self.patched.pop(place)[2]
-                if first is _NOTHING:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, first)
-                return
-
     def do_subclass(
         self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]
     ) -> Any:
@@ -570,36 +529,15 @@ class HostSide(Plain):
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
         return self.encode(made)
 
-    def do_member(self, kind: Any, target: Any, name: str) -> Any:
-        """What `super()` of a class of the tests finds in one of the submission's."""
-        value = self.decode(target)
-        member = vars(owner_of(self.decode(kind), name))[name]
-        return self.linked(member.__get__(value, type(value)))
-
-    # -- event loops ---------------------------------------------------------------------------
-
-    def running_loop(self) -> Any:
+    def on_loop(self, waiting: Coroutine[Any, Any, Any]) -> Any:
+        """Run something where the submission's event loop is."""
         import asyncio
 
         with self.lock:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
-                threading.Thread(target=self._run_loop, daemon=True).start()
-        return self.loop
-
-    def _run_loop(self) -> None:
-        import asyncio
-
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    def on_loop(self, action: Callable[[], Any]) -> Any:
-        import asyncio
-
-        async def run() -> Any:
-            return action()
-
-        return asyncio.run_coroutine_threadsafe(run(), self.running_loop()).result()
+                threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
 
 
 def _has_ended(child: int) -> bool:
@@ -610,31 +548,26 @@ def _has_ended(child: int) -> bool:
 
 
 _NOTHING = object()
-_QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "__eq__": operator.eq,
-    "__lt__": operator.lt,
-    "__le__": operator.le,
-    "__gt__": operator.gt,
-    "__ge__": operator.ge,
-    "__contains__": operator.contains,
+_READERS: dict[str, Callable[..., Any]] = {
+    "R": lambda host, number: host.objects[number],
+    "P": lambda _, module, path: by_name(module, path),
+    "S": lambda _, module, name: by_name(module, name.split(".")),
+    "C": lambda _, name: getattr(builtins, name),
+    "H": HostSide.handle,
+    "N": HostSide.made,
+    "EM": HostSide.member,
+    "K": lambda host, number, node: host.lent.setdefault(number, host.decode(node)),
+    "A": lambda host, target, name: getattr(host.decode(target), name),
+    "E": HostSide.judges_error,
 }
-_PLAIN: dict[str, Callable[..., Any]] = {
-    "__len__": len,
-    "__iter__": iter,
-    "__str__": str,
-    "__repr__": repr,
-    "__bool__": bool,
-    "__hash__": hash,
-    "__int__": int,
-    "__float__": float,
-    "__bytes__": bytes,
-    "__fspath__": os.fspath,
-    "__format__": format,
-    "__reversed__": reversed,
-    "__contains__": lambda value, item: item in value,
-    "__getitem__": lambda value, key: value[key],
+_FUNCTIONS: tuple[Any, ...] = (
+    *(bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str, os.fspath),
+    *(operator.contains, operator.getitem),
+)
+_BY_FUNCTION: dict[str, Callable[..., Any]] = {
+    **{f"__{one.__name__}__": one for one in _FUNCTIONS},
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
-    "__dir__": dir,
     "__call__": lambda value, *arguments: value(*arguments),
 }
+"""The operators that Python has functions for, which look at what they get."""

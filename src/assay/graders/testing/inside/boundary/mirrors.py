@@ -130,11 +130,10 @@ def _writing(_: Any, name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
         talk: Any = ref.talk
-        if name.startswith("__"):
-            operands = [talk.encode(one) for one in arguments]
-            found = talk.taken(talk.request("operate", ref.node(), name, operands), ref, "__iter__")
-        else:
-            found = talk.get(ref, name)(*arguments, **named)
+        given = [talk.encode(one) for one in arguments]
+        options = {option: talk.encode(one) for option, one in named.items()}
+        node = talk.request("call", ["A", ref.node(), name], given, options)
+        found = talk.taken(node, ref, "__iter__")
         self._assay_seen = -1
         return self if name.startswith("__i") else found
 

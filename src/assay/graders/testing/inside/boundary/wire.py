@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
-    from datetime import datetime, time, timezone, tzinfo
     from typing import Any
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -60,14 +59,8 @@ _LONGEST_INT = 8_000
 """Bits of an integer that is written in decimal digits; Python bounds their number."""
 
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
-_SEQUENCE_OF = {tag: kind for kind, tag in _SEQUENCES.items()}
 _MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
-_MAPPING_OF: dict[str, Any] = {
-    "d": dict,
-    "od": OrderedDict,
-    "dc": Counter,
-    "dd": lambda pairs: defaultdict(None, pairs),
-}
+_CONTAINERS: dict[str, Any] = {tag: kind for kind, tag in {**_SEQUENCES, **_MAPPINGS}.items()}
 _FACTORIES: dict[str, Any] = {
     "": None,
     **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
@@ -142,7 +135,6 @@ class Unbounded(float):
     """A NaN or an infinity, as it was read: what becomes of it is for the receiver to say."""
 
 
-_CHECKED = ("na", "ns", "c", "D")
 _HUGE = re.compile(rb"\d[eE]\+?\d{3}")
 
 
@@ -175,9 +167,7 @@ class Plain:
     def encode(self, value: Any, depth: int = 0) -> Any:
         """Write a value."""
         kind = type(value)
-        if kind in _SCALARS:
-            if kind is int and value.bit_length() > _LONGEST_INT:
-                return ["I", hex(value)]
+        if kind in _SCALARS and (kind is not int or value.bit_length() <= _LONGEST_INT):
             return value
         if depth > DEEPEST:
             raise WireError(f"values lie more than {DEEPEST} deep in each other")
@@ -197,19 +187,12 @@ class Plain:
                 is_plain = _FACTORIES.get(factory) is value.default_factory
                 return ["dd", pairs, factory if is_plain else ""]
             return [_MAPPINGS[kind], pairs]
-        writer = _WRITERS.get(kind)
-        if writer is not None:
-            return writer(value)
-        held = _HELD.get(kind.__name__)
-        if held is not None and held.kind() is kind:
-            return ["w", kind.__name__, self.encode(held.read(value), depth + 1)]
-        top = kind.__module__.partition(".")[0]
-        if top in _CLASSES:
-            written = _of_library(value, top)
-        else:
-            special = _SPECIAL.get(top)
-            written = special(value) if special else None
-        return self.other(value, depth) if written is None else written
+        node = _written(value, kind)
+        if node is None:
+            return self.other(value, depth)
+        if node[0] in _NAMED:
+            node[2:] = [self.encode(part, depth + 1) for part in node[2:]]
+        return node
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -223,31 +206,29 @@ class Plain:
             return self.unbounded(float(node))
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
-        tag = node[0]
+        tag, *parts = node
         try:
-            if tag in _SEQUENCE_OF:
-                items = node[1]
+            kind: Any = _CONTAINERS.get(tag)
+            if _SEQUENCES.get(kind):
+                items = parts[0]
                 if not _is_flat(items):
                     items = [self.decode(item, depth + 1) for item in items]
-                return _SEQUENCE_OF[tag](items)
-            if tag in _MAPPING_OF:
-                pairs = [
-                    (self.decode(key, depth + 1), self.decode(item, depth + 1))
-                    for key, item in node[1]
-                ]
-                made = _MAPPING_OF[tag](dict(pairs))
-                if tag == "dd":
-                    made.default_factory = _FACTORIES[node[2]]
-                return made
-            if tag == "w":
-                return _HELD[node[1]].write(self.decode(node[2], depth + 1))
-            reader = _READERS.get(tag)
+                return kind(items)
+            if _MAPPINGS.get(kind):
+                pairs = {
+                    self.decode(key, depth + 1): self.decode(item, depth + 1)
+                    for key, item in parts[0]
+                }
+                return kind(_FACTORIES[parts[1]], pairs) if tag == "dd" else kind(pairs)
+            reader = _READERS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
             if reader is not None:
-                found = reader(*node[1:])
+                if tag in _NAMED:
+                    parts = [self.decode(part, depth + 1) for part in parts]
+                found = reader(*parts)
                 return self.checked(found) if tag in _CHECKED else found
         except (WireError, GoneError):
             raise
-        except (TypeError, ValueError, ArithmeticError, KeyError, IndexError, LookupError) as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
         return self.others(node)
 
@@ -261,81 +242,6 @@ def _is_flat(items: list[Any]) -> bool:
     )
 
 
-class _Held:
-    """A container of Python's own library, of which what it holds is sent."""
-
-    def __init__(self, module: str, name: str, read: Any, write: Any = None) -> None:
-        self.module, self.name, self.read = module, name, read
-        self._write = write
-
-    def write(self, inner: Any) -> Any:
-        return self._write(inner) if self._write else self.kind()(inner)
-
-    def kind(self) -> Any:
-        return library(self.module).get(self.name)
-
-
-class _View(_Held):
-    """A view of a dictionary."""
-
-    def __init__(self, name: str, write: Any) -> None:
-        super().__init__("builtins", f"dict_{name}", list, write)
-        self._kind = type(getattr({}, name)())
-
-    def kind(self) -> Any:
-        return self._kind
-
-
-def _by_content(module: str, name: str) -> _Held:
-    return _Held(module, name, lambda value: value.data)
-
-
-_HELD: dict[str, _Held] = {
-    one.name: one
-    for one in (
-        *(_by_content("collections", name) for name in ("UserDict", "UserList", "UserString")),
-        _Held(
-            "collections",
-            "ChainMap",
-            lambda value: tuple(value.maps),
-            lambda maps: library("collections")["ChainMap"](*maps),
-        ),
-        _Held(
-            "array",
-            "array",
-            lambda value: (value.typecode, value.tolist()),
-            lambda parts: library("array")["array"](*parts),
-        ),
-        _Held("types", "MappingProxyType", dict),
-        _Held(
-            "types",
-            "SimpleNamespace",
-            lambda value: dict(vars(value)),
-            lambda named: library("types")["SimpleNamespace"](**_nameable(named)),
-        ),
-        _Held(
-            "argparse",
-            "Namespace",
-            lambda value: dict(vars(value)),
-            lambda named: library("argparse")["Namespace"](**_nameable(named)),
-        ),
-        _Held("pathlib", "PurePosixPath", str),
-        _Held("pathlib", "PureWindowsPath", str),
-        _View("keys", lambda items: dict.fromkeys(items).keys()),
-        _View("values", lambda items: dict(enumerate(items)).values()),
-        _View("items", lambda items: dict(items).items()),
-    )
-}
-_HELD["mappingproxy"] = _HELD["MappingProxyType"]
-
-
-def _nameable(named: dict[Any, Any]) -> dict[str, Any]:
-    """Attributes that Python itself looks for, such as ``__array_interface__``, never cross."""
-    if not all(type(name) is str and not name.startswith("__") for name in named):
-        raise WireError("an attribute has a name of Python's own")
-    return named
-
-
 def library(name: str) -> dict[str, Any]:
     """What a library has, from when it was first asked for: tests replace such things."""
     found = _libraries.get(name)
@@ -344,195 +250,248 @@ def library(name: str) -> dict[str, Any]:
     return found
 
 
-_libraries: dict[str, dict[str, Any]] = {}
+def _written(value: Any, kind: type) -> list[Any] | None:
+    """Write a value of Python's library, or of one of the few that many have beside it."""
+    key = _key_of(kind)
+    if key is None:
+        special = _SPECIAL.get(kind.__module__.partition(".")[0])
+        return special(value) if special else None
+    tag, write, _ = _KINDS[key]
+    return [tag, *([kind.__name__] if tag in _NAMED else []), *write(kind, value)]
 
 
-def _text(data: str) -> bytes:
+def _key_of(kind: type) -> Any:
+    """The key of a class in `_KINDS`; None for another class, whatever it is named."""
+    if kind in _KINDS:
+        return kind
+    module = kind.__module__.partition(".")[0]
+    key = f"{module}.{kind.__name__}"
+    return key if key in _KINDS and library(module).get(kind.__name__) is kind else None
+
+
+def content_of(value: Any) -> Any:
+    """What a value of a subclass of a plain class holds, by that class alone.
+
+    Raises:
+        TypeError: If it is of none.
+    """
+    for base in type(value).__mro__:
+        if base in CONTENTS:
+            return CONTENTS[base](value)
+        if (key := _key_of(base)) is not None:
+            _, write, make = _KINDS[key]
+            return make(base, *write(base, value))
+    raise TypeError(f"{type(value).__name__} has no content")
+
+
+CONTENTS: dict[Any, Callable[[Any], Any]] = {
+    dict: lambda value: dict(dict.items(value)),
+    list: lambda value: [*list.__iter__(value)],
+    tuple: lambda value: (*tuple.__iter__(value),),
+    set: lambda value: {*set.__iter__(value)},
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+}
+"""What an instance of a subclass of a built-in class holds."""
+
+
+# -- kinds: how a value is taken apart by its class, and made of the class and its parts -----------
+
+
+def _make(kind: Any, *parts: Any) -> Any:
+    return kind(*parts)
+
+
+def _make_of_one(kind: Any, parts: Any) -> Any:
+    return kind(*parts)
+
+
+def _attributes(*names: str) -> Callable[..., list[Any]]:
+    return lambda _, value: [getattr(value, name) for name in names]
+
+
+def _as(read: Callable[[Any], Any]) -> Callable[..., list[Any]]:
+    return lambda _, value: [read(value)]
+
+
+def _method(name: str) -> Callable[..., list[Any]]:
+    return lambda kind, value: [getattr(kind, name)(value)]
+
+
+def _bounds(_: Any, value: slice) -> list[Any]:
+    parts: list[Any] = [value.start, value.stop, value.step]
+    if not all(part is None or type(part) is int for part in parts):
+        raise WireError("a slice of other than integers cannot be copied")
+    return parts
+
+
+def _base64(_: Any, value: Any) -> list[Any]:
+    return [binascii.b2a_base64(value, newline=False).decode("ascii")]
+
+
+def _of_base64(kind: Any, data: str) -> Any:
     written = str.encode(data, "ascii")
     content = binascii.a2b_base64(written)
     if binascii.b2a_base64(content, newline=False) != written:
         raise ValueError("not base64")
-    return content
+    return kind(content)
 
 
-def _base64(value: Any) -> str:
-    return binascii.b2a_base64(value, newline=False).decode("ascii")
+def _of_text(kind: Any, text: str) -> Any:
+    if type(text) is not str:
+        raise TypeError("not a text")
+    return kind(text)
 
 
-def _zone(zone: Any) -> Any:
-    """A fixed offset in seconds; other zones are told by their offset at that moment."""
-    return None if zone is None else zone.total_seconds()
+def _zone(kind: Any, seconds: float) -> Any:
+    return kind(library("datetime")["timedelta"](seconds=seconds))
 
 
-def _datetime(value: datetime) -> list[Any]:
-    return ["dt", value.replace(tzinfo=None).isoformat(), _zone(value.utcoffset()), value.fold]
+def _offset(value: Any) -> float | None:
+    """Zones are told by their offset at that moment."""
+    offset = value.utcoffset()
+    return None if offset is None else offset.total_seconds()
 
 
-def _read_zone(seconds: float) -> timezone:
-    return _DATES["timezone"](_DATES["timedelta"](seconds=seconds))
+def _datetime(kind: Any, value: Any) -> list[Any]:
+    bare = kind.combine(kind.date(value), kind.time(value))
+    return [bare.isoformat(), _offset(value), value.fold]
 
 
-def _read_datetime(text: str, offset: float | None, fold: int) -> datetime:
-    zone = None if offset is None else _read_zone(offset)
-    return _DATES["datetime"].fromisoformat(text).replace(tzinfo=zone, fold=fold)
+def _time(kind: Any, value: Any) -> list[Any]:
+    return [kind.replace(value, tzinfo=None).isoformat(), _offset(value)]
 
 
-def _time(value: time) -> list[Any]:
-    return ["tm", value.replace(tzinfo=None).isoformat(), _zone(value.utcoffset())]
+def _of_time(kind: Any, text: str, offset: float | None, fold: int = 0) -> Any:
+    zone = None if offset is None else _zone(library("datetime")["timezone"], offset)
+    return kind.fromisoformat(text).replace(tzinfo=zone, fold=fold)
 
 
-def _read_time(text: str, offset: float | None) -> time:
-    zone = None if offset is None else _read_zone(offset)
-    return _DATES["time"].fromisoformat(text).replace(tzinfo=zone)
+def _of_names(kind: Any, inner: dict[Any, Any]) -> Any:
+    """Attributes that Python itself looks for, such as ``__array_interface__``, never cross."""
+    if not all(type(name) is str and not name.startswith("__") for name in inner):
+        raise WireError("an attribute has a name of Python's own")
+    return kind(**inner)
 
 
-def _timezone(value: timezone) -> list[Any]:
-    offset: Any = value.utcoffset(None)
-    return ["tz", offset.total_seconds()]
+_BYTES = (_base64, _of_base64)
+_TEXT = (_method("__str__"), _of_text)
+_DATA = (_attributes("data"), _make)
+_NAMED = ("w", "ip")
+"""Tags of several kinds, so that a name follows. What these have in them is written as values."""
+
+_KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
+    int: ("I", _as(hex), lambda kind, text: kind(text, 16)),
+    bytes: ("b", *_BYTES),
+    bytearray: ("B", *_BYTES),
+    memoryview: ("b", *_BYTES),
+    complex: ("c", _attributes("real", "imag"), _make),
+    range: ("r", _attributes("start", "stop", "step"), _make),
+    slice: ("sl", _bounds, _make),
+    type(...): ("...", _attributes(), _make),
+    type(NotImplemented): ("ni", _attributes(), _make),
+    type(vars(type)): ("w", _as(dict), _make),
+    type({}.keys()): ("w", _as(list), lambda _, items: dict.fromkeys(items).keys()),
+    type({}.values()): ("w", _as(list), lambda _, items: dict(enumerate(items)).values()),
+    type({}.items()): ("w", _as(list), lambda _, items: dict(items).items()),
+    "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
+    "datetime.datetime": ("dt", _datetime, _of_time),
+    "datetime.time": ("tm", _time, _of_time),
+    "datetime.timedelta": ("td", _attributes("days", "seconds", "microseconds"), _make),
+    "datetime.timezone": ("tz", _as(lambda value: value.utcoffset(None).total_seconds()), _zone),
+    "decimal.Decimal": ("D", *_TEXT),
+    "fractions.Fraction": (
+        "F",
+        lambda _, value: [hex(value.numerator), hex(value.denominator)],
+        lambda kind, *parts: kind(*[int(part, 16) for part in parts]),
+    ),
+    "uuid.UUID": ("u", *_TEXT),
+    **{
+        f"ipaddress.IPv{n}{one}": ("ip", *_TEXT)
+        for n in (4, 6)
+        for one in ("Address", "Interface", "Network")
+    },
+    # Read as a path of the system that reads, which is the first.
+    **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
+    **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
+    **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
+    "collections.ChainMap": ("w", _as(lambda value: tuple(value.maps)), _make_of_one),
+    "array.array": ("w", _as(lambda value: (value.typecode, value.tolist())), _make_of_one),
+    "types.SimpleNamespace": ("w", _as(vars), _of_names),
+    "argparse.Namespace": ("w", _as(vars), _of_names),
+}
+"""The classes that are copied: their tag, the parts of a value, and a value of the parts.
+
+The key of a class of a library is its name, and what the library had by that name is meant.
+"""
+
+LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str)
+"""The modules of Python's library whose values are copied."""
+
+_libraries: dict[str, dict[str, Any]] = {}
+library("datetime")  # before the submission has a module of that name
 
 
-def _address(value: Any) -> list[Any]:
-    return ["ip", type(value).__name__, str(value)]
+# -- other libraries -------------------------------------------------------------------------------
 
 
-def _read_address(name: str, text: str) -> Any:
-    if name not in _ADDRESSES:
-        raise WireError("an address of an unknown kind")
-    return library("ipaddress")[name](text)
-
-
-def _place(value: Any) -> list[Any] | None:
+def _zone_by_name(value: Any) -> list[Any] | None:
     """A zone of zoneinfo or pytz by its name, which both sides look up."""
     top = type(value).__module__.partition(".")[0]
     name = getattr(value, "key" if top == "zoneinfo" else "zone", None)
-    is_zone = isinstance(value, _DATES["tzinfo"]) and top in sys.modules
+    is_zone = isinstance(value, library("datetime")["tzinfo"]) and top in sys.modules
     return ["zn", top, name] if is_zone and type(name) is str else None
 
 
-def _read_place(top: str, name: str) -> tzinfo:
-    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}.get(top)
-    if find is None or type(name) is not str:
-        raise WireError("a time zone of an unknown kind")
-    found: tzinfo = getattr(importlib.import_module(top), find)(name)
-    return found
-
-
-_DATES = library("datetime")
-_ADDRESSES = tuple(f"IPv{n}{one}" for n in (4, 6) for one in ("Address", "Interface", "Network"))
-_WRITERS: dict[type, Callable[[Any], list[Any]]] = {
-    bytes: lambda value: ["b", _base64(value)],
-    bytearray: lambda value: ["B", _base64(value)],
-    memoryview: lambda value: ["b", _base64(value)],
-    complex: lambda value: ["c", value.real, value.imag],
-    range: lambda value: ["r", value.start, value.stop, value.step],
-    slice: lambda value: ["sl", *[_index(part) for part in (value.start, value.stop, value.step)]],
-    type(Ellipsis): lambda _: ["..."],
-    type(NotImplemented): lambda _: ["ni"],
-}
-_CLASSES: dict[str, dict[str, Callable[[Any], list[Any]]]] = {
-    "datetime": {
-        "date": lambda value: ["da", value.isoformat()],
-        "datetime": _datetime,
-        "time": _time,
-        "timedelta": lambda value: ["td", value.days, value.seconds, value.microseconds],
-        "timezone": _timezone,
-    },
-    "decimal": {"Decimal": lambda value: ["D", str(value)]},
-    "fractions": {
-        "Fraction": lambda value: ["F", hex(value.numerator), hex(value.denominator)],
-    },
-    "ipaddress": dict.fromkeys(_ADDRESSES, _address),
-    "pathlib": dict.fromkeys(("PosixPath", "WindowsPath"), lambda value: ["p", str(value)]),
-    "uuid": {"UUID": lambda value: ["u", str(value)]},
-}
-"""Classes of Python's library that are copied, by their module."""
-
-LIBRARIES = tuple({*_CLASSES, *(one.module for one in _HELD.values())})
-"""The modules of Python's library whose values are copied."""
-
-
-def _of_library(value: Any, module: str) -> list[Any] | None:
-    """Write a value of Python's library, if its class is what the library has by that name."""
-    kind = type(value)
-    writer = _CLASSES[module].get(kind.__name__)
-    return writer(value) if writer and library(module).get(kind.__name__) is kind else None
-
-
-def _index(value: Any) -> Any:
-    if value is not None and type(value) is not int:
-        raise WireError("a slice of other than integers cannot be copied")
-    return value
-
-
-def _read_array(dtype: str, shape: list[int], data: str) -> Any:
-    np: Any = importlib.import_module("numpy")
-    kind = np.dtype(_plain_dtype(dtype))
-    return np.ndarray(tuple(shape), dtype=kind, buffer=bytearray(_text(data)))
-
-
-def _plain_dtype(name: str) -> str:
-    if (
-        type(name) is not str
-        or len(name) > 12
-        or name[:1] not in "<>|"
-        or name[1:2] not in "?biufcSUMm"
-    ):
-        raise WireError("a value of an unknown dtype")
-    return name
-
-
-def _read_scalar(dtype: str, data: str) -> Any:
-    return _read_array(dtype, [1], data)[0]
-
-
-def _maker(module: str, name: str) -> Callable[..., object]:
-    def make(*parts: object) -> object:
-        return library(module)[name](*parts)
-
-    return make
-
-
-_READERS: dict[str, Callable[..., object]] = {
-    "I": lambda text: int(text, 16),
-    "b": _text,
-    "B": lambda data: bytearray(_text(data)),
-    "c": complex,
-    "r": range,
-    "sl": slice,
-    "...": lambda: Ellipsis,
-    "ni": lambda: NotImplemented,
-    "D": _maker("decimal", "Decimal"),
-    "F": lambda top, bottom: library("fractions")["Fraction"](int(top, 16), int(bottom, 16)),
-    "dt": _read_datetime,
-    "da": _DATES["date"].fromisoformat,
-    "tm": _read_time,
-    "td": _DATES["timedelta"],
-    "tz": _read_zone,
-    "zn": _read_place,
-    "ip": _read_address,
-    "u": _maker("uuid", "UUID"),
-    "p": _maker("pathlib", "Path"),
-    "na": _read_array,
-    "ns": _read_scalar,
-}
+def _read_zone_by_name(top: str, name: str) -> Any:
+    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}[top]
+    return _of_text(getattr(importlib.import_module(top), find), name)
 
 
 def _numpy(value: Any) -> list[Any] | None:
     """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
     np: Any = sys.modules["numpy"]
-    if type(value) is not np.ndarray and not isinstance(value, np.generic):
+    is_array = type(value) is np.ndarray
+    if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
         return None
-    kind: str = value.dtype.str
-    if kind[1:2] not in "?biufcSUMm" or value.dtype.hasobject or value.dtype.names:
-        return None
-    data = _base64(value.tobytes())
-    if type(value) is np.ndarray:
-        return ["na", kind, list(value.shape), data]
-    return ["ns", kind, data]
+    shape = [list(value.shape)] if is_array else []
+    return ["na" if is_array else "ns", value.dtype.str, *shape, *_base64(None, value.tobytes())]
 
 
+def _array(dtype: str, shape: list[int], data: str) -> Any:
+    if not _DTYPE.fullmatch(dtype):
+        raise WireError("a value of an unknown dtype")
+    np: Any = importlib.import_module("numpy")
+    return np.ndarray(tuple(shape), dtype=np.dtype(dtype), buffer=_of_base64(bytearray, data))
+
+
+_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
     "numpy": _numpy,
-    "pytz": _place,
-    "zoneinfo": _place,
+    "pytz": _zone_by_name,
+    "zoneinfo": _zone_by_name,
 }
+
+
+def _reader(key: Any, make: Callable[..., Any]) -> Callable[..., Any]:
+    if type(key) is not str:
+        return lambda *parts: make(key, *parts)
+    module, _, name = key.partition(".")
+    return lambda *parts: make(library(module)[name], *parts)
+
+
+_READERS: dict[Any, Callable[..., Any]] = {
+    "na": _array,
+    "ns": lambda dtype, data: _array(dtype, [1], data)[0],
+    "zn": _read_zone_by_name,
+}
+for _key, (_tag, _, _maker) in _KINDS.items():
+    _name = getattr(_key, "__name__", _key).rpartition(".")[2]
+    _READERS.setdefault((_tag, _name) if _tag in _NAMED else _tag, _reader(_key, _maker))
+_CHECKED = ("na", "ns", "c", "D")
+"""Tags of what may hold a NaN."""
