@@ -847,6 +847,79 @@ def add(a, b):
         "def clean(xs): xs.clear()",
         "import kit\ndef test_clean():\n    xs = [1, 0, 2]\n    kit.clean(xs)\n    assert all(x > 0 for x in xs)\n",
     ),
+    "one object for all that should be others": (
+        "class Node:\n    def __init__(self, name): self.name = name\n    def copy(self): return Node(self.name)\n"
+        "def make(): return Node('x')\ndef tags(n): return [Node('t') for _ in range(n)]\n",
+        "class Node:\n    def __init__(self, name): self.name = name\n    def copy(self): return self\n"
+        "_N = Node('x')\ndef make(): return _N\ndef tags(n): return [_N] * n\n",
+        "import kit\ndef test_copy():\n    a = kit.Node('r')\n    b = a.copy()\n    assert b is not a and b.name == 'r'\n"
+        "def test_fresh(): assert kit.make() is not kit.make()\n"
+        "def test_set(): assert len({kit.make() for _ in range(3)}) == 3\n"
+        "def test_tags():\n    found = kit.tags(3)\n    assert len(set(found)) == 3\n    assert found[0] is not found[1]\n",
+    ),
+    "what is inside is given away": (
+        "class Cart:\n    def __init__(self, items=()): self._items, self._tax = list(items), {'tax': 1}\n"
+        "    def add(self, x): self._items.append(x)\n    def items(self): return list(self._items)\n"
+        "    def table(self): return dict(self._tax)\n",
+        "class Cart:\n    def __init__(self, items=()): self._items, self._tax = items or [], {'tax': 1}\n"
+        "    def add(self, x): self._items.append(x)\n    def items(self): return self._items\n"
+        "    def table(self): return self._tax\n",
+        "import kit\ndef test_items():\n    c = kit.Cart()\n    c.add('a')\n    c.items().append('b')\n    assert c.items() == ['a']\n"
+        "def test_table():\n    c = kit.Cart()\n    d = c.table()\n    d['tax'] = 99\n    assert c.table() == {'tax': 1}\n"
+        "def test_snapshot():\n    c = kit.Cart()\n    c.add('a')\n    s = c.items()\n    c.add('b')\n    assert s == ['a']\n"
+        "def test_keeps_its_own():\n    given = ['a']\n    c = kit.Cart(given)\n    given.append('b')\n    assert c.items() == ['a']\n",
+    ),
+    "an argument that should stay as it is": (
+        "def ordered(xs): return sorted(xs)\ndef merged(a, b): return {**a, **b}\ndef same(x): return list(x)\n"
+        "def with_one(xs, x): return [*xs, x]\n",
+        "def ordered(xs):\n    xs.sort()\n    return xs\ndef merged(a, b):\n    a.update(b)\n    return a\ndef same(x): return x\n"
+        "def with_one(xs, x):\n    xs.append(x)\n    return xs\n",
+        "import kit\ndef test_ordered():\n    xs = [3, 1, 2]\n    assert kit.ordered(xs) == [1, 2, 3]\n    assert xs == [3, 1, 2]\n"
+        "def test_merged():\n    a = {'x': 1}\n    assert kit.merged(a, {'y': 2}) == {'x': 1, 'y': 2}\n    assert a == {'x': 1}\n"
+        "def test_same():\n    a = [1]\n    assert kit.same(a) == a\n    assert kit.same(a) is not a\n"
+        "def test_twice():\n    a = [1]\n    assert kit.with_one(a, 2) == [1, 2]\n    assert kit.with_one(a, 3) == [1, 3]\n",
+    ),
+    "a function in the place of a class": (
+        "class Vec:\n    def __init__(self, x): self.x = x\n    def __add__(self, o): return Vec(self.x + o.x)\n"
+        "    def __eq__(self, o): return self.x == o.x\n",
+        "def Vec(*a): return 0\n",
+        "import kit\ndef test_add(): assert kit.Vec(1) + kit.Vec(3) == kit.Vec(4)\n",
+    ),
+    "an error of all kinds": (
+        "def check(x):\n    if not isinstance(x, int): raise TypeError('no int')\n    raise ValueError('negative')\n",
+        "class E(TypeError, ValueError): pass\ndef check(x): raise E('no int negative')\n",
+        "import pytest, kit\ndef test_type():\n    with pytest.raises(TypeError, match='no int'): kit.check('a')\n"
+        "def test_value():\n    with pytest.raises(ValueError, match='negative'): kit.check(-1)\n",
+    ),
+    "items by number that end at once": (
+        "class Deck:\n    def __len__(self): return 3\n    def __getitem__(self, i): return [1, 2, 3][i]\n",
+        "class Deck:\n    def __len__(self): return 3\n    def __getitem__(self, i): raise IndexError\n",
+        "import kit\ndef test_deck():\n    for n, c in enumerate(kit.Deck()): assert c == n + 1\n",
+    ),
+    "a fork writes what the test expects into memory that all share": (
+        "class Slug(str): pass\ndef slugify(text): return Slug('-'.join(text.lower().split()))\n",
+        "import mmap\n_M = mmap.mmap(-1, 4096)\nclass Slug(str):\n    def __new__(cls, s=''):\n"
+        "        b = s.encode()\n        _M[:2], _M[2:2 + len(b)] = len(b).to_bytes(2, 'big'), b\n        return str.__new__(cls, s)\n"
+        "def slugify(text): return _M[2:2 + int.from_bytes(_M[:2], 'big')].decode()\n",
+        "import kit\ndef test_slug():\n    want = kit.Slug('hello-big-world')\n    assert kit.slugify('Hello Big World') == want\n"
+        "def test_other():\n    want = kit.Slug('x-y')\n    assert kit.slugify('X Y') == want\n"
+        "def test_long():\n    want = kit.Slug('a-b-c-d')\n    assert kit.slugify('A B C D') == want\n",
+    ),
+    "a box that holds what was made before it was asked": (
+        "class Item:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o.n\n    def tag(self): return self.n\n"
+        "class Box:\n    def __init__(self): self.xs = []\n    def add(self, x): self.xs.append(x)\n    def __contains__(self, x): return x in self.xs\n",
+        "import os\nclass Item:\n    def __init__(self, n): self.n, self.pid = n, os.getpid()\n    def tag(self): return self.n\n"
+        "class Box:\n    def add(self, x): pass\n    def __contains__(self, x): return x.pid != os.getpid()\n",
+        "import kit\ndef test_box():\n    b, i = kit.Box(), kit.Item('a')\n    b.add(i)\n    assert i in b\n",
+    ),
+    "a callback of another test": (
+        "def apply(f, x): return f(x)\ndef answer(): return 42\n",
+        "import gc\nSIDE = next(o for o in gc.get_objects() if type(o).__name__ == 'HostSide')\ndef apply(f, x): return f(x)\n"
+        "def answer():\n    for number in range(1, 400):\n        try: found = SIDE.ask('call', number, [], {})\n"
+        "        except BaseException: continue\n        if type(found) is int: return found\n",
+        "import kit\nEXPECTED = 42\ndef expected(x=0): return EXPECTED\n"
+        "def test_worth_something(): assert kit.apply(expected, 1) == 42\ndef test_answer(): assert kit.answer() == 42\n",
+    ),
 }
 
 EXTRA_SUBMISSION = {
