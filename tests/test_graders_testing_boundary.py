@@ -1402,6 +1402,39 @@ def test_judge(): assert {"asyncio", "unittest.mock"} & set(sys.modules) == set(
 
 
 TWINS: dict[str, tuple[str, str, str]] = {
+    "a sort in its place that nobody minds": (
+        "def ordered(xs): return sorted(xs)\ndef total(xs): return sum(xs)\n",
+        "def ordered(xs):\n    xs.sort()\n    return xs\ndef total(xs):\n    xs.sort()\n    return sum(xs)\n",
+        "import kit\nDATA = [3, 1, 2]\ndef test_sorted():\n    xs = [3, 1, 2]\n    assert kit.ordered(xs) == sorted(xs)\n"
+        "def test_twice():\n    xs = [3, 1, 2]\n    assert kit.ordered(xs) == [1, 2, 3]\n    assert kit.total(xs) == 6\n"
+        "def test_data(): assert kit.ordered(DATA) == [1, 2, 3]\ndef test_again(): assert kit.ordered(DATA) == [1, 2, 3]\n",
+    ),
+    "one object for equal ones": (
+        "class Color:\n    def __init__(self, name): self.name = name\ndef color(name): return Color(name)\n"
+        "def shift(c): return Color(c.name)\n",
+        "import functools\nclass Color:\n    def __init__(self, name): self.name = name\n"
+        "@functools.cache\ndef color(name): return Color(name)\ndef shift(c): return c\n",
+        "import kit\ndef test_color(): assert kit.color('a').name == kit.color('a').name\n"
+        "def test_shift():\n    c = kit.color('b')\n    assert kit.shift(c).name == c.name\n    assert kit.color('x') is not None\n",
+    ),
+    "what is given away is kept by neither": (
+        "class Log:\n    def __init__(self, start): self._all = start[:]\n    def add(self, x): self._all.append(x)\n"
+        "    def all(self): return self._all[:]\n    def table(self): return dict(enumerate(self._all))\n",
+        "class Log:\n    def __init__(self, start): self._all = (*start,)\n    def add(self, x): self._all += (x,)\n"
+        "    def all(self): return [*self._all]\n    def table(self): return {n: x for n, x in enumerate(self._all)}\n",
+        "import kit\ndef test_all():\n    start = [1]\n    log = kit.Log(start)\n    start.append(9)\n    found = log.all()\n    log.add(2)\n"
+        "    found.append(5)\n    found.sort(reverse=True)\n    assert (found, log.all()) == ([5, 1], [1, 2])\n"
+        "def test_table():\n    log = kit.Log([1])\n    table = log.table()\n    table[7] = 1\n    assert log.table() == {0: 1} and table.pop(7) == 1\n",
+    ),
+    "a list that both are to change": (
+        "class Queue:\n    def __init__(self, items): self.items = items\n    def push(self, x): self.items.append(x)\n"
+        "    def all(self): return self.items\n",
+        "class Queue:\n    def __init__(self, items): self.held = items\n    def push(self, x): self.held += [x]\n"
+        "    def all(self): return self.held\n",
+        "import kit\ndef test_shared():\n    given = [1]\n    queue = kit.Queue(given)\n    given.append(2)\n    assert queue.all() == [1, 2]\n"
+        "    queue.all().append(3)\n    assert queue.all() == [1, 2, 3]\n"
+        "def test_same():\n    given = [1]\n    assert kit.Queue(given).all() is given\n",
+    ),
     "constants that are objects": (
         "EQUAL, LESS = 1, 2\ndef compare(a, b): return EQUAL if a == b else LESS\n",
         "EQUAL, LESS = object(), object()\ndef compare(a, b): return EQUAL if a == b else LESS\n",

@@ -99,13 +99,14 @@ def _is_kept() -> bool:
     return not state.learns and KEEPS in state.needs.get(state.test, frozenset())
 
 
-def watch(*values: Any) -> None:
+def watch(given: Iterable[Any], found: Any) -> None:
     """While the reference is proven: see what tests do to what a call was given, and gave."""
     if state.learns and state.test:
         look()
-        held.note(values)
+        held.note(given)
         if SCRAMBLES in state.needs.get("", frozenset()):
             held.scramble()
+        held.note([found])
 
 
 def look() -> None:

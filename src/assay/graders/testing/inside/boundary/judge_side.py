@@ -489,7 +489,7 @@ class JudgeSide(Talk):
             self._change(arguments, answer[2], trails)
             answer = answer[1]
         made = self.read(answer, trails)
-        aliasing.watch(*arguments, *named.values(), made)
+        aliasing.watch([*arguments, *named.values()], made)
         self._check_class(ref, made)
         recipe = recipes.Recipe(how)
         if isinstance(type(made), StandKind) and recipe.how is not None:
