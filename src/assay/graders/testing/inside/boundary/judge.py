@@ -20,7 +20,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     ref_of,
     state,
 )
-from assay.graders.testing.inside.boundary.modules import Finder, Module, ref_of_module
+from assay.graders.testing.inside.boundary.modules import Finder
 from assay.graders.testing.inside.boundary.recipes import check_unmade
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
@@ -225,7 +225,7 @@ def _mirror_mock(mock: ModuleType) -> None:
 
 def _reload(original: Any, module: Any) -> Any:
     """Have the host load a module of the submission's anew."""
-    ref = ref_of_module(module) if isinstance(module, Module) else None
+    ref = ref_of(module)
     if ref is None:
         return original(module)
     ref.home().request("reload", ref.node())
@@ -243,7 +243,7 @@ def _name_member(original: Any, self: Any, value: Any) -> Any:
 
 def _register(original: Any, self: Any, plugin: Any, name: Any = None) -> Any:
     """Let no module of the submission be a plug-in of the judge's pytest."""
-    if isinstance(plugin, Module) or ref_of(plugin) is not None:
+    if ref_of(plugin) is not None:
         raise ImportError(f"{name} is the submission's: it cannot be a plug-in of the judge")
     return original(self, plugin, name)
 

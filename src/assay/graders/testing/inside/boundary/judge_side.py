@@ -168,9 +168,11 @@ class JudgeSide(Talk):
         if not reading.permits("code" if _is_code(found) else "object") and not (
             _is_callable(found) and reading.permits("code")
         ):
+            if isinstance(found, ModuleType):
+                return contract.Inert(found, reading.trails[0])
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
-        if ref is not None:
+        if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
             contract.mark(ref, reading.trails)
         return found
 

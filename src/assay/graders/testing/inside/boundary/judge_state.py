@@ -158,10 +158,16 @@ class Kind(type):
     """What the classes of stand-ins are; see `stands`."""
 
 
+own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+"""What a module has as its ``__dict__``, whatever its class says."""
+
+
 def ref_of(value: Any) -> Ref | None:
     """What a stand-in stands for; None for anything else."""
     if isinstance(value, type):
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
+    if isinstance(value, ModuleType):
+        return own_space(value).get("_assay")
     if isinstance(type(value), Kind) or isinstance(value, BaseException):
         space = space_of(value)
         if "_assay" not in space and "_assay_recipe" in space:

@@ -16,9 +16,11 @@ from assay.graders.testing.inside.boundary.judge_state import (
     Ref,
     current,
     fail,
+    own_space,
     state,
+    the_ref,
 )
-from assay.graders.testing.inside.boundary.stands import is_quiet, names_of
+from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
@@ -43,7 +45,7 @@ class _Space(dict[str, Any]):
     """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(_own_space(module))
+        super().__init__(own_space(module))
         self._module = module
 
     def __missing__(self, name: str) -> Any:
@@ -62,27 +64,26 @@ class _Space(dict[str, Any]):
             return default
 
 
-class Module(ModuleType):
+class Module(Remote, ModuleType):
     """Stands for a module of the submission's."""
 
     @property
-    def __dict__(self) -> Any:
+    def __dict__(self) -> Any:  # type: ignore[override] # tools that patch look there first
         return _Space(self)
 
     def __getattr__(self, name: str) -> Any:
-        ref = ref_of_module(self)
-        if ref is None or is_quiet(name) or _is_pythons(name):
+        if _is_pythons(name):
             raise AttributeError(name)
         if name == "__all__":
-            return self._all(ref)
+            return self._all()
         child = sys.modules.get(f"{self.__name__}.{name}")
-        found = ref.home().get(ref, name)
+        found = super().__getattr__(name)
         return child if isinstance(found, Module) and child is not None else found
 
-    def _all(self, ref: Ref) -> list[str]:
+    def _all(self) -> list[str]:
         """What it lists; for ``import *`` without names that the test has, or pytest looks for."""
         try:
-            named: Any = ref.home().get(ref, "__all__")
+            named: Any = super().__getattr__("__all__")
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
         named = [name for name in named if type(name) is str]
@@ -96,23 +97,7 @@ class Module(ModuleType):
         if _is_pythons(name) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
-            ref: Any = ref_of_module(self)
-            ref.home().set(ref, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        ref: Any = ref_of_module(self)
-        ref.home().delete(ref, name)
-
-    def __dir__(self) -> list[str]:
-        return names_of(ref_of_module(self))
-
-
-_own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
-
-
-def ref_of_module(module: Module) -> Ref | None:
-    """Which module of the host it stands for; None while it is made."""
-    return _own_space(module).get("_assay")
+            the_ref(self).home().set(the_ref(self), name, value)
 
 
 def make_module(talk: Any, number: int, name: str, doc: Any = None) -> Module:

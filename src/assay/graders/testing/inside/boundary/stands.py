@@ -51,7 +51,7 @@ def is_quiet(name: str) -> bool:
 
 
 class Remote:
-    """What is asked of both a class of the submission's and an object: its attributes."""
+    """What is asked of a module of the submission's, a class and an object: its attributes."""
 
     def __getattr__(self, name: str) -> Any:
         ref = ref_of(self)
@@ -63,7 +63,9 @@ class Remote:
         the_ref(self).home().delete(the_ref(self), name)
 
     def __dir__(self) -> list[str]:
-        return names_of(ref_of(self))
+        ref = ref_of(self)
+        found: Any = [] if ref is None else ref.home().request("names", ref.node())
+        return [one for one in found if type(one) is str and not is_quiet(one)]
 
     @property
     def __signature__(self) -> Any:
@@ -166,12 +168,6 @@ class Stand(Remote, metaclass=StandKind):
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
-
-
-def names_of(ref: Ref | None) -> list[str]:
-    """The attributes that the host says something has."""
-    found: Any = [] if ref is None else ref.home().request("names", ref.node())
-    return [one for one in found if type(one) is str and not is_quiet(one)]
 
 
 def signature_of(value: Any) -> Any:
