@@ -12,6 +12,7 @@ from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
+    Talk,
     doors,
     fail,
     is_authors,
@@ -19,7 +20,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     ref_of,
     state,
 )
-from assay.graders.testing.inside.boundary.modules import Finder, Module
+from assay.graders.testing.inside.boundary.modules import Finder
 from assay.graders.testing.inside.boundary.recipes import check_unmade
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
@@ -49,9 +50,13 @@ def install(
     if outcomes is not None:
         state.never = (outcomes.OutcomeException, SkipTest)
         state.failing = (AssertionError, outcomes.Failed)
+        import _pytest.python
+        import pluggy
+
         _mirror_monkeypatch()
-        _refuse_plugins()
-        _name_members()
+        _around(pluggy.PluginManager, "register", _register)
+        if hasattr(getattr(_pytest.python, "IdMaker", None), "_idval_from_value"):
+            _around(_pytest.python.IdMaker, "_idval_from_value", _name_member)
     if not doors.open(link):
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
@@ -62,7 +67,7 @@ def install(
         _mirror_mock(sys.modules["unittest.mock"])
     else:  # to import it would take longer than all else here
         finder.when_loaded["unittest.mock"] = _mirror_mock
-    _reload_in_host()
+    _around(importlib, "reload", _reload)
     sys.addaudithook(_watch)
     return finder
 
@@ -141,126 +146,107 @@ def _tell_uncalled() -> None:
 
 def _place_of(target: Any) -> tuple[str, list[str]] | None:
     """The name of a module or class that both sides have; None for anything else."""
-    if isinstance(target, Module) or ref_of(target) is not None:
-        return None
     if is_module_of_both(target):
         return target.__name__, []
-    is_runners = isinstance(target, type) and target.__module__.startswith("_pytest.")
-    if isinstance(target, type) and not is_runners and not is_authors(target):
-        return target.__module__, target.__qualname__.split(".")
-    return None  # what pytest patches of its own would have the host import it
+    is_theirs = isinstance(target, type) and (is_authors(target) or ref_of(target) is not None)
+    # What pytest patches of its own would have the host import it.
+    if not isinstance(target, type) or is_theirs or target.__module__.startswith("_pytest."):
+        return None
+    return target.__module__, target.__qualname__.split(".")
 
 
-def patch(target: Any, name: Any, value: Any) -> None:
+def _patch(target: Any, name: Any) -> None:
     """Make a patch of the tests hold in the host, too."""
     place = _place_of(target)
     if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
         return
-    state.patches.append((*place, name, value))
-    for talk in list(state.sessions.values()):
-        if not talk.dead:
-            talk.request("patch", *place, name, talk.given(value, ["patch"]))
+    made = (*place, name, getattr(target, name))
+    state.patches.append(made)
+    for talk in _living():
+        talk.patch(*made)
 
 
-def unpatch(target: Any, name: Any) -> None:
+def _unpatch(target: Any, name: Any) -> None:
     """Take the last patch back."""
-    place = _place_of(target)
-    for number in range(len(state.patches) - 1, -1, -1):
-        if place is not None and state.patches[number][:3] == (*place, name):
-            del state.patches[number]
-            for talk in list(state.sessions.values()):
-                if not talk.dead:
-                    talk.request("unpatch", *place, name)
-            return
+    place = _place_of(target) or ("", [])
+    numbers = [at for at, one in enumerate(state.patches) if one[:3] == (*place, name)]
+    if numbers:
+        del state.patches[numbers[-1]]
+        for talk in _living():
+            talk.request("unpatch", *place, name)
+
+
+def _living() -> list[Talk]:
+    return [one for one in list(state.sessions.values()) if not one.dead]
+
+
+def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:
+    """Put something around a function of a library: it is handed the function, too."""
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *arguments, **named: act(original, *arguments, **named))
 
 
 def _mirror_monkeypatch() -> None:
     from _pytest.monkeypatch import MonkeyPatch
 
-    kind: Any = MonkeyPatch
-    set_attribute, undo = kind.setattr, kind.undo
-
-    def setattr_(self: Any, *arguments: Any, **named: Any) -> None:
+    def set_attribute(original: Any, self: Any, *arguments: Any, **named: Any) -> None:
         before = len(self._setattr)
-        set_attribute(self, *arguments, **named)
+        original(self, *arguments, **named)
         for target, name, _ in self._setattr[before:]:
-            patch(target, name, getattr(target, name))
-            self.__dict__.setdefault("_assay_patched", []).append((target, name))
+            _patch(target, name)
 
-    def undo_(self: Any) -> None:
-        undo(self)
-        for target, name in reversed(self.__dict__.pop("_assay_patched", [])):
-            unpatch(target, name)
+    def undo(original: Any, self: Any) -> None:
+        patched = self._setattr[::-1]
+        original(self)
+        for target, name, _ in patched:
+            _unpatch(target, name)
 
-    kind.setattr, kind.undo = setattr_, undo_
+    _around(MonkeyPatch, "setattr", set_attribute)
+    _around(MonkeyPatch, "undo", undo)
 
 
 def _mirror_mock(mock: ModuleType) -> None:
-    kind: Any = vars(mock)["_patch"]
-    enter_, leave_ = kind.__enter__, kind.__exit__
-
-    def enter_both(self: Any) -> Any:
-        found = enter_(self)
-        patch(self.target, self.attribute, getattr(self.target, self.attribute))
+    def enter_both(original: Any, self: Any) -> Any:
+        found = original(self)
+        _patch(self.target, self.attribute)
         return found
 
-    def leave_both(self: Any, *error: Any) -> Any:
+    def leave_both(original: Any, self: Any, *error: Any) -> Any:
         target = self.target
-        found = leave_(self, *error)
-        unpatch(target, self.attribute)
+        found = original(self, *error)
+        _unpatch(target, self.attribute)
         return found
 
-    kind.__enter__, kind.__exit__ = enter_both, leave_both
+    _around(vars(mock)["_patch"], "__enter__", enter_both)
+    _around(vars(mock)["_patch"], "__exit__", leave_both)
 
 
 # -- what happens in the host ----------------------------------------------------------------------
 
 
-def _reload_in_host() -> None:
-    reload = importlib.reload
-
-    def reload_(module: Any) -> Any:
-        ref = ref_of(module) if not isinstance(module, Module) else vars(module)["_assay"]
-        if ref is None:
-            return reload(module)
-        ref.home().request("reload", ref.node())
-        return module
-
-    importlib.reload = reload_
+def _reload(original: Any, module: Any) -> Any:
+    """Have the host load a module of the submission's anew."""
+    ref = ref_of(module)
+    if ref is None:
+        return original(module)
+    ref.home().request("reload", ref.node())
+    return module
 
 
-def _name_members() -> None:
+def _name_member(original: Any, self: Any, value: Any) -> Any:
     """Name tests after members of the submission's enumerations as after any other's."""
-    import _pytest.python
-
-    kind: Any = getattr(_pytest.python, "IdMaker", None)
-    if not hasattr(kind, "_idval_from_value"):
-        return
-    name = kind._idval_from_value
-
-    def name_(self: Any, value: Any) -> Any:
-        form = getattr(type(value), "_assay_form", None) if ref_of(value) is not None else None
-        return str(value) if form and form["equal"] == "enum" else name(self, value)
-
-    kind._idval_from_value = name_
+    form = getattr(type(value), "_assay_form", None) if ref_of(value) is not None else None
+    return str(value) if form and form["equal"] == "enum" else original(self, value)
 
 
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def _refuse_plugins() -> None:
+def _register(original: Any, self: Any, plugin: Any, name: Any = None) -> Any:
     """Let no module of the submission be a plug-in of the judge's pytest."""
-    import pluggy
-
-    kind: Any = pluggy.PluginManager
-    register = kind.register
-
-    def register_(self: Any, plugin: Any, name: Any = None) -> Any:
-        if isinstance(plugin, Module) or ref_of(plugin) is not None:
-            raise ImportError(f"{name} is the submission's: it cannot be a plug-in of the judge")
-        return register(self, plugin, name)
-
-    kind.register = register_
+    if ref_of(plugin) is not None:
+        raise ImportError(f"{name} is the submission's: it cannot be a plug-in of the judge")
+    return original(self, plugin, name)
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -275,9 +261,7 @@ def _caller() -> str:
 
 
 def _compiled(arguments: tuple[Any, ...]) -> str:
-    source, name = arguments[:2]
-    if type(name) is str and state.is_shared(name):
-        return "a file that was written while tests ran is compiled"
+    source = arguments[0]
     if type(source) not in (bytes, str):
         return ""
     caller = _caller()

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from types import CoroutineType, FunctionType, ModuleType
 from typing import Any, cast
 
-from assay.graders.testing.inside.boundary import aliasing, contract, offered, questions, recipes
+from assay.graders.testing.inside.boundary import (
+    aliasing,
+    contract,
+    mirrors,
+    offered,
+    questions,
+    recipes,
+    stands,
+)
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     HostDiedError,
@@ -26,21 +34,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
     the_ref,
 )
-from assay.graders.testing.inside.boundary.mirrors import (
-    LINKED,
-    exactly,
-    known_classes,
-    made_error,
-    mirror_kind,
-)
-from assay.graders.testing.inside.boundary.modules import Module
-from assay.graders.testing.inside.boundary.stands import (
-    BUILTINS,
-    StandKind,
-    plain_kind,
-    stand_kind,
-    where,
-)
+from assay.graders.testing.inside.boundary.modules import Module, make_module
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
@@ -53,35 +47,30 @@ _CODE = frozenset(
 
 
 class Reading:
-    """Something of the host's that a test came to, and what it may be by the contract.
-
-    Args:
-        trails: The ways by which the test came to it.
-        only_values: Whether it has to be values, whatever the reference has.
-    """
+    """What is read that a test came to: by which trails, and what it may be by the contract."""
 
     def __init__(self, trails: list[str], *, only_values: bool) -> None:
         self.trails = trails
-        self._found: dict[str, bool] = {}
+        self._permitted: dict[str, bool] = {}
         if only_values:
-            self._found.update(code=False, object=False, back=False)
+            self._permitted.update(code=False, object=False, back=False)
 
     def permits(self, what: str) -> bool:
         """Whether the reference has something of this kind here."""
-        if what not in self._found:
-            self._found[what] = contract.may(what, self.trails)
-        return self._found[what]
+        if what not in self._permitted:
+            self._permitted[what] = contract.may(what, self.trails)
+        return self._permitted[what]
 
     def is_plain(self) -> bool:
         """Whether nothing but values was permitted."""
-        return not any(self._found.values())
+        return not any(self._permitted.values())
 
 
 class JudgeSide(Talk):
     """A session of the judge's: it knows what the host's references mean."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, Any] = {}
+        self.kinds: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
@@ -105,7 +94,7 @@ class JudgeSide(Talk):
             if ref.path is None and ref.talk is not self:
                 raise fail(BoundaryError("an object of one import was given to another: see fresh"))
             return ref.node()
-        if type(value) in LINKED.values():
+        if type(value) in mirrors.LINKED.values():
             own: Ref = value._assay
             return own.node() if own.talk is self else self.encode(value.copy(), depth)
         if isinstance(value, BaseException):
@@ -181,9 +170,11 @@ class JudgeSide(Talk):
         if not reading.permits("code" if _is_code(found) else "object") and not (
             _is_callable(found) and reading.permits("code")
         ):
+            if isinstance(found, ModuleType):
+                return contract.Inert(found, reading.trails[0])
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
-        if ref is not None:
+        if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
             contract.mark(ref, reading.trails)
         return found
 
@@ -245,18 +236,18 @@ class JudgeSide(Talk):
 
     def kind(self, number: int, form: Any = None) -> Any:
         """What stands for a class."""
-        if number not in self._kinds:
+        if number not in self.kinds:
             form = form or self.request("kind", ["R", number])[2]
             name, module = word(form["name"]), word(form["module"])
             bases = [self.reference(base) for base in form["bases"]]
             ref = Ref(self, number, None if "<" in name else (module, *name.split(".")))
             is_error = any(issubclass(base, BaseException) for base in bases)
-            self._kinds[number] = (
-                mirror_kind(ref, name, module, bases)
+            self.kinds[number] = (
+                mirrors.mirror_kind(ref, name, module, bases)
                 if is_error
-                else stand_kind(ref, name, module, bases, form)
+                else stands.stand_kind(ref, name, module, bases, form)
             )
-        return self._kinds[number]
+        return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
         """What stands for an object."""
@@ -264,7 +255,7 @@ class JudgeSide(Talk):
         if held is None:
             cls: Any = self.reference(kind)
             held = self.known[number] = self._stand(
-                number, cls if isinstance(cls, StandKind) else plain_kind(cls)
+                number, cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
             )
             return held
         reading: Reading | None = self.doing.reading
@@ -291,13 +282,13 @@ class JudgeSide(Talk):
             held = base.__new__(cls)
         else:
             content = self.decode(self.request("base", ["R", number]))
-            held = base.__new__(cls, exactly(base, content))
+            held = base.__new__(cls, mirrors.exactly(base, content))
         space_of(held)["_assay"] = Ref(self, number)
         return held
 
     def coroutine(self, number: int) -> Any:
         """A coroutine of the judge's that waits for one of the host's."""
-        waiting: Any = object.__new__(plain_kind(CoroutineType))
+        waiting: Any = object.__new__(stands.plain_kind(CoroutineType))
         space_of(waiting)["_assay"] = ref = Ref(self, number)
         contract.mark(ref, self._trails)
 
@@ -310,18 +301,16 @@ class JudgeSide(Talk):
 
     def module(self, number: int, name: str, doc: Any = None) -> Any:
         """What stands for a module."""
-        held = self.known.get(number)
-        if held is None:
-            held = sys.modules.get(word(name))
-            if not isinstance(held, Module):
-                held = Module(name, doc if type(doc) is str else None)
-                ModuleType.__setattr__(held, "_assay", Ref(self, number, (name,)))
-            self.known[number] = held
-        return held
+        if number not in self.known:
+            made = sys.modules.get(word(name))
+            if not isinstance(made, Module):
+                return make_module(self, number, name, doc)
+            self.known[number] = made
+        return self.known[number]
 
     def member(self, kind: list[Any], name: Any, value: Any) -> Any:
         """A member of an enumeration that is not the submission's."""
-        known = known_classes(enum.Enum)
+        known = mirrors.known_classes(enum.Enum)
         found: Any = self.reference(kind) if kind[0] == "h" else known.get(tuple(kind))
         if not isinstance(found, enum.EnumMeta):
             raise WireError("an enumeration is not known")
@@ -330,7 +319,7 @@ class JudgeSide(Talk):
     def linked(self, number: int, content: Any) -> Any:
         """A container that an attribute holds."""
         found = self.decode(content)
-        kind = LINKED.get(type(found))
+        kind = mirrors.LINKED.get(type(found))
         if kind is None:
             return found
         made = kind(found)
@@ -362,7 +351,7 @@ class JudgeSide(Talk):
             message = values[0] if values and type(values[0]) is str else ""
             error: Any = cls.__new__(cls, message, [self.reference(one) for one in inner])
         else:
-            error = made_error(cls, values)
+            error = mirrors.made_error(cls, values)
         for name, node in told.items():
             if name.isidentifier() and not name.startswith("_assay"):
                 error.__dict__[name] = self.taken(node, ref, name)
@@ -374,45 +363,43 @@ class JudgeSide(Talk):
         self.known[number] = error
         return error
 
-    def adopt(self, node: list[Any], mcs: Any, name: str, bases: Any, space: dict[str, Any]) -> Any:
-        """Take the class that the host made for a class of the tests."""
-        number, form = node[1], node[2]
-        own = {
-            "_assay_kind": Ref(self, number),
-            "_assay_form": form,
-            "_assay_label": f"{space.get('__module__')}.{name}",
-            "_assay_tested": True,
-        }
-        made = self._kinds[number] = type.__new__(mcs, name, bases, {**space, **own})
-        return made
-
     # -- what is asked -------------------------------------------------------------------------
 
     def get(self, ref: Ref, name: str) -> Any:
         """An attribute. What a module has is found again in other sessions by its name."""
         trails = contract.step(contract.trails_of(ref), name)
         try:
-            node = self.request("get", ref.node(), name, trails=trails)
+            node = self._asked("get", ref, [name], trails)
         except AttributeError:
             # As an expected error, it would prove nothing.
             if not name.startswith("_") and not contract.may("missing", trails):
                 fail(BoundaryError(f"{trails[0]} is not there"))
             raise
-        except (StopIteration, StopAsyncIteration):
-            contract.require("stops", trails, ref.label, "an iteration ends")
-            raise
         self._compare_reads(ref, name, node, trails)
         found = self.read(node, trails)
         own = ref_of(found)
-        if own is not None and own.path is None and ref.path is not None and len(ref.path) == 1:
-            own.path = (*ref.path, name)
-        elif own is not None and ref.path is None:
-            own.steps = name in ("send", "throw", "asend", "athrow")
         if ref.path is None:
+            if own is not None:
+                own.steps = name in ("send", "throw", "asend", "athrow")
             return found
+        if own is not None and own.path is None and len(ref.path) == 1:
+            own.path = (*ref.path, name)
         if type(found) is tuple:
             return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
         return self._narrow(found, trails)
+
+    def _asked(self, op: str, ref: Ref, parts: list[Any], trails: list[str]) -> Any:
+        """What the host says of something.
+
+        It ends an iteration of the test's where the reference does: among the items of `map` or
+        `zip` it would end a test before it has compared any.
+        """
+        try:
+            return self.request(op, ref.node(), *parts, trails=trails)
+        except (StopIteration, StopAsyncIteration):
+            if not ref.steps:
+                contract.require("stops", trails, ref.label, "an iteration ends")
+            raise
 
     def _compare_reads(self, ref: Ref, name: str, node: Any, trails: list[str]) -> None:
         """An attribute that is read again, with no call in between, is what it was."""
@@ -430,27 +417,21 @@ class JudgeSide(Talk):
         """
         if not isinstance(found, type):
             return found
-        own = ref_of(found) is not None
-        first = next(one for one in found.__mro__ if one.__module__ == "builtins")
         if state.learns:
+            first = next(one for one in found.__mro__ if one.__module__ == "builtins")
             contract.may("class", [f"{one}:{first.__name__}" for one in trails])
-        if own:
+        if ref_of(found) is not None or not issubclass(found, BaseException):
             return found
-        widest = {
-            entry.rpartition(":")[2]
-            for entry in state.needs.get("", ())
-            if entry.startswith(tuple(f"class:{one}:" for one in trails))
-        }
-        is_narrow = not widest or any(issubclass(found, BUILTINS[name]) for name in widest)
-        if not issubclass(found, BaseException) or (not is_narrow and state.learns):
+        begins = tuple(f"class:{one}:" for one in trails)
+        widest = [
+            one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)
+        ]
+        if not widest and found not in (Exception, BaseException, AssertionError):
             return found
-        if is_narrow and not widest and found not in (Exception, BaseException, AssertionError):
-            return found
+        own = Ref(self, 0, (trails[0],))
         name = trails[0].rpartition(".")[2]
-        made = mirror_kind(
-            Ref(self, 0, (trails[0],)), name, f"the submission's {trails[0]}", [found]
-        )
-        if is_narrow:
+        made = mirrors.mirror_kind(own, name, f"the submission's {trails[0]}", [found])
+        if not widest or any(issubclass(found, stands.BUILTINS[one]) for one in widest):
             self._aliases[found] = made
         return made
 
@@ -461,9 +442,8 @@ class JudgeSide(Talk):
         alias = next((made for one, made in self._aliases.items() if issubclass(cls, one)), None)
         if alias is None or alias.__mro__[1] is cls:
             return alias or cls
-        return mirror_kind(
-            Ref(self, 0, (cls.__name__,)), cls.__name__, alias.__module__, [cls, alias]
-        )
+        name = cls.__name__
+        return mirrors.mirror_kind(Ref(self, 0, (name,)), name, alias.__module__, [cls, alias])
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
         """Set an attribute."""
@@ -478,22 +458,15 @@ class JudgeSide(Talk):
         trails = contract.step(contract.trails_of(ref), contract.CALL)
         shares = aliasing.shares()
         how = self.call_of(ref, arguments, named, trails, self._lend if shares else self.given)
-        try:
-            answer = self.request("share" if shares else "call", *how, *where(), trails=trails)
-        except (StopIteration, StopAsyncIteration):
-            # Among the items of `map` or `zip` it would end a test before it has compared any.
-            if not ref.steps:
-                contract.require("stops", trails, ref.label, "an iteration ends")
-            raise
+        op = "share" if shares else "call"
+        answer = self._asked(op, ref, [*how[1:], *stands.where()], trails)
         if type(answer) is list and answer and answer[0] == "X":
             self._change(arguments, answer[2], trails)
             answer = answer[1]
         made = self.read(answer, trails)
         aliasing.watch([*arguments, *named.values()], made)
         self._check_class(ref, made)
-        recipe = recipes.Recipe(how)
-        if isinstance(type(made), StandKind) and recipe.how is not None:
-            space_of(made).setdefault("_assay_recipe", recipe)
+        recipes.remember(made, how)
         return made
 
     def call_of(
@@ -560,7 +533,7 @@ class JudgeSide(Talk):
             contract.require(f"op:{name}", trails, ref.label, f"{name} is asked of {trails[0]}")
         values = [self.given(one, trails) for one in arguments]
         try:
-            node = self.request("operate", ref.node(), name, values, *where(), trails=trails)
+            node = self.request("operate", ref.node(), name, values, *stands.where(), trails=trails)
         except IndexError:
             if name == "__getitem__":  # by which an iteration ends
                 contract.look_at_end(ref)
@@ -617,7 +590,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "o": JudgeSide.stand,
     "co": JudgeSide.coroutine,
     "k": JudgeSide.kind,
-    "C": lambda _, name: BUILTINS[name],
+    "C": lambda _, name: stands.BUILTINS[name],
     "m": JudgeSide.module,
     "h": lambda _, number: state.handles[number],
     "J": lambda _, number: state.raised[number],  # an exception of the tests comes back

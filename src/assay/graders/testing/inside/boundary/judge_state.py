@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary.wire import (
     GoneError,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
 _MOST_LANES = 2_000
-_MOST_GREETED = 64
+_GREETING = 1.0
 _PATIENCE = 30.0
 _MOST_WAITING = 256
 _LOOKS = ("get", "names", "base", "kind", "signature", "fork")
@@ -44,64 +45,41 @@ class BoundaryError(AssertionError):
 
 
 class State:
-    """What is the same for a whole run.
-
-    Attributes:
-        root: The judge's tree.
-        shared: Beginnings of the paths that the host can write to.
-        seconds: How long a call may take.
-        allowed: Classes of the submission that may decide (``allow_equality``).
-        needs: What the reference needs, by test function; see `contract`.
-        learns: Whether the reference is being proven.
-        seed: Of the near misses.
-        fresh: ``module`` or ``test``: how often the submission is imported anew.
-        tell: Takes the event of what is undecided, needed or noted, and its parts.
-        test: The test function that runs, without its parameters; empty for what runs outside.
-        running: The test function that was begun last, also while what is shared is torn down.
-        leaves: Whether what came by each trail held anything, while a test runs.
-        hints: What was made a value of, which matters if the test fails: entry to sentence.
-        failures: Why the running test cannot pass, whatever was done with the exception.
-        failing: Exceptions by which a test fails, for good.
-        never: Exceptions that the submission cannot raise in the judge.
-        sessions: By test module.
-        current: The test module that is imported or tested.
-        handles: Objects of the tests that the host has a number of.
-        handed: By which calls, and in which test, they were handed over, by number.
-        called: The trails of the callbacks that were called while a test runs.
-        unmade: Recipes of what a test made of plain values, and the host was not told.
-        raised: Exceptions of the tests that went over.
-        patches: What tests patch at the moment in modules that both sides have.
-        make: Makes a session.
-    """
+    """What is the same for a whole run, and what is known of the test that runs."""
 
     def __init__(self) -> None:
-        self.root = ""
-        self.shared: tuple[str, ...] = ()
-        self.seconds = 60.0
-        self.allowed: frozenset[str] = frozenset()
-        self.needs: dict[str, frozenset[str]] = {}
-        self.learns = False
-        self.seed = ""
-        self.fresh = "module"
-        self.tell: Callable[..., None] = lambda *_: None
-        self.test = self.running = ""
-        self.leaves: dict[str, bool] = {}
-        self.hints: dict[str, str] = {}
-        self.failures: list[BaseException] = []
+        # What was told when it began.
+        self.root = ""  # the judge's tree
+        self.shared: tuple[str, ...] = ()  # beginnings of the paths that the host can write to
+        self.seconds = 60.0  # how long a call may take
+        self.allowed: frozenset[str] = frozenset()  # classes that may decide (`allow_equality`)
+        self.needs: dict[str, frozenset[str]] = {}  # of the reference, by test; see `contract`
+        self.learns = False  # whether the reference is being proven
+        self.seed = ""  # of the near misses
+        self.fresh = "module"  # or ``test``: how often the submission is imported anew
+        self.tell: Callable[..., None] = lambda *_: None  # takes an event's name and its parts
+        self.make: Callable[[], Talk] = Talk  # makes a session
+        # Exceptions by which a test fails for good, and those that no submission can raise here.
         self.failing: tuple[type[BaseException], ...] = (AssertionError,)
         self.never: tuple[type[BaseException], ...] = ()
-        self.sessions: dict[str, Talk] = {}
-        self.current = ""
+        # What the host has of the tests: objects by number, and by which calls it got them.
         self.handles: dict[int, Any] = {}
-        self.handed: dict[int, tuple[list[str], str]] = {}
-        self.called: set[str] = set()
-        self.unmade: list[Any] = []
+        self.handed: dict[int, tuple[list[str], str]] = {}  # and in which test
         self.raised: dict[int, BaseException] = {}
-        self.patches: list[tuple[str, list[str], str, object]] = []
-        self.make: Callable[[], Talk] = Talk
-        self.loops: dict[int, Any] = {}
+        self.patches: list[tuple[str, list[str], str, object]] = []  # in modules of both sides
+        self.loops: dict[int, Any] = {}  # the event loop of the tests, by its thread
+        # What runs.
+        self.sessions: dict[str, Talk] = {}  # by test module
+        self.current = ""  # the test module that is imported or tested
+        self.test = ""  # the test function, without parameters; empty for what runs outside
+        self.running = ""  # the one that was begun last, also while what is shared is torn down
+        # What is known of the test.
+        self.failures: list[BaseException] = []  # why it cannot pass, whatever caught them
+        self.hints: dict[str, str] = {}  # what explains that it fails: entry to sentence
+        self.leaves: dict[str, bool] = {}  # whether what came by each trail held anything
+        self.called: set[str] = set()  # the trails of the callbacks that were called
+        self.unmade: list[Any] = []  # recipes of what it made and the host was not told
         self.lock = threading.RLock()
-        self.count = 0
         self._numbers: dict[int, int] = {}
 
     def need(self, test: str, entry: str) -> None:
@@ -180,10 +158,16 @@ class Kind(type):
     """What the classes of stand-ins are; see `stands`."""
 
 
+own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+"""What a module has as its ``__dict__``, whatever its class says."""
+
+
 def ref_of(value: Any) -> Ref | None:
     """What a stand-in stands for; None for anything else."""
     if isinstance(value, type):
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
+    if isinstance(value, ModuleType):
+        return own_space(value).get("_assay")
     if isinstance(type(value), Kind) or isinstance(value, BaseException):
         space = space_of(value)
         if "_assay" not in space and "_assay_recipe" in space:
@@ -216,16 +200,9 @@ def forward(value: Any, name: str, *arguments: Any) -> Any:
     return talk.taken(talk.operate(ref, name, *arguments), ref, name)
 
 
-def count(found: Any) -> int:
-    """A length that the host told."""
-    if type(found) is not int:
-        raise WireError("a length is not a number")
-    return found
-
-
 def length_of(value: Any) -> int:
-    """How long the host says something is."""
-    return count(forward(value, "__len__"))
+    """How long the host says something is; Python refuses what is no length."""
+    return forward(value, "__len__")
 
 
 def current() -> Any:
@@ -281,9 +258,7 @@ class Talk(Plain):
     """
 
     def __init__(self) -> None:
-        with state.lock:
-            state.count += 1
-            self.number = state.count
+        self.number = next(_sessions)
         self.dead = ""
         self.doing = Doing()
         self.changes = self.acts = 0
@@ -308,8 +283,12 @@ class Talk(Plain):
 
     def greet(self) -> None:
         """Tell the host what the tests have patched."""
-        for module, path, name, value in list(state.patches):
-            self.request("patch", module, path, name, self.given(value, ["patch"]))
+        for one in list(state.patches):
+            self.patch(*one)
+
+    def patch(self, module: str, path: list[str], name: str, value: object) -> None:
+        """Make a patch of the tests hold in the host, too."""
+        self.request("patch", module, path, name, self.given(value, ["patch"]))
 
     def _lane(self) -> socket.socket:
         """The connection of this thread."""
@@ -413,9 +392,7 @@ class Talk(Plain):
             link.close()
 
     def _raised(self, node: Any, mine: int) -> BaseException:
-        if type(node) is not list or not node or node[0] not in ("e", "J"):
-            raise WireError("an exception makes no sense")
-        error = self.decode(cast("list[Any]", node))
+        error = self.decode(node)
         if not isinstance(error, BaseException):
             raise WireError("an exception makes no sense")
         if isinstance(error, state.never):
@@ -426,31 +403,29 @@ class Talk(Plain):
 
     def _news(self) -> dict[str, Any]:
         """What has changed around the tests since the host was told."""
-        found: dict[str, Any] = {"environ": _environment()}
+        environ = dict(os.environ)
+        environ.pop("PYTEST_CURRENT_TEST", None)
         try:
-            place = found["cwd"] = os.getcwd()
+            place = os.getcwd()
         except OSError:
             place = ""
         path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
-        found["path"] = path
-        found = {name: value for name, value in found.items() if self._told.get(name) != value}
-        before: dict[str, str] = self._told.get("environ", {})
-        self._told.update(found)
-        if "environ" in found:
-            gone = dict.fromkeys(before.keys() - found["environ"].keys())
-            new = {n: text for n, text in found["environ"].items() if before.get(n) != text}
-            found["environ"] = {**gone, **new}
-        return found
+        now = {"environ": environ, "path": path, **({"cwd": place} if place else {})}
+        news: dict[str, Any] = {n: one for n, one in now.items() if self._told.get(n) != one}
+        if "environ" in news:  # what the submission changed of its own stays as it is
+            before = self._told.get("environ", {})
+            names = [one for one in {*before, *environ} if before.get(one) != environ.get(one)]
+            news["environ"] = {one: environ.get(one) for one in names}
+        self._told = now
+        return news
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
         kind, *rest = message
-        if kind == "out":
-            self._write(*rest)
-        elif kind == "log":
-            self._log(*rest)
-        elif kind == "ask":
+        if kind == "ask":
             send(link, self._reply(rest))
+        elif kind in ("out", "log"):
+            (self._write if kind == "out" else self._log)(*rest)
         else:
             raise WireError("a message of an unknown kind")
 
@@ -483,12 +458,6 @@ class Talk(Plain):
             logger = logging.getLogger(name)
             if logger.isEnabledFor(level):
                 logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
-
-
-def _environment() -> dict[str, str]:
-    found = dict(os.environ)
-    found.pop("PYTEST_CURRENT_TEST", None)
-    return found
 
 
 class Doors:
@@ -524,34 +493,29 @@ class Doors:
             return self._waiting.pop(key)
 
     def _accept(self, listener: socket.socket) -> None:
-        free = threading.BoundedSemaphore(_MOST_GREETED)
-        while free.acquire():
+        while True:
             try:
                 link, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._greet, args=(link, free), daemon=True).start()
+            try:
+                self._greet(link)
+            except (WireError, OSError):
+                link.close()
 
-    def _greet(self, link: socket.socket, free: threading.BoundedSemaphore) -> None:
-        link.settimeout(5.0)
-        try:
-            message, _ = receive(link, time.monotonic() + 5.0)
-        except (WireError, OSError):
-            link.close()
-            return
-        finally:
-            free.release()
+    def _greet(self, link: socket.socket) -> None:
+        link.settimeout(_GREETING)
+        (kind, *about), _ = receive(link, time.monotonic() + _GREETING)
         link.settimeout(None)
-        is_known = all(type(part) is int for part in message[1:])
-        if is_known and message[0] == "lane" and self._lanes < _MOST_LANES:
+        is_known = all(type(part) is int for part in about)
+        if is_known and kind == "lane" and self._lanes < _MOST_LANES:
             self._lanes += 1
-            self._serve(link, message[1:])
+            threading.Thread(target=self._serve, args=(link, about), daemon=True).start()
             return
         with self._arrived:
-            if not is_known or message[0] == "lane" or len(self._waiting) >= _MOST_WAITING:
-                link.close()
-                return
-            self._waiting.setdefault(tuple(message), link)
+            if not is_known or kind == "lane" or len(self._waiting) >= _MOST_WAITING:
+                raise WireError("nobody waits for it")
+            self._waiting.setdefault((kind, *about), link)
             self._arrived.notify_all()
 
     def _serve(self, link: socket.socket, about: list[Any]) -> None:
@@ -568,20 +532,17 @@ class Doors:
 
 def is_authors(value: Any) -> bool:
     """Whether a class or function was made by the tests."""
-    if value.__module__ in sys.builtin_module_names:
-        return False
-    module = sys.modules.get(value.__module__ or "")
-    place = module and getattr(module, "__file__", None)
-    return not place or state.is_ours(os.path.abspath(place))
+    place = getattr(sys.modules.get(value.__module__ or ""), "__file__", None)
+    is_builtin = value.__module__ in sys.builtin_module_names
+    return not is_builtin and (not place or state.is_ours(os.path.abspath(place)))
 
 
-def is_module_of_both(value: object) -> bool:
+def is_module_of_both(value: Any) -> bool:
     """Whether it is a module that judge and host have alike."""
-    if type(value) is not ModuleType:
-        return False
-    place = getattr(value, "__file__", None)
-    return not place or not state.is_ours(os.path.abspath(place))
+    place = getattr(value, "__file__", None) if type(value) is ModuleType else None
+    return type(value) is ModuleType and not (place and state.is_ours(os.path.abspath(place)))
 
 
+_sessions = itertools.count(1)
 doors = Doors()
 state = State()

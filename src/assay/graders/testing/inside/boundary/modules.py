@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dis
 import os
 import re
@@ -17,9 +16,11 @@ from assay.graders.testing.inside.boundary.judge_state import (
     Ref,
     current,
     fail,
+    own_space,
     state,
+    the_ref,
 )
-from assay.graders.testing.inside.boundary.stands import is_quiet, names_of
+from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
@@ -44,7 +45,7 @@ class _Space(dict[str, Any]):
     """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(_own_space(module))
+        super().__init__(own_space(module))
         self._module = module
 
     def __missing__(self, name: str) -> Any:
@@ -63,65 +64,56 @@ class _Space(dict[str, Any]):
             return default
 
 
-class Module(ModuleType):
+class Module(Remote, ModuleType):
     """Stands for a module of the submission's."""
 
     @property
-    def __dict__(self) -> Any:
+    def __dict__(self) -> Any:  # type: ignore[override] # tools that patch look there first
         return _Space(self)
 
     def __getattr__(self, name: str) -> Any:
-        ref: Ref | None = _own_space(self).get("_assay")
-        if ref is None or is_quiet(name) or (name.startswith("__") and name not in _MODULE_NAMES):
+        if _is_pythons(name):
             raise AttributeError(name)
         if name == "__all__":
-            return self._all(ref)
+            return self._all()
         child = sys.modules.get(f"{self.__name__}.{name}")
-        found = ref.home().get(ref, name)
+        found = super().__getattr__(name)
         return child if isinstance(found, Module) and child is not None else found
 
-    def _all(self, ref: Ref) -> list[str]:
-        """What it lists; for ``import *`` without names of Python's and those the test has."""
+    def _all(self) -> list[str]:
+        """What it lists; for ``import *`` without names that the test has, or pytest looks for."""
         try:
-            named: Any = ref.home().get(ref, "__all__")
+            named: Any = super().__getattr__("__all__")
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
+        named = [name for name in named if type(name) is str]
         frame = sys._getframe(2)
         is_star = dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] in _STAR
         if not is_star and not frame.f_code.co_filename.startswith("<frozen importlib"):
-            return [name for name in named if type(name) is str]
-        taken = {*frame.f_globals, *vars(builtins)}
-        return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
+            return named
+        return [one for one in named if one not in frame.f_globals and not one.startswith("pytest")]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
+        if _is_pythons(name) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
-            ref: Ref = _own_space(self)["_assay"]
-            ref.home().set(ref, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        ref: Ref = _own_space(self)["_assay"]
-        ref.home().delete(ref, name)
-
-    def __dir__(self) -> list[str]:
-        return names_of(_own_space(self).get("_assay"))
+            the_ref(self).home().set(the_ref(self), name, value)
 
 
-_own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+def make_module(talk: Any, number: int, name: str, doc: Any = None) -> Module:
+    """Make what stands for a module of the host's."""
+    made = talk.known[number] = Module(name, doc if type(doc) is str else None)
+    ModuleType.__setattr__(made, "_assay", Ref(talk, number, (name,)))
+    return made
 
 
-def _is_hook(name: str) -> bool:
-    """Whether a test module that has the name has it for its runner."""
-    return name.startswith("pytest") or name in _HOOKS
+def _is_pythons(name: str) -> bool:
+    """Whether Python itself has a module's attribute, and not its source."""
+    return name.startswith("__") and name not in _OF_SOURCES
 
 
-_HOOKS = frozenset(
-    "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
-    "setup teardown setUpModule tearDownModule load_tests".split()
-)
 _STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
-_MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
+_OF_SOURCES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
 class Finder:
@@ -206,13 +198,11 @@ class Finder:
         return bool(is_helper or _USES_TESTS.search(text))
 
     def _is_in_source(self, top: str) -> bool:
-        for base in _SOURCES:
-            place = os.path.join(state.root, base, top)
-            if os.path.isfile(f"{place}.py"):
-                return True
-            if os.path.isdir(place) and not self._holds_tests(place):
-                return True
-        return False
+        places = [os.path.join(state.root, base, top) for base in _SOURCES]
+        return any(
+            os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
+            for one in places
+        )
 
     def create_module(self, spec: ModuleSpec) -> Module:
         """Have the host import it; anew, if the tests have taken it out of ``sys.modules``."""
@@ -222,10 +212,7 @@ class Finder:
         self._imported.add(key)
         if type(node) is not list or node[0] != "m":
             raise WireError("an import makes no sense")
-        made = Module(spec.name, node[3] if type(node[3]) is str else None)
-        ModuleType.__setattr__(made, "_assay", Ref(talk, node[1], (spec.name,)))
-        talk.known[node[1]] = made
-        return made
+        return make_module(talk, node[1], spec.name, node[3])
 
     def exec_module(self, module: Module) -> None:
         """Nothing: it was run in the host."""

@@ -2,12 +2,14 @@
 
 The class of a stand-in is made for one class of the submission and stands for that class, too, so
 that ``isinstance``, ``type(x) is kit.Thing`` and subclasses hold. It has the operators that the
-other class has. They are forwarded, but for those that decide: see `decisions`.
+other class has. They are forwarded, but for those that decide: see `questions`.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +18,9 @@ from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
     Kind,
     Ref,
-    count,
     fail,
     forward,
     is_authors,
-    length_of,
     ref_of,
     state,
     the_ref,
@@ -42,7 +42,7 @@ _LEFT_OUT = frozenset(
     "__eq__ __ne__ __hash__ __bool__ __instancecheck__ __array__ __dir__ __missing__ "
     "__length_hint__".split()
 )
-_ORDERS = frozenset(["__lt__", "__le__", "__gt__", "__ge__"])
+"""What is no operator here, or is made for all."""
 
 
 def is_quiet(name: str) -> bool:
@@ -51,7 +51,7 @@ def is_quiet(name: str) -> bool:
 
 
 class Remote:
-    """What is asked of both a class of the submission's and an object: its attributes."""
+    """What is asked of a module of the submission's, a class and an object: its attributes."""
 
     def __getattr__(self, name: str) -> Any:
         ref = ref_of(self)
@@ -63,7 +63,9 @@ class Remote:
         the_ref(self).home().delete(the_ref(self), name)
 
     def __dir__(self) -> list[str]:
-        return names_of(ref_of(self))
+        ref = ref_of(self)
+        found: Any = [] if ref is None else ref.home().request("names", ref.node())
+        return [one for one in found if type(one) is str and not is_quiet(one)]
 
     @property
     def __signature__(self) -> Any:
@@ -107,7 +109,7 @@ class StandKind(Remote, Kind):
         return bool(type.__getattribute__(cls, "__dict__").get("_assay_tested"))
 
     def __iter__(cls) -> Iterator[Any]:
-        return _items(_of_class(cls, "__iter__"))
+        return _iterator(_of_class(cls, "__iter__"))
 
     def __getitem__(cls, key: Any) -> Any:
         if "__getitem__" not in cls._assay_form["meta"]:
@@ -115,7 +117,7 @@ class StandKind(Remote, Kind):
         return _of_class(cls, "__getitem__", key)
 
     def __len__(cls) -> int:
-        return count(_of_class(cls, "__len__"))
+        return _of_class(cls, "__len__")
 
     def __contains__(cls, item: Any) -> bool:
         return isinstance(item, cls) or any(item == one for one in cls)
@@ -130,14 +132,15 @@ def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
     return forward(cls, name, *arguments)
 
 
-_NOTHING: dict[str, Any] = {"meta": [], "operators": [], "methods": [], "own": []}
+_NOTHING = {"meta": [], "operators": [], "methods": [], "own": [], "equal": "identity"}
+"""What is known of a class of which nothing was told."""
 
 
 class Stand(Remote, metaclass=StandKind):
     """Stands for an object of the submission's."""
 
     _assay_kind: Ref | None = None
-    _assay_form: dict[str, Any] = {**_NOTHING, "equal": "identity"}  # noqa: RUF012
+    _assay_form: dict[str, Any] = _NOTHING
     _assay_base: type | None = None
     _assay_label = "object"
 
@@ -165,12 +168,6 @@ class Stand(Remote, metaclass=StandKind):
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
-
-
-def names_of(ref: Ref | None) -> list[str]:
-    """The attributes that the host says something has."""
-    found: Any = [] if ref is None else ref.home().request("names", ref.node())
-    return [one for one in found if type(one) is str and not is_quiet(one)]
 
 
 def signature_of(value: Any) -> Any:
@@ -216,23 +213,12 @@ def _text(name: str) -> Callable[..., str]:
     return text
 
 
-def _items(iterator: Any) -> Iterator[Any]:
-    """What an iterator of the host's gives, one at a time."""
-    if ref_of(iterator) is None:
-        yield from iterator
-        return
-    while True:
-        try:
-            item = _next(iterator)
-        except StopIteration:
-            return
-        yield item
-
-
 def _iter(self: Any) -> Any:
-    found = forward(self, "__iter__")
-    is_iterator = ref_of(found) is not None and hasattr(type(found), "__next__")
-    return found if is_iterator else _items(found)
+    return _iterator(forward(self, "__iter__"))
+
+
+def _iterator(found: Any) -> Any:
+    return found if hasattr(type(found), "__next__") else iter(found)
 
 
 def _next(self: Any) -> Any:
@@ -266,7 +252,7 @@ def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
 
 async def _async_next(self: Any) -> Any:
     try:
-        found = await _awaited(forward(self, "__anext__"))
+        found = await forward(self, "__anext__")
     except StopAsyncIteration:
         contract.look_at_end(the_ref(self))
         raise
@@ -274,16 +260,8 @@ async def _async_next(self: Any) -> Any:
     return found
 
 
-async def _async_enter(self: Any) -> Any:
-    return await _awaited(forward(self, "__aenter__"))
-
-
 async def _async_leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    return _swallows(self, await _awaited(forward(self, "__aexit__", None, error, None)), error)
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if hasattr(type(value), "__await__") else value
+    return _swallows(self, await forward(self, "__aexit__", None, error, None), error)
 
 
 def _await(self: Any) -> Generator[Any, Any, Any]:
@@ -317,8 +295,6 @@ def where() -> list[str]:
 
     It is remembered for callbacks.
     """
-    import sys
-
     events: Any = sys.modules.get("asyncio.events")
     loop: Any = events._get_running_loop() if events else None
     if loop is None:
@@ -327,17 +303,15 @@ def where() -> list[str]:
     return ["on loop"]
 
 
-_SPECIAL: dict[str, Any] = {
+_OPERATORS: dict[str, Any] = {
+    **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
+    **{one: questions.arithmetic(one) for one in ARITHMETIC},
+    **{one: questions.ordering(one) for one in ("__lt__", "__le__", "__gt__", "__ge__")},
+    **{one: _text(one) for one in ("__str__", "__repr__", "__format__", "__fspath__")},
     "__call__": _call,
-    "__len__": length_of,
-    "__str__": _text("__str__"),
-    "__repr__": _text("__repr__"),
-    "__format__": _text("__format__"),
-    "__fspath__": _text("__fspath__"),
     "__iter__": _iter,
     "__next__": _next,
     "__exit__": _leave,
-    "__aenter__": _async_enter,
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
@@ -366,8 +340,22 @@ class _Member:
         Stand.__setattr__(instance, self.name, value)
 
 
-def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
-    """Make the class of the stand-ins for a class."""
+def stand_kind(ref: Ref, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
+    """The class of the stand-ins for a class: the same one when its module is loaded anew."""
+    key = (ref.path, repr([form[one] for one in ("operators", "equal", "own", "methods")]))
+    made = _kinds.get(key)
+    if made is None:
+        made = _make_kind(ref, name, module, bases, form)
+        if ref.path is not None:
+            _kinds[key] = made
+    type.__setattr__(made, "_assay_kind", ref)
+    return made
+
+
+_kinds: dict[Any, StandKind] = {}
+
+
+def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
     base = next((one for one in bases if one in (*IMMUTABLE, *_MUTABLE)), inherited)
@@ -381,15 +369,9 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         "__qualname__": name,
         "__doc__": _Member("__doc__") if module in ("builtins", "functools") else doc,
     }
-    for one in OPERATORS.intersection(form["operators"]) - _LEFT_OUT:
-        if base in IMMUTABLE and one in vars(base) and one not in own:
-            continue  # the copy decides
-        if one in _ORDERS:
-            space[one] = questions.ordering(one)
-        elif one in ARITHMETIC:
-            space[one] = questions.arithmetic(one)
-        else:
-            space[one] = _SPECIAL.get(one) or _forwarder(one)
+    for one in _OPERATORS.keys() & form["operators"]:
+        if not (base in IMMUTABLE and one in vars(base) and one not in own):  # the copy decides
+            space[one] = _OPERATORS[one]
     for one in form["methods"]:
         is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
         if is_public or one == "__init__":
@@ -405,24 +387,12 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         return StandKind(name.rpartition(".")[2], (Stand,), {**space, "_assay_base": None})
 
 
-_plain_kinds: dict[type, StandKind] = {}
-
-
+@functools.cache
 def plain_kind(kind: type) -> StandKind:
-    """The class of the stand-ins for what has a class that both sides have, such as functions."""
-    made = _plain_kinds.get(kind)
-    if made is None:
-        operators = [one for one in OPERATORS if any(one in vars(k) for k in kind.__mro__[:-1])]
-        if "__call__" not in operators and kind.__name__ in ("function", "method", "type"):
-            operators.append("__call__")
-        decides = [one for one in ("__contains__", "__bool__", "__lt__") if one in operators]
-        equal = "identity" if kind.__eq__ is object.__eq__ or kind.__name__ == "method" else "own"
-        form = {**_NOTHING, "operators": operators, "own": decides, "equal": equal}
-        if not isinstance(kind, StandKind) and kind.__module__ == "builtins":
-            form["equal"] = "identity"
-        made = stand_kind(None, kind.__qualname__, kind.__module__, [], form)
-        _plain_kinds[kind] = made
-    return made
+    """The class of the stand-ins for what has a built-in class, such as ``map``."""
+    operators = [one for one in OPERATORS if any(one in vars(k) for k in kind.__mro__[:-1])]
+    form = {**_NOTHING, "operators": operators}
+    return _make_kind(None, kind.__qualname__, kind.__module__, [], form)
 
 
 def _subclass(
@@ -441,18 +411,30 @@ def _subclass(
     for key, value in space.items():
         if key in ("__qualname__", "__classcell__", "__firstlineno__", "__static_attributes__"):
             continue
-        kind = _WRAPPED.get(type(value), "plain")
-        inner = value.fget if kind == "property" else getattr(value, "__func__", value)
-        members[key] = [kind, talk.given(inner if kind != "plain" else value, trails)]
+        kind, inside = _WRAPPED.get(type(value), ("plain", None))
+        members[key] = [kind, talk.given(getattr(value, inside) if inside else value, trails)]
     options = {key: talk.given(value, trails) for key, value in named.items()}
     encoded = [talk.encode(base) for base in bases if base is not object]
     node = talk.request("subclass", name, encoded, members, options)
     if type(node) is not list or node[0] != "k":
         raise WireError("a class makes no sense")
-    return talk.adopt(node, mcs, name, bases, {**space, "_assay_base": first._assay_base})
+    number, form = node[1:]
+    own = {
+        "_assay_kind": Ref(talk, number),
+        "_assay_form": form,
+        "_assay_base": first._assay_base,
+        "_assay_label": f"{space.get('__module__')}.{name}",
+        "_assay_tested": True,
+    }
+    made = talk.kinds[number] = type.__new__(mcs, name, bases, {**space, **own})
+    return made
 
 
-_WRAPPED: dict[type, str] = {staticmethod: "static", classmethod: "class", property: "property"}
+_WRAPPED: dict[type, tuple[str, str]] = {
+    staticmethod: ("static", "__func__"),
+    classmethod: ("class", "__func__"),
+    property: ("property", "fget"),
+}
 BUILTINS: dict[str, type] = {
     name: one for name, one in vars(builtins).items() if isinstance(one, type)
 }
