@@ -16,18 +16,14 @@ import types
 from assay.graders.testing.inside.boundary.host_objects import (
     Handle,
     by_name,
-    equality,
-    function_of,
-    handle_kind,
+    described,
+    handle,
     is_of_both,
     is_own,
-    own_names,
-    own_operators,
     owner_of,
 )
 from assay.graders.testing.inside.boundary.wire import (
     LIBRARIES,
-    OPERATORS,
     GoneError,
     Plain,
     WireError,
@@ -127,30 +123,8 @@ class HostSide(Plain):
         if number in self.told:
             return ["k", number]
         self.told.add(number)
-        return ["k", number, self.describe(kind, module, name)]
-
-    def describe(self, kind: type, module: str, name: str) -> dict[str, Any]:
-        operators = OPERATORS & own_names(kind)
-        if getattr(kind, "__hash__", None) is None:
-            operators -= {"__hash__"}
-        methods = [
-            one
-            for one, member in list(vars(kind).items())
-            if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-            and type(one) is str
-            and (not one.startswith("__") or one == "__init__")
-        ]
-        return {
-            "name": name,
-            "module": module,
-            "bases": [self.class_of(base) for base in kind.__bases__],
-            "operators": sorted(operators),
-            "equal": equality(kind),
-            "own": own_operators(kind),
-            "methods": methods,
-            "meta": sorted(OPERATORS & own_names(type(kind))),
-            "doc": kind.__doc__ if type(kind.__doc__) is str else None,
-        }
+        bases = [self.class_of(base) for base in kind.__bases__]
+        return ["k", number, {"name": name, "module": module, "bases": bases, **described(kind)}]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -194,12 +168,7 @@ class HostSide(Plain):
     def handle(self, number: int, form: dict[str, Any]) -> Any:
         with self.lock:
             if number not in self.handles:
-                if form.get("kind") == "function":
-                    made: Any = function_of(number, form)
-                else:
-                    abcs = tuple(form["abcs"])
-                    made = handle_kind(tuple(form["operators"]), form["async"], abcs)(number)
-                self.handles[number] = made
+                self.handles[number] = handle(number, form)
             return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
@@ -216,10 +185,7 @@ class HostSide(Plain):
             kind = None
         values = self.decode(["l", arguments])
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            base = next(
-                (getattr(builtins, one) for one in bases if hasattr(builtins, one)), Exception
-            )
-            kind = type(name, (base,), {"__module__": module})
+            kind = type(name, (getattr(builtins, bases[0]),), {"__module__": module})
         try:
             error = kind(*values)
         except Exception:
@@ -284,9 +250,7 @@ class HostSide(Plain):
         self.tell_output(link)
         try:
             send(link, reply)
-        except (WireError, ValueError) as error:
-            if isinstance(error, GoneError):
-                raise
+        except WireError as error:  # too large; or nobody is there, as this finds, too
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
@@ -387,14 +351,10 @@ class HostSide(Plain):
 
     def do_call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         function, values, options = self.call_of(target, arguments, named)
-        written = [_MUTABLE.__contains__(type(one)) and self.encode(one) for one in values]
+        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in _MUTABLE}
         result = self.encode(function(*values, **options))
-        changed = []
-        for place, (value, before) in enumerate(zip(values, written)):
-            if before:
-                after = self.encode(value)
-                if after != before:
-                    changed.append([place, after])
+        after = [[at, self.encode(values[at])] for at in before]
+        changed = [[at, node] for at, node in after if node != before[at]]
         return ["X", result, changed] if changed else result
 
     def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:
@@ -467,13 +427,10 @@ class HostSide(Plain):
             return self.encode(held)
         # What it was given is told by its place: the judge has it.
         given = {id(one): place for place, one in [*enumerate(values), *options.items()]}
-        return [
-            "G",
-            [
-                ["A", given[id(one)]] if id(one) in given else ["V", self.encode(one)]
-                for one in held
-            ],
+        parts = [
+            ["A", given[id(one)]] if id(one) in given else ["V", self.encode(one)] for one in held
         ]
+        return ["G", parts]
 
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)
@@ -486,29 +443,19 @@ class HostSide(Plain):
     def do_signature(self, target: Any) -> Any:
         import inspect
 
-        function = self.decode(target)
-        found = inspect.signature(function)
-        return [
-            inspect.iscoroutinefunction(function),
-            [
-                [
-                    one.name,
-                    int(one.kind),
-                    None if one.default is one.empty else [self.encode(one.default)],
-                ]
-                for one in found.parameters.values()
-            ],
+        found = inspect.signature(self.decode(target)).parameters.values()
+        defaults = [
+            None if one.default is one.empty else [self.encode(one.default)] for one in found
         ]
+        return [[one.name, int(one.kind), default] for one, default in zip(found, defaults)]
 
     def do_subclass(
         self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]
     ) -> Any:
-        members: dict[str, Any] = {}
-        for key, member in space.items():
-            kind, value = member
-            found = self.decode(value)
-            wrap = {"static": staticmethod, "class": classmethod, "property": property}.get(kind)
-            members[key] = wrap(found) if wrap else found
+        members = {
+            key: _WRAPPERS.get(kind, lambda found: found)(self.decode(value))
+            for key, (kind, value) in space.items()
+        }
         kinds = tuple(self.decode(base) for base in bases)
         options = {key: self.decode(value) for key, value in named.items()}
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
@@ -533,6 +480,7 @@ def _has_ended(child: int) -> bool:
 
 
 _NOTHING = object()
+_WRAPPERS: dict[str, Any] = {"static": staticmethod, "class": classmethod, "property": property}
 _READERS: dict[str, Callable[..., Any]] = {
     "R": lambda host, number: host.objects[number],
     "P": lambda _, module, path: by_name(module, path),
@@ -543,12 +491,12 @@ _READERS: dict[str, Callable[..., Any]] = {
     "EM": HostSide.member,
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: tuple[Any, ...] = (
-    *(bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str, os.fspath),
-    *(operator.contains, operator.getitem),
-)
+_FUNCTIONS: Any = (bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
+    "__fspath__": os.fspath,
+    "__contains__": operator.contains,
+    "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
     "__call__": lambda value, *arguments: value(*arguments),
