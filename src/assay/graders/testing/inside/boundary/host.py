@@ -120,18 +120,13 @@ def _forward_warnings(session: HostSide) -> None:
     warnings.showwarning = show
 
 
-class _LibraryFinder:
-    """Finds what most programs import in Python's library, whatever the submission has.
+def _find_libraries(session: HostSide) -> None:
+    """Find what most programs import in Python's library, whatever the submission has.
 
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def __init__(self, session: HostSide) -> None:
-        self._session = session
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """The spec; that of ``logging`` also has log records forwarded."""
-        del path, target
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _LIBRARY:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
@@ -140,10 +135,13 @@ class _LibraryFinder:
 
             def exec_module(module: Any) -> None:
                 load(module)
-                _forward_logs(module, self._session)
+                _forward_logs(module, session)
 
             spec.loader.exec_module = exec_module
         return spec
+
+    finder: Any = types.SimpleNamespace(find_spec=find_spec)
+    sys.meta_path.insert(0, finder)
 
 
 def _forward_logs(logging: Any, session: HostSide) -> None:
@@ -173,7 +171,7 @@ def _serve(number: int) -> None:
     _forward_warnings(session)
     if "logging" in sys.modules:
         _forward_logs(sys.modules["logging"], session)
-    sys.meta_path.insert(0, _LibraryFinder(session))
+    _find_libraries(session)
     link = connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)

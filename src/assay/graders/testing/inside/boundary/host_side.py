@@ -55,7 +55,10 @@ def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Call
 
     def do(host: HostSide, *parts: Any) -> Any:
         found = function(*map(host.decode, parts))
-        return host.linked(found) if is_linked else host.encode(found)
+        node = host.encode(found)
+        # A container that the judge shall see change is told with its number.
+        is_link = is_linked and type(found) in _MUTABLE
+        return ["L", host.number_of(found), node] if is_link else node
 
     return do
 
@@ -81,11 +84,8 @@ class HostSide(Plain):
 
     def number_of(self, value: object) -> int:
         with self.lock:
-            key = id(value)
-            number = self.numbers.get(key)
-            if number is None:
-                number = self.numbers[key] = len(self.objects) + 1
-                self.objects[number] = value
+            number = self.numbers.setdefault(id(value), len(self.objects) + 1)
+            self.objects.setdefault(number, value)
             return number
 
     def other(self, value: Any, depth: int) -> list[Any]:
@@ -195,16 +195,11 @@ class HostSide(Plain):
 
     # -- talking -------------------------------------------------------------------------------
 
-    def lane(self) -> Any:
-        """The connection of this thread; one is opened where it has none."""
-        link = getattr(self.local, "link", None)
-        if link is None:
-            link = self.local.link = connect(["lane", self.number])
-        return link
-
     def ask(self, *question: Any) -> Any:
         """Ask the judge for something, and serve it until it answers."""
-        link = self.lane()
+        # A thread of the submission's own has no connection yet.
+        link = getattr(self.local, "link", None) or connect(["lane", self.number])
+        self.local.link = link
         self.tell_output(link)
         send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
@@ -284,12 +279,6 @@ class HostSide(Plain):
             return action(*parts[:3])
 
         return self.on_loop(run())
-
-    def linked(self, value: Any) -> Any:
-        """A container that the judge shall see change is told with its number."""
-        if type(value) in _MUTABLE:
-            return ["L", self.number_of(value), self.encode(value)]
-        return self.encode(value)
 
     # -- what can be asked ---------------------------------------------------------------------
 
