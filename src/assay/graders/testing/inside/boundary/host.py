@@ -62,12 +62,10 @@ class Output:
         self._lock = threading.Lock()
         self._kept = bytearray()
         self._room = _MOST_OUTPUT
-
-    def watch(self) -> None:
-        """Keep the pipe from filling up."""
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
+        """Keep the pipe from filling up."""
         import select
 
         while True:
@@ -76,18 +74,15 @@ class Output:
                 return
 
     def _pull(self) -> bool:
+        """Read what there is; whether more may come."""
         with self._lock:
-            while True:
-                try:
-                    chunk = os.read(self._reader, 1 << 16)
-                except BlockingIOError:
-                    return True
-                except OSError:
-                    return False
-                if not chunk:
-                    return False
-                self._kept += chunk[: max(self._room, 0)]
-                self._room -= len(chunk)
+            try:
+                while chunk := os.read(self._reader, 1 << 16):
+                    self._kept += chunk[: max(self._room, 0)]
+                    self._room -= len(chunk)
+            except OSError as error:
+                return isinstance(error, BlockingIOError)
+            return False
 
     def take(self) -> str:
         """What was written since the last time."""
@@ -115,11 +110,8 @@ def _forward_warnings(session: HostSide) -> None:
     import warnings
 
     def show(message: Any, category: Any, filename: Any, lineno: Any, *_: Any) -> None:
-        text = (
-            message
-            if isinstance(message, category) and category.__module__ != "builtins"
-            else str(message)
-        )
+        is_own = isinstance(message, category) and category.__module__ != "builtins"
+        text = message if is_own else str(message)
         if "use of fork()" in str(text):  # ours; see `HostSide.do_fork`
             return
         session.ask("warn", 0, text, category, str(filename), int(lineno))
@@ -128,18 +120,13 @@ def _forward_warnings(session: HostSide) -> None:
     warnings.showwarning = show
 
 
-class _LibraryFinder:
-    """Finds what most programs import in Python's library, whatever the submission has.
+def _find_libraries(session: HostSide) -> None:
+    """Find what most programs import in Python's library, whatever the submission has.
 
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def __init__(self, session: HostSide) -> None:
-        self._session = session
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """The spec; that of ``logging`` also has log records forwarded."""
-        del path, target
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _LIBRARY:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
@@ -148,10 +135,13 @@ class _LibraryFinder:
 
             def exec_module(module: Any) -> None:
                 load(module)
-                _forward_logs(module, self._session)
+                _forward_logs(module, session)
 
             spec.loader.exec_module = exec_module
         return spec
+
+    finder: Any = types.SimpleNamespace(find_spec=find_spec)
+    sys.meta_path.insert(0, finder)
 
 
 def _forward_logs(logging: Any, session: HostSide) -> None:
@@ -174,19 +164,14 @@ def _serve(number: int) -> None:
     session = HostSide(number)
     CURRENT[:] = [session]
     session.outputs = (Output(1), Output(2))
-    sys.stdout = io.TextIOWrapper(
-        io.FileIO(1, "w", closefd=False), "utf-8", "replace", write_through=True
-    )
-    sys.stderr = io.TextIOWrapper(
-        io.FileIO(2, "w", closefd=False), "utf-8", "replace", write_through=True
-    )
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "replace", write_through=True))
     sys.modules["__main__"] = types.ModuleType("__main__")
     _forward_warnings(session)
     if "logging" in sys.modules:
         _forward_logs(sys.modules["logging"], session)
-    sys.meta_path.insert(0, _LibraryFinder(session))
-    for output in session.outputs:
-        output.watch()
+    _find_libraries(session)
     link = connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)

@@ -10,6 +10,7 @@ import enum
 import functools
 import importlib
 import sys
+import types
 
 from assay.graders.testing.inside.boundary.wire import CONTENTS, OPERATORS
 
@@ -36,9 +37,33 @@ def is_of_both(module: str) -> bool:
     return is_installed or module.partition(".")[0] in _STANDARD
 
 
-def own_names(kind: Any) -> set[str]:
-    """What a class has beyond what all have."""
-    return {name for one in kind.__mro__ if one not in (object, type) for name in vars(one)}
+def described(kind: Any) -> dict[str, Any]:
+    """What the judge is told of a class."""
+    operators = _operators(kind)
+    if getattr(kind, "__hash__", None) is None:
+        operators -= {"__hash__"}
+    methods = [
+        name
+        for name, member in list(vars(kind).items())
+        if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
+        and type(name) is str
+        and (not name.startswith("__") or name == "__init__")
+    ]
+    return {
+        "operators": sorted(operators),
+        "equal": _equality(kind),
+        "own": sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one)),
+        "methods": methods,
+        "meta": sorted(_operators(type(kind))),
+        "doc": kind.__doc__ if type(kind.__doc__) is str else None,
+    }
+
+
+def _operators(kind: Any) -> set[str]:
+    """The operators that a class has, and not all have."""
+    return {
+        one for base in kind.__mro__ if base not in (object, type) for one in vars(base)
+    } & OPERATORS
 
 
 def owner_of(kind: type, name: str) -> type:
@@ -52,12 +77,7 @@ def is_own(kind: type, name: str) -> bool:
     return owner.__module__ != "builtins" and vars(owner)[name] is not None
 
 
-def own_operators(kind: type) -> list[str]:
-    """The operators that code of a class's own answers."""
-    return sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one))
-
-
-def equality(kind: type) -> str:
+def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
     owner = owner_of(kind, "__eq__")
     if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
@@ -116,8 +136,15 @@ def _handle_operator(name: str, is_async: object) -> Callable[..., Any]:
 _AWAITED = ("__aenter__", "__aexit__", "__anext__")
 
 
+def handle(number: int, form: dict[str, Any]) -> Any:
+    """What stands for something of the judge's."""
+    if form.get("kind") == "function":
+        return _function(number, form)
+    return _handle_kind(tuple(form["operators"]), form["async"], tuple(form["abcs"]))(number)
+
+
 @functools.lru_cache(maxsize=1_000)
-def handle_kind(
+def _handle_kind(
     operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]
 ) -> type[Handle]:
     """The class of the handles whose objects have these operators."""
@@ -146,7 +173,7 @@ _FORMS = {
 }
 
 
-def function_of(number: int, form: dict[str, Any]) -> Any:
+def _function(number: int, form: dict[str, Any]) -> Any:
     """A function that stands for one of the judge's; who looks at its code sees its parameters."""
 
     def call(*arguments: Any, **named: Any) -> Any:

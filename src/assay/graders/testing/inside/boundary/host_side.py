@@ -16,18 +16,14 @@ import types
 from assay.graders.testing.inside.boundary.host_objects import (
     Handle,
     by_name,
-    equality,
-    function_of,
-    handle_kind,
+    described,
+    handle,
     is_of_both,
     is_own,
-    own_names,
-    own_operators,
     owner_of,
 )
 from assay.graders.testing.inside.boundary.wire import (
     LIBRARIES,
-    OPERATORS,
     GoneError,
     Plain,
     WireError,
@@ -59,7 +55,10 @@ def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Call
 
     def do(host: HostSide, *parts: Any) -> Any:
         found = function(*map(host.decode, parts))
-        return host.linked(found) if is_linked else host.encode(found)
+        node = host.encode(found)
+        # A container that the judge shall see change is told with its number.
+        is_link = is_linked and type(found) in _MUTABLE
+        return ["L", host.number_of(found), node] if is_link else node
 
     return do
 
@@ -86,11 +85,8 @@ class HostSide(Plain):
 
     def number_of(self, value: object) -> int:
         with self.lock:
-            key = id(value)
-            number = self.numbers.get(key)
-            if number is None:
-                number = self.numbers[key] = len(self.objects) + 1
-                self.objects[number] = value
+            number = self.numbers.setdefault(id(value), len(self.objects) + 1)
+            self.objects.setdefault(number, value)
             return number
 
     def other(self, value: Any, depth: int) -> list[Any]:
@@ -128,30 +124,8 @@ class HostSide(Plain):
         if number in self.told:
             return ["k", number]
         self.told.add(number)
-        return ["k", number, self.describe(kind, module, name)]
-
-    def describe(self, kind: type, module: str, name: str) -> dict[str, Any]:
-        operators = OPERATORS & own_names(kind)
-        if getattr(kind, "__hash__", None) is None:
-            operators -= {"__hash__"}
-        methods = [
-            one
-            for one, member in list(vars(kind).items())
-            if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-            and type(one) is str
-            and (not one.startswith("__") or one == "__init__")
-        ]
-        return {
-            "name": name,
-            "module": module,
-            "bases": [self.class_of(base) for base in kind.__bases__],
-            "operators": sorted(operators),
-            "equal": equality(kind),
-            "own": own_operators(kind),
-            "methods": methods,
-            "meta": sorted(OPERATORS & own_names(type(kind))),
-            "doc": kind.__doc__ if type(kind.__doc__) is str else None,
-        }
+        bases = [self.class_of(base) for base in kind.__bases__]
+        return ["k", number, {"name": name, "module": module, "bases": bases, **described(kind)}]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -195,12 +169,7 @@ class HostSide(Plain):
     def handle(self, number: int, form: dict[str, Any]) -> Any:
         with self.lock:
             if number not in self.handles:
-                if form.get("kind") == "function":
-                    made: Any = function_of(number, form)
-                else:
-                    abcs = tuple(form["abcs"])
-                    made = handle_kind(tuple(form["operators"]), form["async"], abcs)(number)
-                self.handles[number] = made
+                self.handles[number] = handle(number, form)
             return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
@@ -217,10 +186,7 @@ class HostSide(Plain):
             kind = None
         values = self.decode(["l", arguments])
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            base = next(
-                (getattr(builtins, one) for one in bases if hasattr(builtins, one)), Exception
-            )
-            kind = type(name, (base,), {"__module__": module})
+            kind = type(name, (getattr(builtins, bases[0]),), {"__module__": module})
         try:
             error = kind(*values)
         except Exception:
@@ -230,16 +196,11 @@ class HostSide(Plain):
 
     # -- talking -------------------------------------------------------------------------------
 
-    def lane(self) -> Any:
-        """The connection of this thread; one is opened where it has none."""
-        link = getattr(self.local, "link", None)
-        if link is None:
-            link = self.local.link = connect(["lane", self.number])
-        return link
-
     def ask(self, *question: Any) -> Any:
         """Ask the judge for something, and serve it until it answers."""
-        link = self.lane()
+        # A thread of the submission's own has no connection yet.
+        link = getattr(self.local, "link", None) or connect(["lane", self.number])
+        self.local.link = link
         self.tell_output(link)
         send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
@@ -285,9 +246,7 @@ class HostSide(Plain):
         self.tell_output(link)
         try:
             send(link, reply)
-        except (WireError, ValueError) as error:
-            if isinstance(error, GoneError):
-                raise
+        except WireError as error:  # too large; or nobody is there, as this finds, too
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
@@ -321,12 +280,6 @@ class HostSide(Plain):
             return action(*parts[:3])
 
         return self.on_loop(run())
-
-    def linked(self, value: Any) -> Any:
-        """A container that the judge shall see change is told with its number."""
-        if type(value) in _MUTABLE:
-            return ["L", self.number_of(value), self.encode(value)]
-        return self.encode(value)
 
     # -- what can be asked ---------------------------------------------------------------------
 
@@ -390,16 +343,12 @@ class HostSide(Plain):
         self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
     ) -> Any:
         function, values, options = self.call_of(target, arguments, named)
-        written = [_MUTABLE.__contains__(type(one)) and self.encode(one) for one in values]
+        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in _MUTABLE}
         found = function(*values, **options)
         lent = [number for number, one in self.lent.items() if one is found]
         result = ["K", lent[0]] if lent else self.linked(found) if shares else self.encode(found)
-        changed = []
-        for place, (value, before) in enumerate(zip(values, written)):
-            if before:
-                after = self.encode(value)
-                if after != before:
-                    changed.append([place, after])
+        after = [[at, self.encode(values[at])] for at in before]
+        changed = [[at, node] for at, node in after if node != before[at]]
         return ["X", result, changed] if changed else result
 
     def do_share(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
@@ -482,13 +431,10 @@ class HostSide(Plain):
             return self.encode(held)
         # What it was given is told by its place: the judge has it.
         given = {id(one): place for place, one in [*enumerate(values), *options.items()]}
-        return [
-            "G",
-            [
-                ["A", given[id(one)]] if id(one) in given else ["V", self.encode(one)]
-                for one in held
-            ],
+        parts = [
+            ["A", given[id(one)]] if id(one) in given else ["V", self.encode(one)] for one in held
         ]
+        return ["G", parts]
 
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)
@@ -501,29 +447,19 @@ class HostSide(Plain):
     def do_signature(self, target: Any) -> Any:
         import inspect
 
-        function = self.decode(target)
-        found = inspect.signature(function)
-        return [
-            inspect.iscoroutinefunction(function),
-            [
-                [
-                    one.name,
-                    int(one.kind),
-                    None if one.default is one.empty else [self.encode(one.default)],
-                ]
-                for one in found.parameters.values()
-            ],
+        found = inspect.signature(self.decode(target)).parameters.values()
+        defaults = [
+            None if one.default is one.empty else [self.encode(one.default)] for one in found
         ]
+        return [[one.name, int(one.kind), default] for one, default in zip(found, defaults)]
 
     def do_subclass(
         self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]
     ) -> Any:
-        members: dict[str, Any] = {}
-        for key, member in space.items():
-            kind, value = member
-            found = self.decode(value)
-            wrap = {"static": staticmethod, "class": classmethod, "property": property}.get(kind)
-            members[key] = wrap(found) if wrap else found
+        members = {
+            key: _WRAPPERS.get(kind, lambda found: found)(self.decode(value))
+            for key, (kind, value) in space.items()
+        }
         kinds = tuple(self.decode(base) for base in bases)
         options = {key: self.decode(value) for key, value in named.items()}
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
@@ -548,6 +484,7 @@ def _has_ended(child: int) -> bool:
 
 
 _NOTHING = object()
+_WRAPPERS: dict[str, Any] = {"static": staticmethod, "class": classmethod, "property": property}
 _READERS: dict[str, Callable[..., Any]] = {
     "R": lambda host, number: host.objects[number],
     "P": lambda _, module, path: by_name(module, path),
@@ -560,12 +497,12 @@ _READERS: dict[str, Callable[..., Any]] = {
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: tuple[Any, ...] = (
-    *(bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str, os.fspath),
-    *(operator.contains, operator.getitem),
-)
+_FUNCTIONS: Any = (bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
+    "__fspath__": os.fspath,
+    "__contains__": operator.contains,
+    "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
     "__call__": lambda value, *arguments: value(*arguments),

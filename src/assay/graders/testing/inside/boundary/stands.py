@@ -180,7 +180,7 @@ def signature_of(value: Any) -> Any:
     talk = ref.home()
     kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
     parameters: list[inspect.Parameter] = []
-    for name, kind, default in talk.request("signature", ref.node())[1]:
+    for name, kind, default in talk.request("signature", ref.node()):
         has = inspect.Parameter.empty if default is None else talk.decode(default[0])
         parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
     return inspect.Signature(parameters)

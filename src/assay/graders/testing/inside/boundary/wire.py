@@ -13,6 +13,7 @@ are imported with the first such value. (The judge has them all from the start.)
 from __future__ import annotations
 
 import binascii
+import functools
 import importlib
 import json
 import re
@@ -33,26 +34,23 @@ MOST_BYTES = 32 * 1024 * 1024
 DEEPEST = 60
 """How deep values may lie in each other."""
 
-OPERATORS = frozenset(
-    "__abs__ __add__ __aenter__ __aexit__ __aiter__ __and__ __anext__ __array__ __await__ "
-    "__bool__ __bytes__ __call__ __ceil__ __complex__ __contains__ __copy__ __deepcopy__ "
-    "__delitem__ __dir__ __divmod__ __enter__ __eq__ __exit__ __float__ __floor__ "
-    "__floordiv__ __format__ __fspath__ __ge__ __getitem__ __gt__ __hash__ __iadd__ __iand__ "
-    "__imul__ __index__ __instancecheck__ __int__ __invert__ __ior__ __isub__ __iter__ __le__ "
-    "__len__ __length_hint__ __lshift__ __lt__ __matmul__ __missing__ __mod__ __mul__ __ne__ "
-    "__neg__ __next__ __or__ __pos__ __pow__ __radd__ __rand__ __rdivmod__ __repr__ "
-    "__reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ "
-    "__rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __str__ "
-    "__sub__ __truediv__ __trunc__ __xor__".split()
-)
-"""What is forwarded of an object's operators."""
-
 ARITHMETIC = frozenset(
     f"__{side}{one}__"
     for one in "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
     for side in ("", "r")
 )
 """Operators of two values."""
+
+OPERATORS = ARITHMETIC | frozenset(
+    f"__{one}__"
+    for one in (
+        "abs aenter aexit aiter anext array await bool bytes call ceil complex contains copy "
+        "deepcopy delitem dir enter eq exit float floor format fspath ge getitem gt hash iadd iand "
+        "imul index instancecheck int invert ior isub iter le len length_hint lt missing ne neg "
+        "next pos repr reversed round setitem str trunc"
+    ).split()
+)
+"""What is forwarded of an object's operators."""
 
 _SCALARS = frozenset({type(None), bool, int, float, str})
 _LONGEST_INT = 8_000
@@ -121,8 +119,6 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
             raise TimeoutError
         try:
             chunk = link.recv(min(size - len(chunks), 1 << 20))
-        except TimeoutError:
-            raise TimeoutError from None
         except (ConnectionError, ValueError) as error:
             raise GoneError(str(error)) from None
         if not chunk:
@@ -190,9 +186,7 @@ class Plain:
         node = _written(value, kind)
         if node is None:
             return self.other(value, depth)
-        if node[0] in _NAMED:
-            node[2:] = [self.encode(part, depth + 1) for part in node[2:]]
-        return node
+        return [self.encode(part, depth + 1) for part in node]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -222,12 +216,8 @@ class Plain:
                 return kind(_FACTORIES[parts[1]], pairs) if tag == "dd" else kind(pairs)
             reader = _READERS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
             if reader is not None:
-                if tag in _NAMED:
-                    parts = [self.decode(part, depth + 1) for part in parts]
-                found = reader(*parts)
+                found = reader(*[self.decode(part, depth + 1) for part in parts])
                 return self.checked(found) if tag in _CHECKED else found
-        except (WireError, GoneError):
-            raise
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
         return self.others(node)
@@ -242,12 +232,10 @@ def _is_flat(items: list[Any]) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=1_000)
 def library(name: str) -> dict[str, Any]:
     """What a library has, from when it was first asked for: tests replace such things."""
-    found = _libraries.get(name)
-    if found is None:
-        found = _libraries[name] = dict(vars(importlib.import_module(name)))
-    return found
+    return dict(vars(importlib.import_module(name)))
 
 
 def _written(value: Any, kind: type) -> list[Any] | None:
@@ -323,13 +311,6 @@ def _method(name: str) -> Callable[..., list[Any]]:
     return lambda kind, value: [getattr(kind, name)(value)]
 
 
-def _bounds(_: Any, value: slice) -> list[Any]:
-    parts: list[Any] = [value.start, value.stop, value.step]
-    if not all(part is None or type(part) is int for part in parts):
-        raise WireError("a slice of other than integers cannot be copied")
-    return parts
-
-
 def _base64(_: Any, value: Any) -> list[Any]:
     return [binascii.b2a_base64(value, newline=False).decode("ascii")]
 
@@ -348,28 +329,13 @@ def _of_text(kind: Any, text: str) -> Any:
     return kind(text)
 
 
-def _zone(kind: Any, seconds: float) -> Any:
-    return kind(library("datetime")["timedelta"](seconds=seconds))
+def _moment(kind: Any, value: Any) -> list[Any]:
+    """A zone is told by its offset at that moment."""
+    return [kind.isoformat(value), value.fold]
 
 
-def _offset(value: Any) -> float | None:
-    """Zones are told by their offset at that moment."""
-    offset = value.utcoffset()
-    return None if offset is None else offset.total_seconds()
-
-
-def _datetime(kind: Any, value: Any) -> list[Any]:
-    bare = kind.combine(kind.date(value), kind.time(value))
-    return [bare.isoformat(), _offset(value), value.fold]
-
-
-def _time(kind: Any, value: Any) -> list[Any]:
-    return [kind.replace(value, tzinfo=None).isoformat(), _offset(value)]
-
-
-def _of_time(kind: Any, text: str, offset: float | None, fold: int = 0) -> Any:
-    zone = None if offset is None else _zone(library("datetime")["timezone"], offset)
-    return kind.fromisoformat(text).replace(tzinfo=zone, fold=fold)
+def _of_moment(kind: Any, text: str, fold: int) -> Any:
+    return kind.fromisoformat(text).replace(fold=fold)
 
 
 def _of_names(kind: Any, inner: dict[Any, Any]) -> Any:
@@ -383,7 +349,7 @@ _BYTES = (_base64, _of_base64)
 _TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
 _NAMED = ("w", "ip")
-"""Tags of several kinds, so that a name follows. What these have in them is written as values."""
+"""Tags of several kinds: the name of the class follows."""
 
 _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     int: ("I", _as(hex), lambda kind, text: kind(text, 16)),
@@ -392,7 +358,7 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     memoryview: ("b", *_BYTES),
     complex: ("c", _attributes("real", "imag"), _make),
     range: ("r", _attributes("start", "stop", "step"), _make),
-    slice: ("sl", _bounds, _make),
+    slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
     type(NotImplemented): ("ni", _attributes(), _make),
     type(vars(type)): ("w", _as(dict), _make),
@@ -400,16 +366,12 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     type({}.values()): ("w", _as(list), lambda _, items: dict(enumerate(items)).values()),
     type({}.items()): ("w", _as(list), lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
-    "datetime.datetime": ("dt", _datetime, _of_time),
-    "datetime.time": ("tm", _time, _of_time),
+    "datetime.datetime": ("dt", _moment, _of_moment),
+    "datetime.time": ("tm", _moment, _of_moment),
     "datetime.timedelta": ("td", _attributes("days", "seconds", "microseconds"), _make),
-    "datetime.timezone": ("tz", _as(lambda value: value.utcoffset(None).total_seconds()), _zone),
+    "datetime.timezone": ("tz", _as(lambda value: value.utcoffset(None)), _make),
     "decimal.Decimal": ("D", *_TEXT),
-    "fractions.Fraction": (
-        "F",
-        lambda _, value: [hex(value.numerator), hex(value.denominator)],
-        lambda kind, *parts: kind(*[int(part, 16) for part in parts]),
-    ),
+    "fractions.Fraction": ("F", _attributes("numerator", "denominator"), _make),
     "uuid.UUID": ("u", *_TEXT),
     **{
         f"ipaddress.IPv{n}{one}": ("ip", *_TEXT)
@@ -433,24 +395,25 @@ The key of a class of a library is its name, and what the library had by that na
 LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str)
 """The modules of Python's library whose values are copied."""
 
-_libraries: dict[str, dict[str, Any]] = {}
 library("datetime")  # before the submission has a module of that name
 
 
 # -- other libraries -------------------------------------------------------------------------------
 
 
-def _zone_by_name(value: Any) -> list[Any] | None:
+def _zone(value: Any) -> list[Any] | None:
     """A zone of zoneinfo or pytz by its name, which both sides look up."""
-    top = type(value).__module__.partition(".")[0]
-    name = getattr(value, "key" if top == "zoneinfo" else "zone", None)
-    is_zone = isinstance(value, library("datetime")["tzinfo"]) and top in sys.modules
-    return ["zn", top, name] if is_zone and type(name) is str else None
+    module = type(value).__module__.partition(".")[0]
+    name = getattr(value, _ZONES[module][1], None)
+    is_zone = isinstance(value, library("datetime")["tzinfo"]) and type(name) is str
+    return ["zn", module, name] if is_zone else None
 
 
-def _read_zone_by_name(top: str, name: str) -> Any:
-    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}[top]
-    return _of_text(getattr(importlib.import_module(top), find), name)
+def _of_zone(module: str, name: str) -> Any:
+    return _of_text(getattr(importlib.import_module(module), _ZONES[module][0]), name)
+
+
+_ZONES = {"zoneinfo": ("ZoneInfo", "key"), "pytz": ("timezone", "zone")}
 
 
 def _numpy(value: Any) -> list[Any] | None:
@@ -459,22 +422,22 @@ def _numpy(value: Any) -> list[Any] | None:
     is_array = type(value) is np.ndarray
     if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
         return None
-    shape = [list(value.shape)] if is_array else []
-    return ["na" if is_array else "ns", value.dtype.str, *shape, *_base64(None, value.tobytes())]
+    head = ["na", value.dtype.str, value.shape] if is_array else ["ns", value.dtype.str]
+    return [*head, *_base64(None, value.tobytes())]
 
 
-def _array(dtype: str, shape: list[int], data: str) -> Any:
+def _of_array(dtype: str, shape: tuple[int, ...], data: str) -> Any:
     if not _DTYPE.fullmatch(dtype):
         raise WireError("a value of an unknown dtype")
     np: Any = importlib.import_module("numpy")
-    return np.ndarray(tuple(shape), dtype=np.dtype(dtype), buffer=_of_base64(bytearray, data))
+    return np.ndarray(shape, dtype=np.dtype(dtype), buffer=_of_base64(bytearray, data))
 
 
 _DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
     "numpy": _numpy,
-    "pytz": _zone_by_name,
-    "zoneinfo": _zone_by_name,
+    "pytz": _zone,
+    "zoneinfo": _zone,
 }
 
 
@@ -486,9 +449,9 @@ def _reader(key: Any, make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _READERS: dict[Any, Callable[..., Any]] = {
-    "na": _array,
-    "ns": lambda dtype, data: _array(dtype, [1], data)[0],
-    "zn": _read_zone_by_name,
+    "na": _of_array,
+    "ns": lambda dtype, data: _of_array(dtype, (1,), data)[0],
+    "zn": _of_zone,
 }
 for _key, (_tag, _, _maker) in _KINDS.items():
     _name = getattr(_key, "__name__", _key).rpartition(".")[2]
