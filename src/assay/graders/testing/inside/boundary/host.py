@@ -126,7 +126,7 @@ def _find_libraries(session: HostSide) -> None:
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(name: str, *_: Any) -> Any:
         if name not in _LIBRARY:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)

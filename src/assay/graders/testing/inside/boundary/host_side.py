@@ -55,10 +55,7 @@ def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Call
 
     def do(host: HostSide, *parts: Any) -> Any:
         found = function(*map(host.decode, parts))
-        node = host.encode(found)
-        # A container that the judge shall see change is told with its number.
-        is_link = is_linked and type(found) in _MUTABLE
-        return ["L", host.number_of(found), node] if is_link else node
+        return (host.linked if is_linked else host.encode)(found)
 
     return do
 
@@ -82,6 +79,11 @@ class HostSide(Plain):
         self.lent: dict[int, Any] = {}
 
     # -- references ----------------------------------------------------------------------------
+
+    def linked(self, value: Any) -> Any:
+        """A container that the judge shall see change is told with its number."""
+        node = self.encode(value)
+        return ["L", self.number_of(value), node] if type(value) in _MUTABLE else node
 
     def number_of(self, value: object) -> int:
         with self.lock:
