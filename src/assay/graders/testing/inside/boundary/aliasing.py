@@ -10,10 +10,11 @@ one process, and a submission that changes what the reference leaves alone fails
 from __future__ import annotations
 
 import ast
+import functools
 from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import contract
-from assay.graders.testing.inside.boundary.judge_state import state
+from assay.graders.testing.inside.boundary.judge_state import state, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -141,27 +142,17 @@ def meet(trail: str) -> None:
 
 def asks_identity() -> bool:
     """Whether the running test, or a helper beside it, compares objects by ``is``."""
-    if not state.test:
-        return False
-    found = _asking.get(state.current)
-    if found is None:
-        found = _asking[state.current] = _that_ask(state.current)
-    return state.test.rpartition("::")[2] in found or any(
-        not one.startswith("test") for one in found
+    name = state.test.rpartition("::")[2]
+    return bool(name) and any(
+        one == name or not one.startswith("test") for one in _that_ask(state.current)
     )
 
 
-_asking: dict[str, frozenset[str]] = {}
-
-
+@functools.cache
 def _that_ask(file: str) -> frozenset[str]:
-    try:
-        with open(file, encoding="utf-8") as source:
-            tree = ast.parse(source.read())
-    except (OSError, ValueError, SyntaxError):
-        return frozenset()
+    tree = tree_of(file)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [one for one in ast.walk(tree) if isinstance(one, kinds)]
+    functions = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, kinds)]
     return frozenset(one.name for one in functions if any(map(_is_asking, ast.walk(one))))
 
 

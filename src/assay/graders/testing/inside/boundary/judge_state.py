@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import itertools
 import os
 import socket
@@ -114,6 +116,16 @@ class State:
     def is_test_code(self, path: str) -> bool:
         """Whether a code object's file is one of the author's."""
         return path.startswith(f"{self.root}{os.sep}")
+
+
+@functools.cache
+def tree_of(file: str) -> ast.Module | None:
+    """The syntax of a file of the tests, or of what the agent was given; None without one."""
+    try:
+        with open(file, encoding="utf-8") as source:
+            return ast.parse(source.read())
+    except (OSError, ValueError, SyntaxError):
+        return None
 
 
 def fail(error: BaseException) -> BaseException:
