@@ -10,7 +10,7 @@ something that fails the test once it is used.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
@@ -21,6 +21,9 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
 )
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+
+if TYPE_CHECKING:
+    from typing import Self
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -89,47 +92,38 @@ class Inert:
     """An object of the submission where the reference has a value: it can only be passed back."""
 
     def __init__(self, held: Any, trail: str) -> None:
-        object.__setattr__(self, "_held", held)
-        object.__setattr__(self, "_trail", trail)
-        label = _label(held)
-        state.hint(f"object:{trail}", f"{trail} is a value in the reference, and here {label}")
+        label = getattr(type(held), "_assay_label", type(held).__name__)
+        why = f"{trail} is a value in the reference, and here an object of {label}"
+        for name, value in {"_held": held, "_why": (f"object:{trail}", why)}.items():
+            object.__setattr__(self, name, value)
+        state.hint(f"object:{trail}", why)
 
     def __repr__(self) -> str:
-        return f"<{_label(object.__getattribute__(self, '_held'))}>"
+        return f"<{_of(self, '_why')[1]}>"
 
     def __getattribute__(self, name: str) -> Any:
         if name in ("__class__", "__repr__") or name.startswith(("_pytest", "__array")):
             return object.__getattribute__(self, name)
-        raise _refusal(self)
+        raise refused(*_of(self, "_why"))
 
 
-def _label(held: Any) -> str:
-    kind: Any = type(held)
-    return f"an object of {getattr(kind, '_assay_label', kind.__name__)}"
+_of = object.__getattribute__
 
 
 def held_by(value: Any) -> Any:
     """What an inert object stands for; anything else is itself."""
-    return object.__getattribute__(value, "_held") if type(value) is Inert else value
-
-
-def _refusal(value: Inert) -> BaseException:
-    held, trail = (object.__getattribute__(value, one) for one in ("_held", "_trail"))
-    return refused(
-        f"object:{trail}", f"{trail} is a value in the reference, and here {_label(held)}"
-    )
+    return _of(value, "_held") if type(value) is Inert else value
 
 
 def _refuses(name: str) -> Any:
     def operate(self: Any, *others: object, **_: object) -> Any:
         theirs: Any = ref_of(held_by(others[0])) if name in ("__eq__", "__ne__") else None
         if theirs is None:
-            raise _refusal(self)
+            raise refused(*_of(self, "_why"))
         # Two names for one object, such as a constant of a module, are equal as in any program.
         mine: Any = ref_of(held_by(self))
         return (mine is not None and mine.number == theirs.number) is (name == "__eq__")
 
-    operate.__name__ = name
     return operate
 
 
@@ -163,9 +157,10 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         return known.setdefault(ref.number, Inert(found, trails[0]))
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
     if own:
-        what = f"{_label(found)} is copied, without its own {', '.join(own[:3])}"
-        said = f"{trails[0]} is a value in the reference, and here {what}"
-        state.hint(f"op:{own[0]}:{trails[0]}", said)
+        lost = f"is copied here, without its own {', '.join(own[:3])}"
+        state.hint(
+            f"op:{own[0]}:{trails[0]}", f"{trails[0]} is a value in the reference, and {lost}"
+        )
     return ref.home().values(node, trails)
 
 
@@ -187,28 +182,24 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
 
 def number(found: float, trails: list[str]) -> Any:
     """NaN or an infinity: only what the reference gives here can be ordered."""
-    return found if may("nan", trails) else _marked(found, trails[0])
+    return found if may("nan", trails) else Marked(found, trails[0])
 
 
 class Marked(float):
     """A NaN or an infinity where the reference has none: what it is ordered with says nothing."""
 
-    _trail = "?"
+    trail: str
 
+    def __new__(cls, found: float, trail: str) -> Self:
+        made = super().__new__(cls, found)
+        made.trail = trail
+        return made
 
-def _marked(found: float, trail: str) -> Marked:
-    made = Marked(found)
-    made._trail = trail
-    return made
-
-
-def _orders(name: str) -> Any:
-    def order(self: Marked, _: object) -> Any:
+    def _order(self, _: object) -> Any:
         said = f"{float.__repr__(self)}, which the reference does not give"
-        raise refused(f"nan:{self._trail}", f"{self._trail} is {said}")
+        raise refused(f"nan:{self.trail}", f"{self.trail} is {said}")
 
-    order.__name__ = name
-    return order
+    __lt__ = __le__ = __gt__ = __ge__ = _order
 
 
 def _computes(name: str) -> Any:
@@ -217,19 +208,14 @@ def _computes(name: str) -> Any:
     def compute(self: Marked, *others: object) -> Any:
         found = original(self, *others)
         is_unbounded = isinstance(found, float) and found - found != 0
-        return _marked(found, self._trail) if is_unbounded else found
+        return Marked(found, self.trail) if is_unbounded else found
 
-    compute.__name__ = name
     return compute
 
 
-for _name in ("__lt__", "__le__", "__gt__", "__ge__"):
-    setattr(Marked, _name, _orders(_name))
-for _name in "add sub mul truediv floordiv mod pow".split():
-    for _side in ("", "r"):
-        setattr(Marked, f"__{_side}{_name}__", _computes(f"__{_side}{_name}__"))
-for _name in ("__neg__", "__abs__", "__pos__"):
-    setattr(Marked, _name, _computes(_name))
+_TWO_SIDED = "add sub mul truediv floordiv mod pow".split()
+for _name in (*_TWO_SIDED, *(f"r{one}" for one in _TWO_SIDED), "neg", "abs", "pos"):
+    setattr(Marked, f"__{_name}__", _computes(f"__{_name}__"))
 
 
 def look(found: Any, trails: list[str]) -> None:
