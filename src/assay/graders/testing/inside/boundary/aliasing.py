@@ -157,12 +157,15 @@ def _that_ask(file: str) -> frozenset[str]:
 
 
 def _is_asking(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return _name(node.func) in ("assertIs", "assertIsNot", "id")
-    if not isinstance(node, ast.Compare):
+    if isinstance(node, ast.Call) and _name(node.func) in ("assertIs", "assertIsNot", "id"):
+        sides = node.args
+    elif isinstance(node, ast.Compare) and any(
+        isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops
+    ):
+        sides = [node.left, *node.comparators]
+    else:
         return False
-    sides = [node.left, *node.comparators]
-    return any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops) and not any(
+    return not any(
         isinstance(one, ast.Constant)
         or _name(one) == "__class__"
         or (isinstance(one, ast.Call) and _name(one.func) == "type")
