@@ -50,12 +50,6 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._reader, writer = os.pipe()
-        try:
-            import fcntl
-
-            fcntl.fcntl(writer, 1031, 1 << 20)  # F_SETPIPE_SZ
-        except OSError:
-            pass
         os.dup2(writer, descriptor)
         os.close(writer)
         os.set_blocking(self._reader, False)
@@ -126,7 +120,7 @@ def _find_libraries(session: HostSide) -> None:
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(name: str, *_: object) -> Any:
         if name not in _LIBRARY:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)

@@ -66,20 +66,25 @@ def _operators(kind: Any) -> set[str]:
     } & OPERATORS
 
 
-def owner_of(kind: type, name: str) -> type:
+def _owner(kind: type, name: str) -> type:
     """The class of its bases that defines a name."""
     return next((one for one in kind.__mro__ if name in vars(one)), object)
 
 
+def of_super(kind: type, value: object, name: str) -> Any:
+    """What `super()` of a class of the tests finds in one of the submission's."""
+    return vars(_owner(kind, name))[name].__get__(value, type(value))
+
+
 def is_own(kind: type, name: str) -> bool:
     """Whether code of its own, not of a built-in type, decides."""
-    owner = owner_of(kind, name)
+    owner = _owner(kind, name)
     return owner.__module__ != "builtins" and vars(owner)[name] is not None
 
 
 def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
-    owner = owner_of(kind, "__eq__")
+    owner = _owner(kind, "__eq__")
     if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
         return "enum"
     if owner in CONTENTS:
@@ -157,14 +162,8 @@ def _handle_kind(
     return made
 
 
-class _Default:
-    """Stands for the default of a parameter of the test's."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-_DEFAULT = _Default()
+_DEFAULT: Any = type("Default", (), {"__repr__": lambda _: "..."})()
+"""Stands for the default of a parameter of the test's."""
 _ANY = [["arguments", 2, False], ["named", 4, False]]
 _FORMS = {
     "async": "async def made({}): return await _assay_call({})",

@@ -13,17 +13,8 @@ import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary.host_objects import (
-    Handle,
-    by_name,
-    described,
-    handle,
-    is_of_both,
-    is_own,
-    owner_of,
-)
+from assay.graders.testing.inside.boundary import host_objects
 from assay.graders.testing.inside.boundary.wire import (
-    LIBRARIES,
     GoneError,
     Plain,
     WireError,
@@ -90,7 +81,7 @@ class HostSide(Plain):
 
     def other(self, value: Any, depth: int) -> list[Any]:
         kind = type(value)
-        if issubclass(kind, Handle):
+        if issubclass(kind, host_objects.Handle):
             return ["h", object.__getattribute__(value, "_assay_handle")]
         if callable(value) and (handle := self.handle_of(value)):
             return handle
@@ -98,7 +89,7 @@ class HostSide(Plain):
             return self.class_of(value)
         if isinstance(value, enum.Enum):
             known = self.handle_of(kind) or [kind.__module__, kind.__qualname__]
-            if known[0] == "h" or is_of_both(known[0]):
+            if known[0] == "h" or host_objects.is_of_both(known[0]):
                 name = value.name if value.name in kind.__members__ else None
                 return ["em", known, name, self.encode(value.value, depth + 1)]
         if isinstance(value, types.ModuleType):
@@ -124,7 +115,11 @@ class HostSide(Plain):
             return ["k", number]
         self.told.add(number)
         bases = [self.class_of(base) for base in kind.__bases__]
-        return ["k", number, {"name": name, "module": module, "bases": bases, **described(kind)}]
+        return [
+            "k",
+            number,
+            {"name": name, "module": module, "bases": bases, **host_objects.described(kind)},
+        ]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -144,7 +139,7 @@ class HostSide(Plain):
             described,
             [self.held(one, depth + 1) for one in value.args],
             {name: self.held(vars(value)[name], depth + 1) for name in told[:50]},
-            str(value) if is_own(kind, "__str__") else None,
+            str(value) if host_objects.is_own(kind, "__str__") else None,
             [self.error(one, depth + 1) for one in inner] if isinstance(inner, tuple) else [],
             *[
                 None if one is None or depth >= 10 else self.error(one, depth + 5)
@@ -166,10 +161,9 @@ class HostSide(Plain):
         return reader(self, *node[1:])
 
     def handle(self, number: int, form: dict[str, Any]) -> Any:
-        with self.lock:
-            if number not in self.handles:
-                self.handles[number] = handle(number, form)
-            return self.handles[number]
+        if number not in self.handles:
+            self.handles.setdefault(number, host_objects.handle(number, form))
+        return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
         """A member of an enumeration."""
@@ -180,7 +174,7 @@ class HostSide(Plain):
         self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
     ) -> BaseException:
         try:
-            kind = by_name(module, name.split("."))
+            kind = host_objects.by_name(module, name.split("."))
         except (ImportError, AttributeError):
             kind = None
         values = self.decode(["l", arguments])
@@ -212,7 +206,7 @@ class HostSide(Plain):
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, Handle):  # to flush it would ask the judge
+            if isinstance(stream, host_objects.Handle):  # to flush it would ask the judge
                 continue
             try:
                 stream.flush()
@@ -293,11 +287,7 @@ class HostSide(Plain):
     do_base = _of_values(content_of)
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
-    # What `super()` of a class of the tests finds in one of the submission's.
-    do_member = _of_values(
-        lambda kind, value, name: vars(owner_of(kind, name))[name].__get__(value, type(value)),
-        is_linked=True,
-    )
+    do_member = _of_values(host_objects.of_super, is_linked=True)
 
     def do_turned(self, name: str, one: Any, other: Any) -> Any:
         """The same question about objects of which the other is made first."""
@@ -331,8 +321,7 @@ class HostSide(Plain):
             setattr(owner, name, before)
 
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
-        if module in LIBRARIES:
-            library(module)
+        library(module)  # values of it go on to be copied
         self.do_set(["P", module, path], name, value, is_patch=True)
 
     def do_unpatch(self, module: str, path: list[str], name: str) -> None:
@@ -472,22 +461,20 @@ _NOTHING = object()
 _WRAPPERS: dict[str, Any] = {"static": staticmethod, "class": classmethod, "property": property}
 _READERS: dict[str, Callable[..., Any]] = {
     "R": lambda host, number: host.objects[number],
-    "P": lambda _, module, path: by_name(module, path),
-    "S": lambda _, module, name: by_name(module, name.split(".")),
+    "P": lambda _, module, path: host_objects.by_name(module, path),
+    "S": lambda _, module, name: host_objects.by_name(module, name.split(".")),
     "C": lambda _, name: getattr(builtins, name),
     "H": HostSide.handle,
     "N": HostSide.made,
     "EM": HostSide.member,
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: Any = (bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str)
+_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, reversed)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
-    "__fspath__": os.fspath,
     "__contains__": operator.contains,
     "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
-    "__call__": lambda value, *arguments: value(*arguments),
 }
-"""The operators that Python has functions for, which look at what they get."""
+"""The operators that Python has functions for, which know what to do without a method."""

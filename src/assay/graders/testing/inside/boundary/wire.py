@@ -179,9 +179,9 @@ class Plain:
                 for key, item in list(value.items())
             ]
             if kind is defaultdict:
-                factory = getattr(value.default_factory, "__name__", "")
-                is_plain = _FACTORIES.get(factory) is value.default_factory
-                return ["dd", pairs, factory if is_plain else ""]
+                name = getattr(value.default_factory, "__name__", "")
+                is_plain = _FACTORIES.get(name) is value.default_factory
+                return ["dd", pairs, name if is_plain else ""]
             return [_MAPPINGS[kind], pairs]
         node = _written(value, kind)
         if node is None:
@@ -295,16 +295,8 @@ def _make(kind: Any, *parts: Any) -> Any:
     return kind(*parts)
 
 
-def _make_of_one(kind: Any, parts: Any) -> Any:
-    return kind(*parts)
-
-
 def _attributes(*names: str) -> Callable[..., list[Any]]:
     return lambda _, value: [getattr(value, name) for name in names]
-
-
-def _as(read: Callable[[Any], Any]) -> Callable[..., list[Any]]:
-    return lambda _, value: [read(value)]
 
 
 def _method(name: str) -> Callable[..., list[Any]]:
@@ -352,7 +344,7 @@ _NAMED = ("w", "ip")
 """Tags of several kinds: the name of the class follows."""
 
 _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
-    int: ("I", _as(hex), lambda kind, text: kind(text, 16)),
+    int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
     bytes: ("b", *_BYTES),
     bytearray: ("B", *_BYTES),
     memoryview: ("b", *_BYTES),
@@ -361,15 +353,19 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
     type(NotImplemented): ("ni", _attributes(), _make),
-    type(vars(type)): ("w", _as(dict), _make),
-    type({}.keys()): ("w", _as(list), lambda _, items: dict.fromkeys(items).keys()),
-    type({}.values()): ("w", _as(list), lambda _, items: dict(enumerate(items)).values()),
-    type({}.items()): ("w", _as(list), lambda _, items: dict(items).items()),
+    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
+    type({}.keys()): ("w", lambda _, keys: [[*keys]], lambda _, keys: dict.fromkeys(keys).keys()),
+    type({}.values()): (
+        "w",
+        lambda _, held: [[*held]],
+        lambda _, held: dict(enumerate(held)).values(),
+    ),
+    type({}.items()): ("w", lambda _, items: [[*items]], lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
     "datetime.datetime": ("dt", _moment, _of_moment),
     "datetime.time": ("tm", _moment, _of_moment),
     "datetime.timedelta": ("td", _attributes("days", "seconds", "microseconds"), _make),
-    "datetime.timezone": ("tz", _as(lambda value: value.utcoffset(None)), _make),
+    "datetime.timezone": ("tz", lambda _, value: [value.utcoffset(None)], _make),
     "decimal.Decimal": ("D", *_TEXT),
     "fractions.Fraction": ("F", _attributes("numerator", "denominator"), _make),
     "uuid.UUID": ("u", *_TEXT),
@@ -382,10 +378,14 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
     **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
     **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w", _as(lambda value: tuple(value.maps)), _make_of_one),
-    "array.array": ("w", _as(lambda value: (value.typecode, value.tolist())), _make_of_one),
-    "types.SimpleNamespace": ("w", _as(vars), _of_names),
-    "argparse.Namespace": ("w", _as(vars), _of_names),
+    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], lambda kind, maps: kind(*maps)),
+    "array.array": (
+        "w",
+        lambda _, value: [(value.typecode, value.tolist())],
+        lambda kind, parts: kind(*parts),
+    ),
+    "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
+    "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
 }
 """The classes that are copied: their tag, the parts of a value, and a value of the parts.
 
