@@ -13,16 +13,7 @@ import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary import host_objects
-from assay.graders.testing.inside.boundary.wire import (
-    GoneError,
-    Plain,
-    WireError,
-    content_of,
-    library,
-    receive,
-    send,
-)
+from assay.graders.testing.inside.boundary import host_objects, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +28,7 @@ def connect(greeting: list[Any]) -> Any:
     """A connection to the judge, which begins by saying what it is for."""
     link: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     link.connect(_LINK)
-    send(link, greeting)
+    wire.send(link, greeting)
     return link
 
 
@@ -54,7 +45,7 @@ def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Call
     return do
 
 
-class HostSide(Plain):
+class HostSide(wire.Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
     def __init__(self, number: int) -> None:
@@ -151,13 +142,13 @@ class HostSide(Plain):
         """What an exception holds; its text where it cannot be told."""
         try:
             return self.encode(value, depth)
-        except WireError:
+        except wire.WireError:
             return repr(value)
 
     def others(self, node: list[Any]) -> Any:
         reader = _READERS.get(node[0])
         if reader is None:
-            raise WireError(f"a value of the unknown kind {node[0]!r}")
+            raise wire.WireError(f"a value of the unknown kind {node[0]!r}")
         return reader(self, *node[1:])
 
     def handle(self, number: int, form: dict[str, Any]) -> Any:
@@ -195,9 +186,9 @@ class HostSide(Plain):
         link = getattr(self.local, "link", None) or connect(["lane", self.number])
         self.local.link = link
         self.tell_output(link)
-        send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
+        wire.send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
-            message, _ = receive(link)
+            message, _ = wire.receive(link)
             if message[0] == "ok":
                 return self.decode(message[1])
             if message[0] == "raise":
@@ -215,32 +206,32 @@ class HostSide(Plain):
         for output in self.outputs:
             text = output.take()
             if text:
-                send(link, ["out", output.descriptor, text])
+                wire.send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: Any) -> None:
         """Serve one connection to its end."""
         self.local.link = link
         while True:
             try:
-                message, _ = receive(link)
+                message, _ = wire.receive(link)
                 self.serve(link, message)
-            except (GoneError, OSError):
+            except (wire.GoneError, OSError):
                 return
 
     def serve(self, link: Any, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
             reply: list[Any] = ["ok", self.do(message)]
-        except GoneError:
+        except wire.GoneError:
             raise
         except BaseException as error:
             # A traceback would keep what the frames hold, and nobody reads it.
             reply = ["raise", self.error(error.with_traceback(None), 0)]
         self.tell_output(link)
         try:
-            send(link, reply)
-        except WireError as error:  # too large; or nobody is there, as this finds, too
-            send(link, ["raise", self.error(TypeError(str(error)), 0)])
+            wire.send(link, reply)
+        except wire.WireError as error:  # too large; or nobody is there, as this finds, too
+            wire.send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
         for name, text in state.get("environ", {}).items():
@@ -284,7 +275,7 @@ class HostSide(Plain):
     do_reload = _of_values(importlib.reload)
     do_get = _of_values(getattr, is_linked=True)
     # The content of an instance of a subclass of a built-in type.
-    do_base = _of_values(content_of)
+    do_base = _of_values(wire.content_of)
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
     do_member = _of_values(host_objects.of_super, is_linked=True)
@@ -321,7 +312,7 @@ class HostSide(Plain):
             setattr(owner, name, before)
 
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
-        library(module)  # values of it go on to be copied
+        wire.library(module)  # values of it go on to be copied
         self.do_set(["P", module, path], name, value, is_patch=True)
 
     def do_unpatch(self, module: str, path: list[str], name: str) -> None:
@@ -388,7 +379,7 @@ class HostSide(Plain):
             os.dup2(nowhere, 2)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             link = self.local.link = connect(["fork", self.number, number])
-            message, _ = receive(link)
+            message, _ = wire.receive(link)
             self.serve(link, message)
         finally:
             os._exit(0)
@@ -398,7 +389,7 @@ class HostSide(Plain):
         function, values, options = self.call_of(target, arguments, named)
         made = function(*values, **options)
         try:
-            held = content_of(made)
+            held = wire.content_of(made)
         except TypeError:
             return 0
         if type(held) is not tuple:

@@ -18,7 +18,6 @@ import importlib
 import json
 import re
 import struct
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from time import monotonic as clock
 
@@ -214,9 +213,9 @@ class Plain:
                     for key, item in parts[0]
                 }
                 return kind(_FACTORIES[parts[1]], pairs) if tag == "dd" else kind(pairs)
-            reader = _READERS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
-            if reader is not None:
-                found = reader(*[self.decode(part, depth + 1) for part in parts])
+            key = _KEYS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
+            if key is not None:
+                found = _made(key, [self.decode(part, depth + 1) for part in parts])
                 return self.checked(found) if tag in _CHECKED else found
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
@@ -239,13 +238,13 @@ def library(name: str) -> dict[str, Any]:
 
 
 def _written(value: Any, kind: type) -> list[Any] | None:
-    """Write a value of Python's library, or of one of the few that many have beside it."""
+    """Write a value whose class is one of `_KINDS`; None for any other."""
     key = _key_of(kind)
     if key is None:
-        special = _SPECIAL.get(kind.__module__.partition(".")[0])
-        return special(value) if special else None
+        return None
     tag, write, _ = _KINDS[key]
-    return [tag, *([kind.__name__] if tag in _NAMED else []), *write(kind, value)]
+    parts = write(kind, value)
+    return None if parts is None else [tag, *([_name_of(key)] if tag in _NAMED else []), *parts]
 
 
 def _key_of(kind: type) -> Any:
@@ -254,7 +253,22 @@ def _key_of(kind: type) -> Any:
         return kind
     module = kind.__module__.partition(".")[0]
     key = f"{module}.{kind.__name__}"
-    return key if key in _KINDS and library(module).get(kind.__name__) is kind else None
+    if key in _KINDS and library(module).get(kind.__name__) is kind:
+        return key
+    return module if module in _KINDS else None
+
+
+def _name_of(key: Any) -> str:
+    return getattr(key, "__name__", key).rpartition(".")[2]
+
+
+def _made(key: Any, parts: list[Any]) -> Any:
+    """Make a value of its parts."""
+    kind = key
+    if type(key) is str:
+        module, _, name = key.partition(".")
+        kind = library(module)[name] if name else importlib.import_module(module)
+    return _KINDS[key][2](kind, *parts)
 
 
 def content_of(value: Any) -> Any:
@@ -266,9 +280,10 @@ def content_of(value: Any) -> Any:
     for base in type(value).__mro__:
         if base in CONTENTS:
             return CONTENTS[base](value)
-        if (key := _key_of(base)) is not None:
-            _, write, make = _KINDS[key]
-            return make(base, *write(base, value))
+        key = _key_of(base)
+        parts = _KINDS[key][1](base, value) if key else None
+        if parts is not None:
+            return _made(key, parts)
     raise TypeError(f"{type(value).__name__} has no content")
 
 
@@ -337,13 +352,37 @@ def _of_names(kind: Any, inner: dict[Any, Any]) -> Any:
     return kind(**inner)
 
 
+def _zone(_: Any, value: Any) -> list[Any] | None:
+    """A zone has a name, which both sides look up."""
+    name = getattr(value, "key", None) or getattr(value, "zone", None)
+    is_zone = isinstance(value, library("datetime")["tzinfo"]) and type(name) is str
+    return [name] if is_zone else None
+
+
+def _numpy(_: Any, value: Any) -> list[Any] | None:
+    """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
+    np: Any = importlib.import_module("numpy")
+    is_array = type(value) is np.ndarray
+    if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
+        return None
+    return [value.dtype.str, value.shape if is_array else None, value.tobytes()]
+
+
+def _of_numpy(np: Any, dtype: str, shape: tuple[int, ...] | None, data: bytes) -> Any:
+    if not _DTYPE.fullmatch(dtype):
+        raise WireError("a value of an unknown dtype")
+    made = np.ndarray(shape or (), dtype=np.dtype(dtype), buffer=bytearray() + data)
+    return made[()] if shape is None else made
+
+
+_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _BYTES = (_base64, _of_base64)
 _TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
-_NAMED = ("w", "ip")
-"""Tags of several kinds: the name of the class follows."""
+_NAMED = ("w", "ip", "zn")
+"""Tags of several kinds, whose names follow."""
 
-_KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
+_KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]]] = {
     int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
     bytes: ("b", *_BYTES),
     bytearray: ("B", *_BYTES),
@@ -386,75 +425,26 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     ),
     "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
     "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
+    "numpy": ("na", _numpy, _of_numpy),
+    "pytz": ("zn", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
+    "zoneinfo": ("zn", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
 }
 """The classes that are copied: their tag, the parts of a value, and a value of the parts.
 
-The key of a class of a library is its name, and what the library had by that name is meant.
+The key of a class of a library is its name, and what the library had by that name is meant. That
+of a library that few have stands for its classes, which it makes; some of them cannot be copied.
 """
 
-LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str)
+LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str and "." in key)
 """The modules of Python's library whose values are copied."""
 
-library("datetime")  # before the submission has a module of that name
-
-
-# -- other libraries -------------------------------------------------------------------------------
-
-
-def _zone(value: Any) -> list[Any] | None:
-    """A zone of zoneinfo or pytz by its name, which both sides look up."""
-    module = type(value).__module__.partition(".")[0]
-    name = getattr(value, _ZONES[module][1], None)
-    is_zone = isinstance(value, library("datetime")["tzinfo"]) and type(name) is str
-    return ["zn", module, name] if is_zone else None
-
-
-def _of_zone(module: str, name: str) -> Any:
-    return _of_text(getattr(importlib.import_module(module), _ZONES[module][0]), name)
-
-
-_ZONES = {"zoneinfo": ("ZoneInfo", "key"), "pytz": ("timezone", "zone")}
-
-
-def _numpy(value: Any) -> list[Any] | None:
-    """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
-    np: Any = sys.modules["numpy"]
-    is_array = type(value) is np.ndarray
-    if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
-        return None
-    head = ["na", value.dtype.str, value.shape] if is_array else ["ns", value.dtype.str]
-    return [*head, *_base64(None, value.tobytes())]
-
-
-def _of_array(dtype: str, shape: tuple[int, ...], data: str) -> Any:
-    if not _DTYPE.fullmatch(dtype):
-        raise WireError("a value of an unknown dtype")
-    np: Any = importlib.import_module("numpy")
-    return np.ndarray(shape, dtype=np.dtype(dtype), buffer=_of_base64(bytearray, data))
-
-
-_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
-_SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
-    "numpy": _numpy,
-    "pytz": _zone,
-    "zoneinfo": _zone,
+_KEYS = {
+    (tag, _name_of(key)) if tag in _NAMED else tag: key
+    for key, (tag, _, _) in reversed([*_KINDS.items()])
 }
+"""The keys by what stands on the wire; the first of those with one tag."""
 
-
-def _reader(key: Any, make: Callable[..., Any]) -> Callable[..., Any]:
-    if type(key) is not str:
-        return lambda *parts: make(key, *parts)
-    module, _, name = key.partition(".")
-    return lambda *parts: make(library(module)[name], *parts)
-
-
-_READERS: dict[Any, Callable[..., Any]] = {
-    "na": _of_array,
-    "ns": lambda dtype, data: _of_array(dtype, (1,), data)[0],
-    "zn": _of_zone,
-}
-for _key, (_tag, _, _maker) in _KINDS.items():
-    _name = getattr(_key, "__name__", _key).rpartition(".")[2]
-    _READERS.setdefault((_tag, _name) if _tag in _NAMED else _tag, _reader(_key, _maker))
-_CHECKED = ("na", "ns", "c", "D")
+_CHECKED = ("na", "c", "D")
 """Tags of what may hold a NaN."""
+
+library("datetime")  # before the submission has a module of that name
