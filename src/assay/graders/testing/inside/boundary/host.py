@@ -167,7 +167,6 @@ def _serve(number: int) -> None:
     link = host_side.connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)
-    os._exit(0)
 
 
 def main() -> None:

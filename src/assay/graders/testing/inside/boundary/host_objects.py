@@ -154,8 +154,6 @@ def _handle_kind(
 ) -> type[Handle]:
     """The class of the handles whose objects have these operators."""
     space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
-    if "__eq__" in space and "__hash__" not in space:
-        space["__hash__"] = object.__hash__
     made = type("Handle", (Handle,), space)
     for one in abcs:
         getattr(importlib.import_module("collections.abc"), one).register(made)
@@ -186,11 +184,7 @@ def _function(number: int, form: dict[str, Any]) -> Any:
     space = {"_assay_call": _later(call) if what == "async" else call, "_assay_default": _DEFAULT}
     parameters = form.get("parameters", _ANY)
     names = [name for name, kind, _ in parameters if kind < 2]
-    try:
-        exec(_FORMS[what].format(*_written(parameters)), space)
-    except SyntaxError:  # as with the names that functions in C have
-        names = []
-        exec(_FORMS[what].format(*_written(_ANY)), space)
+    exec(_FORMS[what].format(*_written(parameters)), space)
     made: Any = space["made"]
     made.__name__ = made.__qualname__ = form["name"]
     made.__module__, made.__doc__ = "__judge__", form["doc"]

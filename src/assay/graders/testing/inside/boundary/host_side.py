@@ -146,10 +146,7 @@ class HostSide(wire.Plain):
             return repr(value)
 
     def others(self, node: list[Any]) -> Any:
-        reader = _READERS.get(node[0])
-        if reader is None:
-            raise wire.WireError(f"a value of the unknown kind {node[0]!r}")
-        return reader(self, *node[1:])
+        return _READERS[node[0]](self, *node[1:])
 
     def handle(self, number: int, form: dict[str, Any]) -> Any:
         if number not in self.handles:
