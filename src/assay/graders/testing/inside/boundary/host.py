@@ -141,10 +141,7 @@ def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
         def emit(self, record: Any) -> None:
             link = getattr(session.local, "link", None)
             if link is not None:
-                text = record.getMessage()
-                if record.exc_info:
-                    text += "\n" + logging.Formatter().formatException(record.exc_info)
-                wire.send(link, ["log", record.name, record.levelno, text])
+                wire.send(link, ["log", record.name, record.levelno, self.format(record)])
 
     logging.getLogger().addHandler(Forward())
     logging.getLogger().setLevel(1)

@@ -61,9 +61,8 @@ def described(kind: Any) -> dict[str, Any]:
 
 def _operators(kind: Any) -> set[str]:
     """The operators that a class has, and not all have."""
-    return {
-        one for base in kind.__mro__ if base not in (object, type) for one in vars(base)
-    } & OPERATORS
+    spaces = [vars(base) for base in kind.__mro__ if base not in (object, type)]
+    return set().union(*spaces) & OPERATORS
 
 
 def _owner(kind: type, name: str) -> type:
@@ -149,9 +148,7 @@ def handle(number: int, form: dict[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=1_000)
-def _handle_kind(
-    operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]
-) -> type[Handle]:
+def _handle_kind(operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]) -> Any:
     """The class of the handles whose objects have these operators."""
     space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
     made = type("Handle", (Handle,), space)

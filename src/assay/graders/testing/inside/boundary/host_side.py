@@ -17,7 +17,7 @@ from assay.graders.testing.inside.boundary import host_objects, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from typing import Any
 
 _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
@@ -201,8 +201,7 @@ class HostSide(wire.Plain):
             except (AttributeError, OSError, ValueError):
                 continue
         for output in self.outputs:
-            text = output.take()
-            if text:
+            if text := output.take():
                 wire.send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: Any) -> None:
@@ -256,11 +255,7 @@ class HostSide(wire.Plain):
         # What has to run where the submission's event loop is, runs there.
         if op not in ("call", "operate") or parts[3:] != ["on loop"]:
             return action(*parts)
-
-        async def run() -> Any:
-            return action(*parts[:3])
-
-        return self.on_loop(run())
+        return self.on_loop(lambda: action(*parts[:3]))
 
     # -- what can be asked ---------------------------------------------------------------------
 
@@ -400,11 +395,7 @@ class HostSide(wire.Plain):
 
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)
-
-        async def wait() -> Any:
-            return await value
-
-        return self.encode(self.on_loop(wait()))
+        return self.encode(self.on_loop(lambda: value, waits=True))
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -427,15 +418,19 @@ class HostSide(wire.Plain):
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
         return self.encode(made)
 
-    def on_loop(self, waiting: Coroutine[Any, Any, Any]) -> Any:
-        """Run something where the submission's event loop is."""
+    def on_loop(self, action: Callable[[], Any], *, waits: bool = False) -> Any:
+        """Do something where the submission's event loop is, and wait for what it gives."""
         import asyncio
+
+        async def run() -> Any:
+            found = action()
+            return await found if waits else found
 
         with self.lock:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
                 threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result()
 
 
 def _has_ended(child: int) -> bool:
