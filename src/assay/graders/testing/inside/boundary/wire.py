@@ -57,6 +57,7 @@ _LONGEST_INT = 8_000
 
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
 _MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
+_PAIRED = frozenset(_MAPPINGS.values())
 _CONTAINERS: dict[str, Any] = {tag: kind for kind, tag in {**_SEQUENCES, **_MAPPINGS}.items()}
 _FACTORIES: dict[str, Any] = {
     "": None,
@@ -185,7 +186,7 @@ class Plain:
         node = _written(value, kind)
         if node is None:
             return self.other(value, depth)
-        return [self.encode(part, depth + 1) for part in node]
+        return [one if type(one) is str else self.encode(one, depth + 1) for one in node]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -199,22 +200,24 @@ class Plain:
             return self.unbounded(float(node))
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
-        tag, *parts = node
+        tag: str = node[0]
         try:
-            kind: Any = _CONTAINERS.get(tag)
-            if _SEQUENCES.get(kind):
-                items = parts[0]
+            kind = _CONTAINERS.get(tag)
+            if kind is not None and tag not in _PAIRED:
+                items = node[1]
                 if not _is_flat(items):
                     items = [self.decode(item, depth + 1) for item in items]
                 return kind(items)
-            if _MAPPINGS.get(kind):
+            if kind is not None:
                 pairs = {
                     self.decode(key, depth + 1): self.decode(item, depth + 1)
-                    for key, item in parts[0]
+                    for key, item in node[1]
                 }
-                return kind(_FACTORIES[parts[1]], pairs) if tag == "dd" else kind(pairs)
-            key = _KEYS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
+                return kind(_FACTORIES[node[2]], pairs) if tag == "dd" else kind(pairs)
+            is_named = tag in _NAMED
+            key = _KEYS.get((tag, node[1]) if is_named else tag)
             if key is not None:
+                parts = node[2:] if is_named else node[1:]
                 found = _made(key, [self.decode(part, depth + 1) for part in parts])
                 return self.checked(found) if tag in _CHECKED else found
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
@@ -247,6 +250,7 @@ def _written(value: Any, kind: type) -> list[Any] | None:
     return None if parts is None else [tag, *([_name_of(key)] if tag in _NAMED else []), *parts]
 
 
+@functools.lru_cache(maxsize=1_000)
 def _key_of(kind: type) -> Any:
     """The key of a class in `_KINDS`; None for another class, whatever it is named."""
     if kind in _KINDS:
@@ -262,13 +266,18 @@ def _name_of(key: Any) -> str:
     return getattr(key, "__name__", key).rpartition(".")[2]
 
 
+@functools.lru_cache(maxsize=1_000)
+def _kind_of(key: Any) -> Any:
+    """What is meant by a key."""
+    if type(key) is not str:
+        return key
+    module, _, name = key.partition(".")
+    return library(module)[name] if name else importlib.import_module(module)
+
+
 def _made(key: Any, parts: list[Any]) -> Any:
     """Make a value of its parts."""
-    kind = key
-    if type(key) is str:
-        module, _, name = key.partition(".")
-        kind = library(module)[name] if name else importlib.import_module(module)
-    return _KINDS[key][2](kind, *parts)
+    return _KINDS[key][2](_kind_of(key), *parts)
 
 
 def content_of(value: Any) -> Any:
