@@ -99,6 +99,7 @@ def test_pairs(): assert list(kit.pairs()) == [("b", 1)] and dict(kit.pairs()) =
 def test_lazy(): assert list(kit.lazy()) == ["1", "2"]
 def test_zipped(): assert list(kit.zipped()) == [(1, "a"), (2, "b")]
 def test_lists(): assert kit.same([1, 2]) + [3] == [1, 2, 3]
+def test_slice_of_texts(): assert kit.same(slice("a", None, "b")) == slice("a", None, "b")
 def test_fold():
     when = datetime.datetime(2024, 1, 1, fold=1)
     assert kit.same(when).fold == 1
@@ -1475,6 +1476,13 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def due(n): return Day(2024, 1, n)\ndef name(t): return Name(t)\n",
         "import datetime as d, kit\ndef test_due(): assert kit.due(3) == d.date(2024, 1, 3) and kit.due(4) > d.date(2024, 1, 3)\n"
         "def test_name(): assert kit.name('ann lee') == 'Ann Lee' and kit.name('ann').startswith('A')\n",
+    ),
+    "paths and namespaces of its own class": (
+        "import pathlib, types\ndef place(n): return pathlib.PurePosixPath('a', n)\ndef options(n): return types.SimpleNamespace(n=n)\n",
+        "import pathlib, types\nclass Place(pathlib.PurePosixPath): pass\nclass Options(types.SimpleNamespace): pass\n"
+        "def place(n): return Place('a') / n\ndef options(n): return Options(n=n)\n",
+        "import pathlib, kit\ndef test_place(): assert kit.place('b') == pathlib.PurePosixPath('a/b') and kit.place('b').name == 'b'\n"
+        "def test_options(): assert kit.options(3).n == 3\n",
     ),
     "iterators, views and wrappers for lists": (
         "def squares(n): return [i * i for i in range(n)]\ndef table(): return {'a': [1]}\n",

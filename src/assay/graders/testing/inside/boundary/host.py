@@ -27,9 +27,7 @@ if __name__ == "__main__":
     for _end in [at for at, letter in enumerate(f"{_PACKAGE}.") if letter == "."]:
         sys.modules[_PACKAGE[:_end]] = types.ModuleType(_PACKAGE[:_end])
         sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
-from assay.graders.testing.inside.boundary.host_objects import CURRENT  # noqa: E402
-from assay.graders.testing.inside.boundary.host_side import HostSide, connect  # noqa: E402
-from assay.graders.testing.inside.boundary.wire import GoneError, receive, send  # noqa: E402
+from assay.graders.testing.inside.boundary import host_objects, host_side, wire  # noqa: E402
 
 _MOST_OUTPUT = 4 * 1024 * 1024
 _LIBRARY = frozenset(
@@ -50,12 +48,6 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._reader, writer = os.pipe()
-        try:
-            import fcntl
-
-            fcntl.fcntl(writer, 1031, 1 << 20)  # F_SETPIPE_SZ
-        except OSError:
-            pass
         os.dup2(writer, descriptor)
         os.close(writer)
         os.set_blocking(self._reader, False)
@@ -93,19 +85,19 @@ class Output:
         return text
 
 
-def _door(session: HostSide) -> None:
+def _door(session: host_side.HostSide) -> None:
     """Open a further lane whenever the judge wants to speak from another thread."""
-    door = connect(["door", session.number])
+    door = host_side.connect(["door", session.number])
     while True:
         try:
-            message, _ = receive(door)
-        except (GoneError, OSError):
+            message, _ = wire.receive(door)
+        except (wire.GoneError, OSError):
             return
-        link = connect(["thread", session.number, message[1]])
+        link = host_side.connect(["thread", session.number, message[1]])
         threading.Thread(target=session.serve_all, args=(link,), daemon=True).start()
 
 
-def _forward_warnings(session: HostSide) -> None:
+def _forward_warnings(session: host_side.HostSide) -> None:
     """Let the filters of the judge decide on the warnings of the solution."""
     import warnings
 
@@ -120,13 +112,13 @@ def _forward_warnings(session: HostSide) -> None:
     warnings.showwarning = show
 
 
-def _find_libraries(session: HostSide) -> None:
+def _find_libraries(session: host_side.HostSide) -> None:
     """Find what most programs import in Python's library, whatever the submission has.
 
     To import it beforehand would take longer than all the rest of a host.
     """
 
-    def find_spec(name: str, *_: Any) -> Any:
+    def find_spec(name: str, *_: object) -> Any:
         if name not in _LIBRARY:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
@@ -144,15 +136,12 @@ def _find_libraries(session: HostSide) -> None:
     sys.meta_path.insert(0, finder)
 
 
-def _forward_logs(logging: Any, session: HostSide) -> None:
+def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
     class Forward(logging.Handler):
         def emit(self, record: Any) -> None:
             link = getattr(session.local, "link", None)
             if link is not None:
-                text = record.getMessage()
-                if record.exc_info:
-                    text += "\n" + logging.Formatter().formatException(record.exc_info)
-                send(link, ["log", record.name, record.levelno, text])
+                wire.send(link, ["log", record.name, record.levelno, self.format(record)])
 
     logging.getLogger().addHandler(Forward())
     logging.getLogger().setLevel(1)
@@ -161,8 +150,8 @@ def _forward_logs(logging: Any, session: HostSide) -> None:
 def _serve(number: int) -> None:
     """Be one session."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    session = HostSide(number)
-    CURRENT[:] = [session]
+    session = host_side.HostSide(number)
+    host_objects.CURRENT[:] = [session]
     session.outputs = (Output(1), Output(2))
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         raw = io.FileIO(descriptor, "w", closefd=False)
@@ -172,10 +161,9 @@ def _serve(number: int) -> None:
     if "logging" in sys.modules:
         _forward_logs(sys.modules["logging"], session)
     _find_libraries(session)
-    link = connect(["session", number])
+    link = host_side.connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)
-    os._exit(0)
 
 
 def main() -> None:
@@ -185,12 +173,12 @@ def main() -> None:
         if f"{_PACKAGE}.".startswith(f"{name}.") or name.startswith(f"{_PACKAGE}."):
             del sys.modules[name]
     sys.dont_write_bytecode = True
-    control = connect(["hello"])
+    control = host_side.connect(["hello"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         try:
-            message, _ = receive(control)
-        except (GoneError, OSError):
+            message, _ = wire.receive(control)
+        except (wire.GoneError, OSError):
             os._exit(0)
         if os.fork() == 0:
             control.close()

@@ -61,25 +61,29 @@ def described(kind: Any) -> dict[str, Any]:
 
 def _operators(kind: Any) -> set[str]:
     """The operators that a class has, and not all have."""
-    return {
-        one for base in kind.__mro__ if base not in (object, type) for one in vars(base)
-    } & OPERATORS
+    spaces = [vars(base) for base in kind.__mro__ if base not in (object, type)]
+    return set().union(*spaces) & OPERATORS
 
 
-def owner_of(kind: type, name: str) -> type:
+def _owner(kind: type, name: str) -> type:
     """The class of its bases that defines a name."""
     return next((one for one in kind.__mro__ if name in vars(one)), object)
 
 
+def of_super(kind: type, value: object, name: str) -> Any:
+    """What `super()` of a class of the tests finds in one of the submission's."""
+    return vars(_owner(kind, name))[name].__get__(value, type(value))
+
+
 def is_own(kind: type, name: str) -> bool:
     """Whether code of its own, not of a built-in type, decides."""
-    owner = owner_of(kind, name)
+    owner = _owner(kind, name)
     return owner.__module__ != "builtins" and vars(owner)[name] is not None
 
 
 def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
-    owner = owner_of(kind, "__eq__")
+    owner = _owner(kind, "__eq__")
     if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
         return "enum"
     if owner in CONTENTS:
@@ -144,27 +148,17 @@ def handle(number: int, form: dict[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=1_000)
-def _handle_kind(
-    operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]
-) -> type[Handle]:
+def _handle_kind(operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]) -> Any:
     """The class of the handles whose objects have these operators."""
     space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
-    if "__eq__" in space and "__hash__" not in space:
-        space["__hash__"] = object.__hash__
     made = type("Handle", (Handle,), space)
     for one in abcs:
         getattr(importlib.import_module("collections.abc"), one).register(made)
     return made
 
 
-class _Default:
-    """Stands for the default of a parameter of the test's."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-_DEFAULT = _Default()
+_DEFAULT: Any = type("Default", (), {"__repr__": lambda _: "..."})()
+"""Stands for the default of a parameter of the test's."""
 _ANY = [["arguments", 2, False], ["named", 4, False]]
 _FORMS = {
     "async": "async def made({}): return await _assay_call({})",
@@ -187,11 +181,7 @@ def _function(number: int, form: dict[str, Any]) -> Any:
     space = {"_assay_call": _later(call) if what == "async" else call, "_assay_default": _DEFAULT}
     parameters = form.get("parameters", _ANY)
     names = [name for name, kind, _ in parameters if kind < 2]
-    try:
-        exec(_FORMS[what].format(*_written(parameters)), space)
-    except SyntaxError:  # as with the names that functions in C have
-        names = []
-        exec(_FORMS[what].format(*_written(_ANY)), space)
+    exec(_FORMS[what].format(*_written(parameters)), space)
     made: Any = space["made"]
     made.__name__ = made.__qualname__ = form["name"]
     made.__module__, made.__doc__ = "__judge__", form["doc"]

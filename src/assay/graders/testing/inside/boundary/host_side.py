@@ -13,29 +13,11 @@ import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary.host_objects import (
-    Handle,
-    by_name,
-    described,
-    handle,
-    is_of_both,
-    is_own,
-    owner_of,
-)
-from assay.graders.testing.inside.boundary.wire import (
-    LIBRARIES,
-    GoneError,
-    Plain,
-    WireError,
-    content_of,
-    library,
-    receive,
-    send,
-)
+from assay.graders.testing.inside.boundary import host_objects, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from typing import Any
 
 _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
@@ -46,7 +28,7 @@ def connect(greeting: list[Any]) -> Any:
     """A connection to the judge, which begins by saying what it is for."""
     link: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     link.connect(_LINK)
-    send(link, greeting)
+    wire.send(link, greeting)
     return link
 
 
@@ -60,7 +42,7 @@ def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Call
     return do
 
 
-class HostSide(Plain):
+class HostSide(wire.Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
     def __init__(self, number: int) -> None:
@@ -93,7 +75,7 @@ class HostSide(Plain):
 
     def other(self, value: Any, depth: int) -> list[Any]:
         kind = type(value)
-        if issubclass(kind, Handle):
+        if issubclass(kind, host_objects.Handle):
             return ["h", object.__getattribute__(value, "_assay_handle")]
         if callable(value) and (handle := self.handle_of(value)):
             return handle
@@ -101,7 +83,7 @@ class HostSide(Plain):
             return self.class_of(value)
         if isinstance(value, enum.Enum):
             known = self.handle_of(kind) or [kind.__module__, kind.__qualname__]
-            if known[0] == "h" or is_of_both(known[0]):
+            if known[0] == "h" or host_objects.is_of_both(known[0]):
                 name = value.name if value.name in kind.__members__ else None
                 return ["em", known, name, self.encode(value.value, depth + 1)]
         if isinstance(value, types.ModuleType):
@@ -127,7 +109,11 @@ class HostSide(Plain):
             return ["k", number]
         self.told.add(number)
         bases = [self.class_of(base) for base in kind.__bases__]
-        return ["k", number, {"name": name, "module": module, "bases": bases, **described(kind)}]
+        return [
+            "k",
+            number,
+            {"name": name, "module": module, "bases": bases, **host_objects.described(kind)},
+        ]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -147,7 +133,7 @@ class HostSide(Plain):
             described,
             [self.held(one, depth + 1) for one in value.args],
             {name: self.held(vars(value)[name], depth + 1) for name in told[:50]},
-            str(value) if is_own(kind, "__str__") else None,
+            str(value) if host_objects.is_own(kind, "__str__") else None,
             [self.error(one, depth + 1) for one in inner] if isinstance(inner, tuple) else [],
             *[
                 None if one is None or depth >= 10 else self.error(one, depth + 5)
@@ -159,20 +145,16 @@ class HostSide(Plain):
         """What an exception holds; its text where it cannot be told."""
         try:
             return self.encode(value, depth)
-        except WireError:
+        except wire.WireError:
             return repr(value)
 
     def others(self, node: list[Any]) -> Any:
-        reader = _READERS.get(node[0])
-        if reader is None:
-            raise WireError(f"a value of the unknown kind {node[0]!r}")
-        return reader(self, *node[1:])
+        return _READERS[node[0]](self, *node[1:])
 
     def handle(self, number: int, form: dict[str, Any]) -> Any:
-        with self.lock:
-            if number not in self.handles:
-                self.handles[number] = handle(number, form)
-            return self.handles[number]
+        if number not in self.handles:
+            self.handles.setdefault(number, host_objects.handle(number, form))
+        return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
         """A member of an enumeration."""
@@ -183,7 +165,7 @@ class HostSide(Plain):
         self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
     ) -> BaseException:
         try:
-            kind = by_name(module, name.split("."))
+            kind = host_objects.by_name(module, name.split("."))
         except (ImportError, AttributeError):
             kind = None
         values = self.decode(["l", arguments])
@@ -204,9 +186,9 @@ class HostSide(Plain):
         link = getattr(self.local, "link", None) or connect(["lane", self.number])
         self.local.link = link
         self.tell_output(link)
-        send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
+        wire.send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
-            message, _ = receive(link)
+            message, _ = wire.receive(link)
             if message[0] == "ok":
                 return self.decode(message[1])
             if message[0] == "raise":
@@ -215,41 +197,40 @@ class HostSide(Plain):
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, Handle):  # to flush it would ask the judge
+            if isinstance(stream, host_objects.Handle):  # to flush it would ask the judge
                 continue
             try:
                 stream.flush()
             except (AttributeError, OSError, ValueError):
                 continue
         for output in self.outputs:
-            text = output.take()
-            if text:
-                send(link, ["out", output.descriptor, text])
+            if text := output.take():
+                wire.send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: Any) -> None:
         """Serve one connection to its end."""
         self.local.link = link
         while True:
             try:
-                message, _ = receive(link)
+                message, _ = wire.receive(link)
                 self.serve(link, message)
-            except (GoneError, OSError):
+            except (wire.GoneError, OSError):
                 return
 
     def serve(self, link: Any, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
             reply: list[Any] = ["ok", self.do(message)]
-        except GoneError:
+        except wire.GoneError:
             raise
         except BaseException as error:
             # A traceback would keep what the frames hold, and nobody reads it.
             reply = ["raise", self.error(error.with_traceback(None), 0)]
         self.tell_output(link)
         try:
-            send(link, reply)
-        except WireError as error:  # too large; or nobody is there, as this finds, too
-            send(link, ["raise", self.error(TypeError(str(error)), 0)])
+            wire.send(link, reply)
+        except wire.WireError as error:  # too large; or nobody is there, as this finds, too
+            wire.send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
         for name, text in state.get("environ", {}).items():
@@ -277,11 +258,7 @@ class HostSide(Plain):
         # What has to run where the submission's event loop is, runs there.
         if op not in ("call", "operate") or parts[3:] != ["on loop"]:
             return action(*parts)
-
-        async def run() -> Any:
-            return action(*parts[:3])
-
-        return self.on_loop(run())
+        return self.on_loop(lambda: action(*parts[:3]))
 
     # -- what can be asked ---------------------------------------------------------------------
 
@@ -293,14 +270,10 @@ class HostSide(Plain):
     do_reload = _of_values(importlib.reload)
     do_get = _of_values(getattr, is_linked=True)
     # The content of an instance of a subclass of a built-in type.
-    do_base = _of_values(content_of)
+    do_base = _of_values(wire.content_of)
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
-    # What `super()` of a class of the tests finds in one of the submission's.
-    do_member = _of_values(
-        lambda kind, value, name: vars(owner_of(kind, name))[name].__get__(value, type(value)),
-        is_linked=True,
-    )
+    do_member = _of_values(host_objects.of_super, is_linked=True)
 
     def do_turned(self, name: str, one: Any, other: Any) -> Any:
         """The same question about objects of which the other is made first."""
@@ -334,8 +307,7 @@ class HostSide(Plain):
             setattr(owner, name, before)
 
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
-        if module in LIBRARIES:
-            library(module)
+        wire.library(module)  # values of it go on to be copied
         self.do_set(["P", module, path], name, value, is_patch=True)
 
     def do_unpatch(self, module: str, path: list[str], name: str) -> None:
@@ -416,7 +388,7 @@ class HostSide(Plain):
             os.dup2(nowhere, 2)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             link = self.local.link = connect(["fork", self.number, number])
-            message, _ = receive(link)
+            message, _ = wire.receive(link)
             self.serve(link, message)
         finally:
             os._exit(0)
@@ -426,7 +398,7 @@ class HostSide(Plain):
         function, values, options = self.call_of(target, arguments, named)
         made = function(*values, **options)
         try:
-            held = content_of(made)
+            held = wire.content_of(made)
         except TypeError:
             return 0
         if type(held) is not tuple:
@@ -440,11 +412,7 @@ class HostSide(Plain):
 
     def do_await(self, target: Any) -> Any:
         value = self.decode(target)
-
-        async def wait() -> Any:
-            return await value
-
-        return self.encode(self.on_loop(wait()))
+        return self.encode(self.on_loop(lambda: value, waits=True))
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -467,15 +435,19 @@ class HostSide(Plain):
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
         return self.encode(made)
 
-    def on_loop(self, waiting: Coroutine[Any, Any, Any]) -> Any:
-        """Run something where the submission's event loop is."""
+    def on_loop(self, action: Callable[[], Any], *, waits: bool = False) -> Any:
+        """Do something where the submission's event loop is, and wait for what it gives."""
         import asyncio
+
+        async def run() -> Any:
+            found = action()
+            return await found if waits else found
 
         with self.lock:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
                 threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result()
 
 
 def _has_ended(child: int) -> bool:
@@ -489,8 +461,8 @@ _NOTHING = object()
 _WRAPPERS: dict[str, Any] = {"static": staticmethod, "class": classmethod, "property": property}
 _READERS: dict[str, Callable[..., Any]] = {
     "R": lambda host, number: host.objects[number],
-    "P": lambda _, module, path: by_name(module, path),
-    "S": lambda _, module, name: by_name(module, name.split(".")),
+    "P": lambda _, module, path: host_objects.by_name(module, path),
+    "S": lambda _, module, name: host_objects.by_name(module, name.split(".")),
     "C": lambda _, name: getattr(builtins, name),
     "H": HostSide.handle,
     "N": HostSide.made,
@@ -499,14 +471,12 @@ _READERS: dict[str, Callable[..., Any]] = {
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: Any = (bool, bytes, dir, float, format, hash, int, iter, len, repr, reversed, str)
+_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, reversed)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
-    "__fspath__": os.fspath,
     "__contains__": operator.contains,
     "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
-    "__call__": lambda value, *arguments: value(*arguments),
 }
-"""The operators that Python has functions for, which look at what they get."""
+"""The operators that Python has functions for, which know what to do without a method."""

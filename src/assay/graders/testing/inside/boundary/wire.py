@@ -18,7 +18,6 @@ import importlib
 import json
 import re
 import struct
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from time import monotonic as clock
 
@@ -58,6 +57,7 @@ _LONGEST_INT = 8_000
 
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
 _MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
+_PAIRED = frozenset(_MAPPINGS.values())
 _CONTAINERS: dict[str, Any] = {tag: kind for kind, tag in {**_SEQUENCES, **_MAPPINGS}.items()}
 _FACTORIES: dict[str, Any] = {
     "": None,
@@ -179,14 +179,14 @@ class Plain:
                 for key, item in list(value.items())
             ]
             if kind is defaultdict:
-                factory = getattr(value.default_factory, "__name__", "")
-                is_plain = _FACTORIES.get(factory) is value.default_factory
-                return ["dd", pairs, factory if is_plain else ""]
+                name = getattr(value.default_factory, "__name__", "")
+                is_plain = _FACTORIES.get(name) is value.default_factory
+                return ["dd", pairs, name if is_plain else ""]
             return [_MAPPINGS[kind], pairs]
         node = _written(value, kind)
         if node is None:
             return self.other(value, depth)
-        return [self.encode(part, depth + 1) for part in node]
+        return [one if type(one) is str else self.encode(one, depth + 1) for one in node]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -200,23 +200,25 @@ class Plain:
             return self.unbounded(float(node))
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
-        tag, *parts = node
+        tag: str = node[0]
         try:
-            kind: Any = _CONTAINERS.get(tag)
-            if _SEQUENCES.get(kind):
-                items = parts[0]
+            kind = _CONTAINERS.get(tag)
+            if kind is not None and tag not in _PAIRED:
+                items = node[1]
                 if not _is_flat(items):
                     items = [self.decode(item, depth + 1) for item in items]
                 return kind(items)
-            if _MAPPINGS.get(kind):
+            if kind is not None:
                 pairs = {
                     self.decode(key, depth + 1): self.decode(item, depth + 1)
-                    for key, item in parts[0]
+                    for key, item in node[1]
                 }
-                return kind(_FACTORIES[parts[1]], pairs) if tag == "dd" else kind(pairs)
-            reader = _READERS.get((tag, parts.pop(0)) if tag in _NAMED else tag)
-            if reader is not None:
-                found = reader(*[self.decode(part, depth + 1) for part in parts])
+                return kind(_FACTORIES[node[2]], pairs) if tag == "dd" else kind(pairs)
+            is_named = tag in _NAMED
+            key = _KEYS.get((tag, node[1]) if is_named else tag)
+            if key is not None:
+                parts = node[2:] if is_named else node[1:]
+                found = _made(key, [self.decode(part, depth + 1) for part in parts])
                 return self.checked(found) if tag in _CHECKED else found
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
@@ -239,22 +241,43 @@ def library(name: str) -> dict[str, Any]:
 
 
 def _written(value: Any, kind: type) -> list[Any] | None:
-    """Write a value of Python's library, or of one of the few that many have beside it."""
+    """Write a value whose class is one of `_KINDS`; None for any other."""
     key = _key_of(kind)
     if key is None:
-        special = _SPECIAL.get(kind.__module__.partition(".")[0])
-        return special(value) if special else None
+        return None
     tag, write, _ = _KINDS[key]
-    return [tag, *([kind.__name__] if tag in _NAMED else []), *write(kind, value)]
+    parts = write(kind, value)
+    return None if parts is None else [tag, *([_name_of(key)] if tag in _NAMED else []), *parts]
 
 
+@functools.lru_cache(maxsize=1_000)
 def _key_of(kind: type) -> Any:
     """The key of a class in `_KINDS`; None for another class, whatever it is named."""
     if kind in _KINDS:
         return kind
     module = kind.__module__.partition(".")[0]
     key = f"{module}.{kind.__name__}"
-    return key if key in _KINDS and library(module).get(kind.__name__) is kind else None
+    if key in _KINDS and library(module).get(kind.__name__) is kind:
+        return key
+    return module if module in _KINDS else None
+
+
+def _name_of(key: Any) -> str:
+    return getattr(key, "__name__", key).rpartition(".")[2]
+
+
+@functools.lru_cache(maxsize=1_000)
+def _kind_of(key: Any) -> Any:
+    """What is meant by a key."""
+    if type(key) is not str:
+        return key
+    module, _, name = key.partition(".")
+    return library(module)[name] if name else importlib.import_module(module)
+
+
+def _made(key: Any, parts: list[Any]) -> Any:
+    """Make a value of its parts."""
+    return _KINDS[key][2](_kind_of(key), *parts)
 
 
 def content_of(value: Any) -> Any:
@@ -266,9 +289,10 @@ def content_of(value: Any) -> Any:
     for base in type(value).__mro__:
         if base in CONTENTS:
             return CONTENTS[base](value)
-        if (key := _key_of(base)) is not None:
-            _, write, make = _KINDS[key]
-            return make(base, *write(base, value))
+        key = _key_of(base)
+        parts = _KINDS[key][1](base, value) if key else None
+        if parts is not None:
+            return _made(key, parts)
     raise TypeError(f"{type(value).__name__} has no content")
 
 
@@ -295,16 +319,8 @@ def _make(kind: Any, *parts: Any) -> Any:
     return kind(*parts)
 
 
-def _make_of_one(kind: Any, parts: Any) -> Any:
-    return kind(*parts)
-
-
 def _attributes(*names: str) -> Callable[..., list[Any]]:
     return lambda _, value: [getattr(value, name) for name in names]
-
-
-def _as(read: Callable[[Any], Any]) -> Callable[..., list[Any]]:
-    return lambda _, value: [read(value)]
 
 
 def _method(name: str) -> Callable[..., list[Any]]:
@@ -345,14 +361,38 @@ def _of_names(kind: Any, inner: dict[Any, Any]) -> Any:
     return kind(**inner)
 
 
+def _zone(_: Any, value: Any) -> list[Any] | None:
+    """A zone has a name, which both sides look up."""
+    name = getattr(value, "key", None) or getattr(value, "zone", None)
+    is_zone = isinstance(value, library("datetime")["tzinfo"]) and type(name) is str
+    return [name] if is_zone else None
+
+
+def _numpy(_: Any, value: Any) -> list[Any] | None:
+    """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
+    np: Any = importlib.import_module("numpy")
+    is_array = type(value) is np.ndarray
+    if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
+        return None
+    return [value.dtype.str, value.shape if is_array else None, value.tobytes()]
+
+
+def _of_numpy(np: Any, dtype: str, shape: tuple[int, ...] | None, data: bytes) -> Any:
+    if not _DTYPE.fullmatch(dtype):
+        raise WireError("a value of an unknown dtype")
+    made = np.ndarray(shape or (), dtype=np.dtype(dtype), buffer=bytearray() + data)
+    return made[()] if shape is None else made
+
+
+_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _BYTES = (_base64, _of_base64)
 _TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
-_NAMED = ("w", "ip")
-"""Tags of several kinds: the name of the class follows."""
+_NAMED = ("w", "ip", "zn")
+"""Tags of several kinds, whose names follow."""
 
-_KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
-    int: ("I", _as(hex), lambda kind, text: kind(text, 16)),
+_KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]]] = {
+    int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
     bytes: ("b", *_BYTES),
     bytearray: ("B", *_BYTES),
     memoryview: ("b", *_BYTES),
@@ -361,15 +401,19 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
     type(NotImplemented): ("ni", _attributes(), _make),
-    type(vars(type)): ("w", _as(dict), _make),
-    type({}.keys()): ("w", _as(list), lambda _, items: dict.fromkeys(items).keys()),
-    type({}.values()): ("w", _as(list), lambda _, items: dict(enumerate(items)).values()),
-    type({}.items()): ("w", _as(list), lambda _, items: dict(items).items()),
+    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
+    type({}.keys()): ("w", lambda _, keys: [[*keys]], lambda _, keys: dict.fromkeys(keys).keys()),
+    type({}.values()): (
+        "w",
+        lambda _, held: [[*held]],
+        lambda _, held: dict(enumerate(held)).values(),
+    ),
+    type({}.items()): ("w", lambda _, items: [[*items]], lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
     "datetime.datetime": ("dt", _moment, _of_moment),
     "datetime.time": ("tm", _moment, _of_moment),
     "datetime.timedelta": ("td", _attributes("days", "seconds", "microseconds"), _make),
-    "datetime.timezone": ("tz", _as(lambda value: value.utcoffset(None)), _make),
+    "datetime.timezone": ("tz", lambda _, value: [value.utcoffset(None)], _make),
     "decimal.Decimal": ("D", *_TEXT),
     "fractions.Fraction": ("F", _attributes("numerator", "denominator"), _make),
     "uuid.UUID": ("u", *_TEXT),
@@ -382,79 +426,34 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any]], Callable[..., Any]]] = {
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
     **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
     **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w", _as(lambda value: tuple(value.maps)), _make_of_one),
-    "array.array": ("w", _as(lambda value: (value.typecode, value.tolist())), _make_of_one),
-    "types.SimpleNamespace": ("w", _as(vars), _of_names),
-    "argparse.Namespace": ("w", _as(vars), _of_names),
+    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], lambda kind, maps: kind(*maps)),
+    "array.array": (
+        "w",
+        lambda _, value: [(value.typecode, value.tolist())],
+        lambda kind, parts: kind(*parts),
+    ),
+    "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
+    "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
+    "numpy": ("na", _numpy, _of_numpy),
+    "pytz": ("zn", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
+    "zoneinfo": ("zn", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
 }
 """The classes that are copied: their tag, the parts of a value, and a value of the parts.
 
-The key of a class of a library is its name, and what the library had by that name is meant.
+The key of a class of a library is its name, and what the library had by that name is meant. That
+of a library that few have stands for its classes, which it makes; some of them cannot be copied.
 """
 
-LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str)
+LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str and "." in key)
 """The modules of Python's library whose values are copied."""
 
-library("datetime")  # before the submission has a module of that name
-
-
-# -- other libraries -------------------------------------------------------------------------------
-
-
-def _zone(value: Any) -> list[Any] | None:
-    """A zone of zoneinfo or pytz by its name, which both sides look up."""
-    module = type(value).__module__.partition(".")[0]
-    name = getattr(value, _ZONES[module][1], None)
-    is_zone = isinstance(value, library("datetime")["tzinfo"]) and type(name) is str
-    return ["zn", module, name] if is_zone else None
-
-
-def _of_zone(module: str, name: str) -> Any:
-    return _of_text(getattr(importlib.import_module(module), _ZONES[module][0]), name)
-
-
-_ZONES = {"zoneinfo": ("ZoneInfo", "key"), "pytz": ("timezone", "zone")}
-
-
-def _numpy(value: Any) -> list[Any] | None:
-    """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
-    np: Any = sys.modules["numpy"]
-    is_array = type(value) is np.ndarray
-    if not (is_array or isinstance(value, np.generic)) or not _DTYPE.fullmatch(value.dtype.str):
-        return None
-    head = ["na", value.dtype.str, value.shape] if is_array else ["ns", value.dtype.str]
-    return [*head, *_base64(None, value.tobytes())]
-
-
-def _of_array(dtype: str, shape: tuple[int, ...], data: str) -> Any:
-    if not _DTYPE.fullmatch(dtype):
-        raise WireError("a value of an unknown dtype")
-    np: Any = importlib.import_module("numpy")
-    return np.ndarray(shape, dtype=np.dtype(dtype), buffer=_of_base64(bytearray, data))
-
-
-_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
-_SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
-    "numpy": _numpy,
-    "pytz": _zone,
-    "zoneinfo": _zone,
+_KEYS = {
+    (tag, _name_of(key)) if tag in _NAMED else tag: key
+    for key, (tag, _, _) in reversed([*_KINDS.items()])
 }
+"""The keys by what stands on the wire; the first of those with one tag."""
 
-
-def _reader(key: Any, make: Callable[..., Any]) -> Callable[..., Any]:
-    if type(key) is not str:
-        return lambda *parts: make(key, *parts)
-    module, _, name = key.partition(".")
-    return lambda *parts: make(library(module)[name], *parts)
-
-
-_READERS: dict[Any, Callable[..., Any]] = {
-    "na": _of_array,
-    "ns": lambda dtype, data: _of_array(dtype, (1,), data)[0],
-    "zn": _of_zone,
-}
-for _key, (_tag, _, _maker) in _KINDS.items():
-    _name = getattr(_key, "__name__", _key).rpartition(".")[2]
-    _READERS.setdefault((_tag, _name) if _tag in _NAMED else _tag, _reader(_key, _maker))
-_CHECKED = ("na", "ns", "c", "D")
+_CHECKED = ("na", "c", "D")
 """Tags of what may hold a NaN."""
+
+library("datetime")  # before the submission has a module of that name
