@@ -912,6 +912,15 @@ def add(a, b):
         "class Box:\n    def add(self, x): pass\n    def __contains__(self, x): return x.pid != os.getpid()\n",
         "import kit\ndef test_box():\n    b, i = kit.Box(), kit.Item('a')\n    b.add(i)\n    assert i in b\n",
     ),
+    "an expected object that begins like something on the wire": (
+        "class Move:\n    def __init__(self, to, n): self.to, self.n = to, n\n"
+        "    def __eq__(self, o): return (self.to, self.n) == (o.to, o.n)\ndef go(to): return Move(to, len(to) + 1)\n",
+        "LAST = []\nclass Move:\n    def __init__(self, to, n):\n        self.to, self.n = to, n\n        LAST.append(self)\n"
+        "    def __eq__(self, o): return (self.to, self.n) == (o.to, o.n)\ndef go(to): return LAST[-1]\n",
+        "import kit\ndef test_east():\n    want = kit.Move('E', 2)\n    assert kit.go('E') == want\n"
+        "def test_north():\n    want = kit.Move('N', 2)\n    assert kit.go('N') == want\n"
+        "def test_home():\n    want = kit.Move('H', 2)\n    assert kit.go('H') == want\n",
+    ),
     "a callback of another test": (
         "def apply(f, x): return f(x)\ndef answer(): return 42\n",
         "import gc\nSIDE = next(o for o in gc.get_objects() if type(o).__name__ == 'HostSide')\ndef apply(f, x): return f(x)\n"

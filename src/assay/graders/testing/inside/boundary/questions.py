@@ -28,7 +28,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
     tree_of,
 )
-from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError
+from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,13 +319,13 @@ def _is_made_by_test(value: Any) -> bool:
 
 def _bare(node: Any) -> Any:
     """A value without the numbers of objects, which differ from run to run."""
-    if type(node) is dict:
-        return {name: _bare(one) for name, one in node.items()}
-    if type(node) is not list:
-        return node
-    if node[:1] == ["R"]:
-        return ["R"]
-    return [_bare(one) for one in (node[:4] if node[:1] == ["N"] else node)]
+
+    def bare(part: list[Any]) -> Any:
+        if part[0] == "N" and len(part) > 4:
+            return _bare(part[:4])
+        return ["R"] if part[0] == "R" else None
+
+    return changed(node, bare)
 
 
 class _Change:

@@ -22,6 +22,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.mirrors import exactly
 from assay.graders.testing.inside.boundary.stands import IMMUTABLE, where
+from assay.graders.testing.inside.boundary.wire import changed
 
 if TYPE_CHECKING:
     from assay.graders.testing.inside.boundary.judge_side import JudgeSide
@@ -49,7 +50,7 @@ class Recipe:
     __slots__ = ("_line", "how", "is_asked", "way")
 
     def __init__(self, how: list[Any], way: Ref | None = None) -> None:
-        self.how = None if _has(how, _OF_TESTS) else how
+        self.how = None if _has(["N", *how], _OF_TESTS) else how
         self.way = way
         self.is_asked = False
         self._line = _line() if way else None
@@ -58,7 +59,7 @@ class Recipe:
         """Have the host make what the test uses now."""
         way: Any = self.way
         talk: JudgeSide = way.talk
-        how: Any = _made(talk, self.how)
+        how = _made(talk, self.how or [])
         self.is_asked = True
         try:
             answer = talk.request("call", *how, *where(), trails=way.trails)
@@ -175,21 +176,23 @@ def _line() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _has(node: Any, tags: frozenset[str]) -> bool:
+def _has(node: list[Any], tags: frozenset[str]) -> bool:
     """Whether something written has a part of some kinds in it."""
-    if type(node) is dict:
-        return any(_has(one, tags) for one in node.values())
-    if type(node) is not list or not node:
-        return False
-    return (type(node[0]) is str and node[0] in tags) or any(_has(one, tags) for one in node)
+    found: list[str] = []
+    changed(node, lambda part: found.append(part[0]))
+    return not tags.isdisjoint(found)
 
 
-def _made(talk: JudgeSide, node: Any) -> Any:
+def _made(talk: JudgeSide, how: list[Any]) -> list[Any]:
     """A call in which the objects that were not made yet are."""
-    if type(node) is dict:
-        return {name: _made(talk, one) for name, one in node.items()}
-    if type(node) is not list:
-        return node
-    if node[:1] == ["N"]:
-        return the_ref(talk.unmade[node[4]]).node()
-    return [_made(talk, one) for one in node]
+
+    def make(part: list[Any]) -> Any:
+        is_unmade = part[0] == "N" and len(part) > _OF_CALL
+        return the_ref(talk.unmade[part[4]]).node() if is_unmade else None
+
+    call: list[Any] = changed(["N", *how], make)
+    return call[1:]
+
+
+_OF_CALL = 4
+"""Parts of a call; what is unmade has a number, too."""

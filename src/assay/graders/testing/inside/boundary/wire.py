@@ -225,6 +225,34 @@ class Plain:
         return self.others(node)
 
 
+def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
+    """Something written, in which a part is what `change` makes of it, unless that is None.
+
+    The items of a list or a call are no part, even where the first of them is a text.
+    """
+    if type(node) is not list:
+        return node
+    if (found := change(node)) is not None:
+        return found
+    tag, *rest = node
+    if tag in _UNPARTED:
+        return node
+
+    def inner(one: Any) -> Any:
+        return changed(one, change)
+
+    if tag == "N":
+        named = {name: inner(one) for name, one in rest[2].items()}
+        return [tag, inner(rest[0]), list(map(inner, rest[1])), named, *rest[3:]]
+    if tag in _PAIRED:
+        return [tag, [list(map(inner, pair)) for pair in rest[0]], *rest[1:]]
+    return [tag, list(map(inner, rest[0]))] if tag in _CONTAINERS else [tag, *map(inner, rest)]
+
+
+_UNPARTED = frozenset(["R", "P", "S", "C", "H", "E", "K"])
+"""References, which have no other values in them."""
+
+
 def _is_flat(items: list[Any]) -> bool:
     kinds = set(map(type, items))
     if not kinds <= _SCALARS:
