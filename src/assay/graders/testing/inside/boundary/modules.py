@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Ref,
+    barred,
     current,
-    fail,
     own_space,
     state,
     the_ref,
@@ -166,9 +165,7 @@ class Finder:
             return not rest or isinstance(parent, Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
         if state.is_shared(place):
-            raise fail(
-                BoundaryError(f"{spec.name} was written while tests ran: it is not run here")
-            )
+            raise barred(f"{spec.name} was written while tests ran: it is not run here")
         if place and state.is_ours(place):
             return not self.is_authors(place)
         if not place:  # a directory without __init__.py

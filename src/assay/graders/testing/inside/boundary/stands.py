@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Kind,
     Ref,
-    fail,
+    barred,
     forward,
     is_authors,
     ref_of,
@@ -167,7 +166,7 @@ class Stand(Remote, metaclass=StandKind):
         return forward(self, "__deepcopy__")
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
+        raise barred("an object of the submission's cannot be pickled in the judge")
 
 
 def signature_of(value: Any) -> Any:
@@ -403,7 +402,7 @@ def _subclass(
     if any(
         not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
     ):
-        raise fail(BoundaryError(f"{name} inherits from the submission and from a library at once"))
+        raise barred(f"{name} inherits from the submission and from a library at once")
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
     members: dict[str, Any] = {}
