@@ -180,11 +180,9 @@ class Finder:
     def is_authors(self, place: str) -> bool:
         """Whether a file of the judge's tree is a test, or helps tests."""
         *above, name = os.path.relpath(place, state.root).split(os.sep)
-        if place in self._hidden or name in ("conftest.py", "setup.py"):
-            return True
-        if name.startswith("test_") or name.endswith("_test.py"):
-            return True
-        if any(part in _TEST_DIRECTORIES for part in above):
+        is_test = name.startswith("test_") or name.endswith("_test.py")
+        is_named = is_test or name in ("conftest.py", "setup.py")
+        if is_named or place in self._hidden or any(one in _TEST_DIRECTORIES for one in above):
             return True
         try:
             with open(place, "rb") as file:
