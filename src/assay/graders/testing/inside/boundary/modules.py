@@ -17,7 +17,6 @@ from assay.graders.testing.inside.boundary.judge_state import (
     current,
     own_space,
     state,
-    the_ref,
 )
 from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
@@ -96,7 +95,7 @@ class Module(Remote, ModuleType):
         if _is_pythons(name) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
-            the_ref(self).home().set(the_ref(self), name, value)
+            Remote.__setattr__(self, name, value)
 
 
 def make_module(talk: Any, number: int, name: str, doc: Any = None) -> Module:

@@ -58,6 +58,9 @@ class Remote:
             raise AttributeError(name)
         return ref.home().get(ref, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        the_ref(self).home().set(the_ref(self), name, value)
+
     def __delattr__(self, name: str) -> None:
         the_ref(self).home().delete(the_ref(self), name)
 
@@ -68,7 +71,18 @@ class Remote:
 
     @property
     def __signature__(self) -> Any:
-        return signature_of(self)
+        import inspect
+
+        ref = ref_of(self)
+        if ref is None or not callable(self):
+            raise AttributeError("__signature__")
+        talk = ref.home()
+        kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
+        parameters: list[inspect.Parameter] = []
+        for name, kind, default in talk.request("signature", ref.node())[1]:
+            has = inspect.Parameter.empty if default is None else talk.decode(default[0])
+            parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
+        return inspect.Signature(parameters)
 
 
 class StandKind(Remote, Kind):
@@ -101,7 +115,7 @@ class StandKind(Remote, Kind):
             return
         if name in cls.__dict__:
             type.__delattr__(cls, name)
-        the_ref(cls).home().set(the_ref(cls), name, value)
+        Remote.__setattr__(cls, name, value)
 
     @property
     def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
@@ -143,9 +157,6 @@ class Stand(Remote, metaclass=StandKind):
     _assay_base: type | None = None
     _assay_label = "object"
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        the_ref(self).home().set(the_ref(self), name, value)
-
     def __eq__(self, other: object) -> Any:
         return questions.equal(self, other)
 
@@ -169,22 +180,6 @@ class Stand(Remote, metaclass=StandKind):
         raise barred("an object of the submission's cannot be pickled in the judge")
 
 
-def signature_of(value: Any) -> Any:
-    """The signature that the host says a callable has."""
-    import inspect
-
-    ref = ref_of(value)
-    if ref is None or not callable(value):
-        raise AttributeError("__signature__")
-    talk = ref.home()
-    kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
-    parameters: list[inspect.Parameter] = []
-    for name, kind, default in talk.request("signature", ref.node())[1]:
-        has = inspect.Parameter.empty if default is None else talk.decode(default[0])
-        parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
-    return inspect.Signature(parameters)
-
-
 def _forwarder(name: str) -> Callable[..., Any]:
     def operate(self: Any, *arguments: Any) -> Any:
         return forward(self, name, *arguments)
@@ -198,18 +193,10 @@ def _call(self: Any, *arguments: Any, **named: Any) -> Any:
     return ref.home().call(ref, arguments, named)
 
 
-def _text(name: str) -> Callable[..., str]:
-    def text(self: Any, *arguments: Any) -> str:
-        if name == "__repr__" and not contract.may(
-            "op:__repr__", contract.trails_of(the_ref(self))
-        ):
-            return f"<{type(self)._assay_label}>"  # a failure is shown
-        found = forward(self, name, *arguments)
-        if type(found) is not str:
-            raise TypeError(f"{name} gave a {type(found).__name__}")
-        return found
-
-    return text
+def _repr(self: Any) -> str:
+    if contract.may("op:__repr__", contract.trails_of(the_ref(self))):
+        return forward(self, "__repr__")
+    return f"<{type(self)._assay_label}>"  # a failure is shown
 
 
 def _iter(self: Any) -> Any:
@@ -306,8 +293,8 @@ _OPERATORS: dict[str, Any] = {
     **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
     **{one: questions.arithmetic(one) for one in ARITHMETIC},
     **{one: questions.ordering(one) for one in ("__lt__", "__le__", "__gt__", "__ge__")},
-    **{one: _text(one) for one in ("__str__", "__repr__", "__format__", "__fspath__")},
     "__call__": _call,
+    "__repr__": _repr,
     "__iter__": _iter,
     "__next__": _next,
     "__exit__": _leave,
