@@ -1183,6 +1183,8 @@ from kit.sub.deep import value as named
 import kit.sub.deep as aliased
 import kit
 def test_star(): assert public() == "public"
+def test_star_gives_what_is_named_like_pythons_own(): assert sum([1, 2]) == "own"
+def test_module_back(): assert kit.is_kit(kit) and not kit.is_kit(pytest)
 def test_star_leaves_private():
     with pytest.raises(NameError): _private()
 def test_deep(): assert deep.value() == 5 and named() == 5 and aliased.value() == 5 and kit.sub.deep.value() == 5
@@ -1200,9 +1202,10 @@ def test_lazy(): assert kit.lazily() == 1
 )
 
 PACKAGE = {
-    "__init__.py": '"""A package."""\n__version__ = "1.2"\n__all__ = ["public", "data"]\n'
-    "import pathlib\ndef public(): return 'public'\ndef _private(): return 'p'\n"
+    "__init__.py": '"""A package."""\n__version__ = "1.2"\n__all__ = ["public", "data", "sum"]\n'
+    "import pathlib, sys\ndef public(): return 'public'\ndef _private(): return 'p'\n"
     "def data(): return (pathlib.Path(__file__).parent / 'data.txt').read_text()\n"
+    "def sum(items): return 'own'\ndef is_kit(module): return module is sys.modules[__name__]\n"
     "def lazily():\n    from .sub.other import Other\n    return Other().x\n",
     "data.txt": "data here",
     "sub/__init__.py": "",

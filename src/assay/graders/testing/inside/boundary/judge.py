@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Talk,
+    barred,
     doors,
-    fail,
     is_authors,
     is_module_of_both,
     ref_of,
@@ -121,7 +120,10 @@ def verdict(*, passed: bool) -> str:
     if passed:
         check_unmade()
         contract.empties()
-        _tell_uncalled()
+        for entry in state.needs.get(state.test, ()):
+            kind, _, trail = entry.partition(":")
+            if kind == "called" and trail not in state.called:  # with the assertions in it
+                state.tell("note", f"{state.test}: {trail} was not called, as the reference does")
     elif not state.failures:
         for entry in state.hints:
             state.undecided(entry)
@@ -131,14 +133,6 @@ def verdict(*, passed: bool) -> str:
 def hints() -> str:
     """What the boundary made of values of the submission's, if the test failed by that."""
     return "; ".join(list(state.hints.values())[:_MOST_HINTS])
-
-
-def _tell_uncalled() -> None:
-    """Tell of callbacks that the reference called, with the assertions in them."""
-    for entry in state.needs.get(state.test, ()):
-        kind, _, trail = entry.partition(":")
-        if kind == "called" and trail not in state.called:
-            state.tell("note", f"{state.test}: {trail} was not called, as the reference does")
 
 
 # -- patches that hold on both sides ---------------------------------------------------------------
@@ -253,7 +247,7 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Refuse to run in the judge what the submission can have written."""
     check = _CHECKS.get(event)
     if check is not None and (why := check(arguments)):
-        raise fail(BoundaryError(f"{why}: that cannot happen in the judge"))
+        raise barred(f"{why}: that cannot happen in the judge")
 
 
 def _caller() -> str:
@@ -294,11 +288,6 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _written: set[str] = set()
 
 
-def _executed(arguments: tuple[Any, ...]) -> str:
-    place: Any = getattr(arguments[0], "co_filename", "")
-    return "a file that was written while tests ran is run" if state.is_shared(place) else ""
-
-
 def _loaded(arguments: tuple[Any, ...]) -> str:
     place = [*arguments, None][min(len(arguments) - 1, 1)]
     is_theirs = isinstance(place, (str, bytes)) and state.is_ours(os.fsdecode(place))
@@ -317,7 +306,11 @@ def _started(arguments: tuple[Any, ...]) -> str:
 
 _CHECKS: dict[str, Callable[[tuple[Any, ...]], str]] = {
     "compile": _compiled,
-    "exec": _executed,
+    "exec": lambda found: (
+        "a file that was written while tests ran is run"
+        if state.is_shared(getattr(found[0], "co_filename", ""))
+        else ""
+    ),
     "ctypes.dlopen": _loaded,
     "import": _loaded,
     "marshal.loads": lambda _: "a test unmarshals" if state.is_test_code(_caller()) else "",

@@ -22,11 +22,9 @@ from assay.graders.testing.inside.boundary import (
     stands,
 )
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
-    HostDiedError,
     Ref,
     Talk,
-    fail,
+    barred,
     is_authors,
     is_module_of_both,
     ref_of,
@@ -47,23 +45,17 @@ _CODE = frozenset(
 
 
 class Reading:
-    """What is read that a test came to: by which trails, and what it may be by the contract."""
+    """What is read that a test came to: by which trails, and whether it is values alone."""
 
     def __init__(self, trails: list[str], *, only_values: bool) -> None:
-        self.trails = trails
-        self._permitted: dict[str, bool] = {}
-        if only_values:
-            self._permitted.update(code=False, object=False, back=False)
+        self.trails, self._only_values = trails, only_values
+        self.is_plain = True
 
     def permits(self, what: str) -> bool:
         """Whether the reference has something of this kind here."""
-        if what not in self._permitted:
-            self._permitted[what] = contract.may(what, self.trails)
-        return self._permitted[what]
-
-    def is_plain(self) -> bool:
-        """Whether nothing but values was permitted."""
-        return not any(self._permitted.values())
+        found = not self._only_values and contract.may(what, self.trails)
+        self.is_plain = self.is_plain and not found
+        return found
 
 
 class JudgeSide(Talk):
@@ -92,7 +84,7 @@ class JudgeSide(Talk):
         ref = ref_of(value) or _coroutines.get(id(value), (None, None))[1]
         if ref is not None:
             if ref.path is None and ref.talk is not self:
-                raise fail(BoundaryError("an object of one import was given to another: see fresh"))
+                raise barred("an object of one import was given to another: see fresh")
             return ref.node()
         if type(value) in mirrors.LINKED.values():
             own: Ref = value._assay
@@ -150,8 +142,8 @@ class JudgeSide(Talk):
         try:
             return super().decode(node)
         except WireError as error:
-            self.end(f"the process of the solution sent what makes no sense: {error}")
-            raise fail(HostDiedError(self.dead)) from None
+            why = f"the process of the solution sent what makes no sense: {error}"
+            raise self.died(why) from None
 
     def others(self, node: list[Any]) -> Any:
         """Read a reference.
@@ -202,7 +194,7 @@ class JudgeSide(Talk):
         reading = Reading(trails, only_values=only_values)
         with self.doing.but(reading=reading):
             found = self.decode(node)
-        if looks and reading.is_plain() and type(found) is not contract.Inert:
+        if looks and reading.is_plain and type(found) is not contract.Inert:
             contract.look(found, trails)
         return found
 
@@ -373,7 +365,7 @@ class JudgeSide(Talk):
         except AttributeError:
             # As an expected error, it would prove nothing.
             if not name.startswith("_") and not contract.may("missing", trails):
-                fail(BoundaryError(f"{trails[0]} is not there"))
+                barred(f"{trails[0]} is not there")
             raise
         self._compare_reads(ref, name, node, trails)
         found = self.read(node, trails)

@@ -134,6 +134,11 @@ def fail(error: BaseException) -> BaseException:
     return error
 
 
+def barred(why: str) -> BaseException:
+    """What to raise where something cannot cross the boundary, or must not happen here."""
+    return fail(BoundaryError(why))
+
+
 class Ref:
     """Which object of the host something stands for.
 
@@ -201,7 +206,7 @@ def the_ref(value: Any) -> Ref:
     """
     ref = ref_of(value)
     if ref is None:
-        raise fail(BoundaryError(f"a {type(value).__name__} of the submission was not made by it"))
+        raise barred(f"a {type(value).__name__} of the submission was not made by it")
     return ref
 
 
@@ -229,23 +234,14 @@ def current() -> Any:
 
 
 class Doing(threading.local):
-    """What a thread does in a session at the moment.
+    """What a thread does in a session at the moment."""
 
-    Attributes:
-        link: Its connection.
-        fork: The connection to the fork that it asks.
-        asking: The trails of what the host works on for it.
-        giving: The trails of what it hands over.
-        reading: What it reads that a test came to; None for what no test came to.
-        expresses: Whether it writes for a fork, in which what is not made yet is made.
-    """
-
-    link: Any = None
-    fork: Any = None
-    asking: Sequence[str] = ("?",)
-    giving: Sequence[str] = ("?",)
-    reading: Any = None
-    expresses = False
+    link: Any = None  # its connection
+    fork: Any = None  # the one to the fork that it asks
+    asking: Sequence[str] = ("?",)  # the trails of what the host works on for it
+    giving: Sequence[str] = ("?",)  # those of what it hands over
+    reading: Any = None  # what it reads that a test came to; see `judge_side.Reading`
+    expresses = False  # whether it writes for a fork, which makes for itself what is unmade
 
     @contextmanager
     def but(self, **now: Any) -> Generator[None, None, None]:
@@ -319,7 +315,6 @@ class Talk(Plain):
         """
         if self.dead:
             raise fail(HostDiedError(self.dead))
-        error: BaseException | None = None
         self.changes += 1
         self.acts += op not in _LOOKS
         mine = self.changes
@@ -332,14 +327,14 @@ class Talk(Plain):
                     return message[1]
                 error = self._raised(message[1], mine)
         except TimeoutError:
-            self.end(f"the solution did not answer within {state.seconds:g} s")
+            error = self.died(f"the solution did not answer within {state.seconds:g} s")
         except GoneError:
-            self.end("the process of the solution ended")
+            error = self.died("the process of the solution ended")
         except (WireError, IndexError) as why:
-            self.end(f"the process of the solution sent what makes no sense: {why}")
+            error = self.died(f"the process of the solution sent what makes no sense: {why}")
         except OSError as why:
-            self.end(f"the connection to the solution broke: {why}")
-        raise error or fail(HostDiedError(self.dead))
+            error = self.died(f"the connection to the solution broke: {why}")
+        raise error
 
     def question(self, op: str, *parts: Any) -> Any:
         """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
@@ -360,8 +355,7 @@ class Talk(Plain):
             for link, question in zip(links, asked):
                 yield self._answered(link, question)
         except GoneError:
-            self.end("the process of the solution did not fork")
-            raise fail(HostDiedError(self.dead)) from None
+            raise self.died("the process of the solution did not fork") from None
         finally:
             for link in links:
                 link.close()
@@ -397,6 +391,11 @@ class Talk(Plain):
             raise WireError("it has sent more than is read")
         return message
 
+    def died(self, why: str) -> BaseException:
+        """Talk to the host no more, and say so."""
+        self.end(why)
+        return fail(HostDiedError(self.dead))
+
     def end(self, why: str) -> None:
         """Talk to the host no more."""
         self.dead = self.dead or why
@@ -408,7 +407,7 @@ class Talk(Plain):
         if not isinstance(error, BaseException):
             raise WireError("an exception makes no sense")
         if isinstance(error, state.never):
-            return fail(BoundaryError(f"the solution raised {type(error).__name__}"))
+            return barred(f"the solution raised {type(error).__name__}")
         if error in state.failures and self._raised_in.get(id(error), -1) >= mine:
             state.failures.remove(error)  # it comes back to the call in which it was raised
         return error.with_traceback(None)

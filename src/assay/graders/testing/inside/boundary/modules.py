@@ -12,13 +12,11 @@ from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Ref,
+    barred,
     current,
-    fail,
     own_space,
     state,
-    the_ref,
 )
 from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
@@ -97,7 +95,7 @@ class Module(Remote, ModuleType):
         if _is_pythons(name) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
-            the_ref(self).home().set(the_ref(self), name, value)
+            Remote.__setattr__(self, name, value)
 
 
 def make_module(talk: Any, number: int, name: str, doc: Any = None) -> Module:
@@ -166,9 +164,7 @@ class Finder:
             return not rest or isinstance(parent, Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
         if state.is_shared(place):
-            raise fail(
-                BoundaryError(f"{spec.name} was written while tests ran: it is not run here")
-            )
+            raise barred(f"{spec.name} was written while tests ran: it is not run here")
         if place and state.is_ours(place):
             return not self.is_authors(place)
         if not place:  # a directory without __init__.py
@@ -183,11 +179,9 @@ class Finder:
     def is_authors(self, place: str) -> bool:
         """Whether a file of the judge's tree is a test, or helps tests."""
         *above, name = os.path.relpath(place, state.root).split(os.sep)
-        if place in self._hidden or name in ("conftest.py", "setup.py"):
-            return True
-        if name.startswith("test_") or name.endswith("_test.py"):
-            return True
-        if any(part in _TEST_DIRECTORIES for part in above):
+        is_test = name.startswith("test_") or name.endswith("_test.py")
+        is_named = is_test or name in ("conftest.py", "setup.py")
+        if is_named or place in self._hidden or any(one in _TEST_DIRECTORIES for one in above):
             return True
         try:
             with open(place, "rb") as file:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import aliasing, contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Kind,
     Ref,
-    fail,
+    barred,
     space_of,
     state,
     the_ref,
@@ -66,10 +65,10 @@ class Recipe:
         except BaseException as error:
             if self._line == _line():
                 raise  # as if it had been made at once
-            raise fail(BoundaryError(f"{way.trails[0]} raised {type(error).__name__}")) from error
+            raise barred(f"{way.trails[0]} raised {type(error).__name__}") from error
         answer = answer[1] if type(answer) is list and answer[:1] == ["X"] else answer
         if type(answer) is not list or answer[0] != "o" or answer[1] in talk.known:
-            raise fail(BoundaryError(f"{way.trails[0]} did not make a new object"))
+            raise barred(f"{way.trails[0]} did not make a new object")
         talk.reference(answer[2])
         talk.known[answer[1]] = value
         way.number = answer[1]
@@ -164,7 +163,7 @@ def check_unmade() -> None:
             not (recipe.is_asked or way.talk.dead)
             and way.talk.question("probe", *recipe.how) is None
         ):
-            fail(BoundaryError(f"{way.trails[0]} could not be made"))
+            barred(f"{way.trails[0]} could not be made")
     state.unmade.clear()
 
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
     Kind,
     Ref,
-    fail,
+    barred,
     forward,
     is_authors,
     ref_of,
@@ -59,6 +58,9 @@ class Remote:
             raise AttributeError(name)
         return ref.home().get(ref, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        the_ref(self).home().set(the_ref(self), name, value)
+
     def __delattr__(self, name: str) -> None:
         the_ref(self).home().delete(the_ref(self), name)
 
@@ -69,7 +71,18 @@ class Remote:
 
     @property
     def __signature__(self) -> Any:
-        return signature_of(self)
+        import inspect
+
+        ref = ref_of(self)
+        if ref is None or not callable(self):
+            raise AttributeError("__signature__")
+        talk = ref.home()
+        kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
+        parameters: list[inspect.Parameter] = []
+        for name, kind, default in talk.request("signature", ref.node()):
+            has = inspect.Parameter.empty if default is None else talk.decode(default[0])
+            parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
+        return inspect.Signature(parameters)
 
 
 class StandKind(Remote, Kind):
@@ -102,7 +115,7 @@ class StandKind(Remote, Kind):
             return
         if name in cls.__dict__:
             type.__delattr__(cls, name)
-        the_ref(cls).home().set(the_ref(cls), name, value)
+        Remote.__setattr__(cls, name, value)
 
     @property
     def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
@@ -144,9 +157,6 @@ class Stand(Remote, metaclass=StandKind):
     _assay_base: type | None = None
     _assay_label = "object"
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        the_ref(self).home().set(the_ref(self), name, value)
-
     def __eq__(self, other: object) -> Any:
         return questions.equal(self, other)
 
@@ -167,23 +177,7 @@ class Stand(Remote, metaclass=StandKind):
         return forward(self, "__deepcopy__")
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
-
-
-def signature_of(value: Any) -> Any:
-    """The signature that the host says a callable has."""
-    import inspect
-
-    ref = ref_of(value)
-    if ref is None or not callable(value):
-        raise AttributeError("__signature__")
-    talk = ref.home()
-    kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
-    parameters: list[inspect.Parameter] = []
-    for name, kind, default in talk.request("signature", ref.node()):
-        has = inspect.Parameter.empty if default is None else talk.decode(default[0])
-        parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
-    return inspect.Signature(parameters)
+        raise barred("an object of the submission's cannot be pickled in the judge")
 
 
 def _forwarder(name: str) -> Callable[..., Any]:
@@ -199,18 +193,10 @@ def _call(self: Any, *arguments: Any, **named: Any) -> Any:
     return ref.home().call(ref, arguments, named)
 
 
-def _text(name: str) -> Callable[..., str]:
-    def text(self: Any, *arguments: Any) -> str:
-        if name == "__repr__" and not contract.may(
-            "op:__repr__", contract.trails_of(the_ref(self))
-        ):
-            return f"<{type(self)._assay_label}>"  # a failure is shown
-        found = forward(self, name, *arguments)
-        if type(found) is not str:
-            raise TypeError(f"{name} gave a {type(found).__name__}")
-        return found
-
-    return text
+def _repr(self: Any) -> str:
+    if contract.may("op:__repr__", contract.trails_of(the_ref(self))):
+        return forward(self, "__repr__")
+    return f"<{type(self)._assay_label}>"  # a failure is shown
 
 
 def _iter(self: Any) -> Any:
@@ -307,8 +293,8 @@ _OPERATORS: dict[str, Any] = {
     **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
     **{one: questions.arithmetic(one) for one in ARITHMETIC},
     **{one: questions.ordering(one) for one in ("__lt__", "__le__", "__gt__", "__ge__")},
-    **{one: _text(one) for one in ("__str__", "__repr__", "__format__", "__fspath__")},
     "__call__": _call,
+    "__repr__": _repr,
     "__iter__": _iter,
     "__next__": _next,
     "__exit__": _leave,
@@ -403,7 +389,7 @@ def _subclass(
     if any(
         not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
     ):
-        raise fail(BoundaryError(f"{name} inherits from the submission and from a library at once"))
+        raise barred(f"{name} inherits from the submission and from a library at once")
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
     members: dict[str, Any] = {}
