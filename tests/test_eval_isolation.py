@@ -143,11 +143,13 @@ def lock_of(case: Path) -> dict[str, dict[str, Json]]:
     return cast("dict[str, dict[str, Json]]", document["graders"])
 
 
-def set_mode(case: Path, mode: str) -> None:
+def set_mode(case: Path, mode: str, **contract: Json) -> None:
     """Let a lock file say another mode, as if the reference had shown it."""
     file = case / "case.lock.json"
     document = json.loads(file.read_text("utf-8"))
-    document["graders"]["hidden-tests"]["isolation"] = mode
+    decision = document["graders"]["hidden-tests"]
+    decision["isolation"] = mode
+    decision["contract"] |= contract
     file.write_text(json.dumps(document), "utf-8")
 
 
@@ -524,6 +526,12 @@ def test_scores_of_two_modes_do_not_average(case: Path) -> None:
     shared = resolved(case)
     assert grader_digest(apart.graders[0]) != grader_digest(shared.graders[0])
     assert oracle_digest(apart) != oracle_digest(shared) == shared.digest == apart.digest
+    counted: list[dict[str, Json]] = [{"variants": {}}, {"variants": {"a.py": 2}, "skips": ["a"]}]
+    found = {oracle_digest(apart), oracle_digest(shared)}
+    for contract in counted:
+        set_mode(case, "shared", **contract)
+        found.add(oracle_digest(resolved(case)))
+    assert len(found) == 4, "what a lock lets count is part of what was graded"
 
 
 @pytest.mark.sandbox

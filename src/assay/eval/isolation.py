@@ -263,8 +263,8 @@ class CaseLock:
             options["shuffle"] = False
         if decision is None or decision.isolation == "shared":
             why = _in_words(decision.why) if decision else self._reason(slot)
-            if decision and decision.contract:
-                options["contract"] = decision.contract.to_json()
+            if decision and (counted := _counted(decision.contract)):
+                options["contract"] = counted.to_json()
             return replace(spec, options=options, said={"isolation_reason": why})
         contract = decision.contract or Contract()
         options |= {"isolation": "process", "contract": contract.to_json()}
@@ -446,6 +446,13 @@ def reference_of(case: Case) -> str:
             hint=nearest(named, sorted(found)) or f"make {case.root}/recordings/{named}",
         )
     return named or next((name for name in REFERENCES if name in found), "")
+
+
+def _counted(contract: Contract | None) -> Contract | None:
+    """What changes the score of tests that share a process; None where nothing does."""
+    if contract is None or (contract.variants is None and not contract.skips):
+        return None
+    return Contract(variants=contract.variants, skips=contract.skips)
 
 
 def _contract_of(spec: GraderSpec) -> Contract | None:
