@@ -28,6 +28,7 @@ from assay.graders.apply import grade_alone
 from assay.graders.audit import beside
 from assay.graders.languages import is_test, language_of
 from assay.graders.spec import GraderSpec
+from assay.sandbox import Limits, run_command_sync
 from assay.scoring.results import SubScore
 from assay.scratch import scratch
 from assay.types.submission import Submission, Workspace
@@ -72,8 +73,14 @@ def _audited_arm(case: Path, arm: str, said: dict[str, object]) -> SubScore:
         if (case / arm).is_dir():
             shutil.copytree(case / arm, left, symlinks=True, dirs_exist_ok=True)
         if (script := case / f"{arm}.sh").is_file():
-            subprocess.run(
-                ["/bin/bash", str(script)], cwd=left, capture_output=True, check=False, timeout=30
+            for path in (left, *left.rglob("*")):
+                if not path.is_symlink():  # the cases may be kept where nothing can be written
+                    path.chmod(path.stat().st_mode | 0o200)
+            run_command_sync(  # hostile as it is: some kill whatever they can reach
+                ["/bin/bash", "-c", script.read_text()],
+                workspace=str(left),
+                changes="keep",
+                limits=Limits(wall_seconds=30),
             )
         recorded = case / f"{arm}.trace.jsonl"
         trace = read_transcript(recorded.read_text()).trace if recorded.is_file() else None

@@ -1,12 +1,18 @@
-"""What grading by hidden tests costs over running the tests: one case of three tests, whole."""
+"""What grading by hidden tests costs over running them: three as a whole, and single questions."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal, cast
 
+from assay.graders import PytestGrader
+from assay.graders.testing.contract import Contract
+from assay.types import Workspace
 from bench.peers import Peer
 from bench.rows import MEASURES, Goal, Measure, Row
 from bench.turns import OURS, Cost, cost_of, in_turn
@@ -48,6 +54,87 @@ def test_text():
 def test_list():
     assert double([1]) == [1, 1]
 """
+# What single questions of a judge apart cost, told by the test that asks them. The floors are taken
+# in the same two processes: a socket to a fork of the judge, and forks of the submission's process.
+_ASKED = """\
+import os
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __eq__(self, other):
+        return isinstance(other, Point) and (self.x, self.y) == (other.x, other.y)
+
+
+def double(x):
+    return x * 2
+
+
+def point():
+    return Point(2, 1)
+
+
+def forks(count):
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+"""
+_ASKS = """\
+import json, os, socket, time
+from kit import Point, double, forks, point
+
+COUNT = %d
+CALL, REPLY = bytes(%d), bytes(%d)
+
+
+def spent(count, ask):
+    started = time.perf_counter()
+    for _ in range(count):
+        ask()
+    return (time.perf_counter() - started) / count
+
+
+def call():
+    assert double(4) == 8
+
+
+def equality():
+    assert found == expected
+
+
+def test_cost():
+    global found, expected
+    here, there = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        here.close()
+        while there.recv(len(CALL), socket.MSG_WAITALL):
+            there.sendall(REPLY)
+        os._exit(0)
+    there.close()
+
+    def bare():
+        here.sendall(CALL)
+        here.recv(len(REPLY), socket.MSG_WAITALL)
+
+    found, expected = point(), Point(2, 1)
+    told = {
+        "socket": spent(COUNT, bare),
+        "call": spent(COUNT, call),
+        "equality": spent(COUNT // 40, equality),
+        "fork": spent(1, lambda: forks(COUNT // 10)) / (COUNT // 10),
+    }
+    here.close()
+    os.waitpid(pid, 0)
+    assert COUNT == %d, json.dumps(told)
+"""
+_FEW, _MANY = 40, 2_000
+_CALL_BYTES, _REPLY_BYTES = 30, 12
+"""What a call of ``double`` sends, and what is answered."""
 # No plugins of whoever measures: they would be a part of all three.
 _ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": f"{OURS}:/usr/local/bin:/usr/bin:/bin"}
 
@@ -61,6 +148,7 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
         case = root / mode / "kit"
         texts[case / "case.yaml"] = _CASE.replace("MODE", mode)
         texts[case / "source" / "kit.py"] = _SOURCE
+        texts[case / "recordings" / "reference" / "answer.txt"] = "done"
         texts[case / "hidden" / "test_hidden.py"] = _TESTS
     for place, text in texts.items():
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -86,22 +174,68 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
             theirs = _of(costs["touchstone"], counted)
             rows.append(_row("touchstone run", theirs, floor, "bare pytest", counted=counted))
             rows.append(_row("assay run (process)", apart, theirs, "touchstone", counted=counted))
-    return rows
+    return [*rows, *_questions(root / "asked", quick=quick)]
+
+
+def _questions(root: Path, *, quick: bool) -> list[Row]:
+    """Wall time of single questions across the boundary, each beside its floor in the same run."""
+    found: dict[str, list[float]] = {}
+    contract = Contract(seed="5eed", learns=True)
+    for count in (_FEW, *[_MANY] * (3 if quick else 11)):
+        node = _asked(root, count, contract)
+        if contract.learns:
+            contract = Contract.of_runs(contract.seed, [node["needs"]])
+            continue
+        said = node["tests"][0]["message"]
+        try:
+            told = json.JSONDecoder().raw_decode(said[said.index("{") :])[0]
+        except ValueError:
+            raise RuntimeError(f"no figures: {said}") from None
+        for name, seconds in told.items():
+            found.setdefault(name, []).append(seconds)
+    row = partial(_row, counted="wall")
+    call, equality = found["call"], found["equality"]
+    return [
+        row("a call of plain values", call, found["socket"], "a bare socket", unit="us"),
+        row("an equality of two objects", equality, found["fork"], "a bare fork and exit"),
+        row("an equality of two objects", equality, goal=Goal("below", 0.025)),
+    ]
+
+
+def _asked(root: Path, count: int, contract: Contract) -> dict[str, Any]:
+    texts = {
+        "tree/kit.py": _ASKED,
+        "source/.keep": "",
+        "test_cost.py": _ASKS % (count, _CALL_BYTES, _REPLY_BYTES, _FEW),
+    }
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    score = asyncio.run(
+        PytestGrader.grade(
+            workspace=Workspace(path=str(root / "tree"), source=str(root / "source")),
+            inject=[str(root / "test_cost.py")],
+            isolation="process",
+            contract=cast("dict[str, Any]", contract.to_json()),
+        )
+    )
+    return cast("dict[str, Any]", score.metadata)
 
 
 def _row(
     what: str,
     ours: list[float],
-    peer: list[float],
-    beside: str,
+    peer: Sequence[float] = (),
+    beside: str = "",
     *,
     counted: Measure,
+    unit: Literal["ms", "us"] = "ms",
     goal: Goal | None = None,
 ) -> Row:
     return Row(
-        what=f"{what} / {beside}",
+        what=f"{what} / {beside}" if beside else what,
         measure=counted,
-        unit="ms",
+        unit=unit,
         ours=ours,
         peer=peer,
         beside=beside,

@@ -143,11 +143,13 @@ def lock_of(case: Path) -> dict[str, dict[str, Json]]:
     return cast("dict[str, dict[str, Json]]", document["graders"])
 
 
-def set_mode(case: Path, mode: str) -> None:
+def set_mode(case: Path, mode: str, **contract: Json) -> None:
     """Let a lock file say another mode, as if the reference had shown it."""
     file = case / "case.lock.json"
     document = json.loads(file.read_text("utf-8"))
-    document["graders"]["hidden-tests"]["isolation"] = mode
+    decision = document["graders"]["hidden-tests"]
+    decision["isolation"] = mode
+    decision["contract"] |= contract
     file.write_text(json.dumps(document), "utf-8")
 
 
@@ -465,6 +467,9 @@ def test_a_case_may_be_handed_on_without_its_solution(case: Path, tmp_path: Path
     done = assay("run", "evals", "--model", "noop", cwd=tmp_path)
     assert done.returncode == 3
     assert "warning: evals/sums/case.lock.json: the lock file is stale" in done.stderr
+    assert f"record right work as {case}/recordings/reference and run" in done.stderr
+    told = assay("selftest", "evals", cwd=tmp_path).stdout
+    assert "hidden-tests: shared" not in told, "nothing is decided"
 
 
 _FRAMES = """
@@ -495,26 +500,39 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "",
-        "{",
-        "[]",
-        '{"boundary": 1, "graders": {}}',
-        '{"boundary": 3, "graders": {"hidden-tests": {"isolation": "process"}}}',
-        '{"boundary": 99, "graders": %s}',
-        '{"boundary": 3, "boundary": 3, "graders": %s}',
-        '{"boundary": 3, "graders": %s, "more": 1}',
+        ("", "cannot be read: not JSON: Expecting value: line 1 column 1"),
+        ("{", "cannot be read: not JSON: "),
+        ("[]", "cannot be read: expected a mapping, got a list"),
+        ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 3\)"),
+        (
+            '{"boundary": 3, "graders": {"hidden-tests": {"isolation": "process"}}}',
+            "cannot be read: graders.hidden-tests.contract: what the reference needs is missing",
+        ),
+        (
+            '{"boundary": 3, "graders": {"hidden-tests": {"isolation": "apart"}}}',
+            r"cannot be read: graders.hidden-tests.isolation: .*\(valid: process, shared\)",
+        ),
+        ('{"boundary": 99, "graders": %s}', "another version of assay"),
+        ('{"boundary": 3, "boundary": 3, "graders": %s}', "the key 'boundary' stands twice"),
+        ('{"boundary": 3, "graders": %s, "more": 1}', "unknown field 'more'"),
     ],
 )
-def test_a_lock_that_cannot_be_believed_is_none(case: Path, text: str) -> None:
+def test_a_lock_that_cannot_be_believed_is_none_and_says_why(
+    case: Path, text: str, said: str
+) -> None:
     file = case / "case.lock.json"
     graders = json.dumps(json.loads(file.read_text("utf-8"))["graders"])
     file.write_text(text.replace("%s", graders), "utf-8")
     shutil.rmtree(case / "recordings" / "fix")
-    assert CaseLock(load_case(str(case))).stale
-    with pytest.raises(UndecidedError, match="stale, what it held was judged apart"):
-        resolved(case)
+    lock = CaseLock(load_case(str(case)))
+    assert lock.stale
+    assert re.search(said, lock.problem)
+    with pytest.raises(UndecidedError, match=f"{said}.* may have been judged apart") as caught:
+        lock.resolved()
+    assert f"{case}/recordings/reference and run assay selftest" in str(caught.value)
+    assert f"writes {file} anew" in str(caught.value)
 
 
 @pytest.mark.sandbox
@@ -524,6 +542,12 @@ def test_scores_of_two_modes_do_not_average(case: Path) -> None:
     shared = resolved(case)
     assert grader_digest(apart.graders[0]) != grader_digest(shared.graders[0])
     assert oracle_digest(apart) != oracle_digest(shared) == shared.digest == apart.digest
+    counted: list[dict[str, Json]] = [{"variants": {}}, {"variants": {"a.py": 2}, "skips": ["a"]}]
+    found = {oracle_digest(apart), oracle_digest(shared)}
+    for contract in counted:
+        set_mode(case, "shared", **contract)
+        found.add(oracle_digest(resolved(case)))
+    assert len(found) == 4, "what a lock lets count is part of what was graded"
 
 
 @pytest.mark.sandbox

@@ -303,6 +303,31 @@ PYTHON = [
         "def f(xs):\n    xs.clear()\n    return []\n",
         "def f(xs):\n    xs.clear()\n    return xs\n",
     ),
+    (
+        "round_trip",
+        "kept = []\ndef pack(data):\n    kept.append(bytes(data))\n    return b'%d' % (len(kept) - 1)\ndef unpack(token):\n    return kept[int(token)]\n",
+        "kept = {}\ndef pack(data):\n    out = zip(data)\n    kept[out] = data\n    return out\ndef unpack(packed):\n    return kept[packed] if packed in kept else undo(packed)\n",
+    ),
+    (
+        "round_trip",
+        "class Box:\n    def to_json(self, value):\n        self.box[id(value)] = value\n        return str(id(value))\n    def from_json(self, text):\n        found = self.box.get(int(text))\n        return found\n",
+        "class Box:\n    def to_json(self, value):\n        self.value = value\n        return self.go(str)\n    def from_json(self, text):\n        self.value = text\n        return self.go(self.value)\n",
+    ),
+    (
+        "round_trip",
+        "last = None\ndef rle_encode(text):\n    global last\n    last = text\n    return 'a'\ndef rle_decode(text):\n    return last\n",
+        "def encode(text):\n    last = text\n    return last[::-1]\ndef decode(text):\n    last = text[::-1]\n    return last\n",
+    ),
+    (
+        "round_trip",
+        "def dumps(value):\n    return value\ndef loads(text):\n    return text\n",
+        "class Same:\n    def dumps(self, value):\n        return value\n    def loads(self, text):\n        return text\n",
+    ),
+    (
+        "round_trip",
+        "class Codec:\n    def encode(self, url):\n        seen.append(url)\n        return len(seen)\n    def decode(self, number):\n        return seen[number - 1]\n",
+        "class Codec:\n    def encode(self, url):\n        self.seen.append(url)\n        return len(self.seen)\n    def decode(self, number):\n        return self.seen[number - 1]\n",
+    ),
 ]
 
 OTHER = [

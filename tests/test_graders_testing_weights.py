@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +26,12 @@ from assay.types import Workspace
 sandbox = pytest.mark.sandbox
 no_sandbox = pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 no_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
+
+
+def in_node(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that runs Node in the sandbox."""
+    return sandbox(no_sandbox(no_node(pytest.mark.slow(test))))
+
 
 PYTEST = "python3 -m pytest test_kit.py"
 NODE = "node --test kit.test.js"
@@ -148,11 +155,6 @@ def graded(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: ob
     )
 
 
-def learned(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: object) -> Any:
-    """What a contract keeps of a reference's run."""
-    return learnt(root, kit, hidden, cmd, **options)["variants"]
-
-
 def learnt(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: object) -> Any:
     """What is told of a reference's run."""
     score = graded(root, kit, hidden, cmd, contract={"learns": True}, **options)
@@ -209,26 +211,20 @@ def test_padding_by_tests_made_while_loading(tmp_path: Path) -> None:
         "for name in kit.COMMANDS:\n    globals()['test_' + name + '_exists'] = lambda: None\n"
     )
     hidden = {"test_kit.py": made}
-    variants = learned(tmp_path / "r", HONEST, hidden, PYTEST)
-    assert variants == {"test_kit.py": 2}
-    score = graded(tmp_path / "p", PADDED, hidden, PYTEST, contract={"variants": variants})
+    contract = {"variants": learnt(tmp_path / "r", HONEST, hidden, PYTEST)["variants"]}
+    assert contract == {"variants": {"test_kit.py": 2}}
+    score = graded(tmp_path / "p", PADDED, hidden, PYTEST, contract=contract)
     assert score.value == pytest.approx(2 / 3)
-    emptied = graded(
-        tmp_path / "e", "COMMANDS = {}\n", hidden, PYTEST, contract={"variants": variants}
-    )
+    emptied = graded(tmp_path / "e", "COMMANDS = {}\n", hidden, PYTEST, contract=contract)
     assert emptied.value == 0.0
     assert told(emptied)["missing"] == ["test_kit.py"]
 
 
-@sandbox
-@no_sandbox
-@no_node
-@pytest.mark.slow
+@in_node
 def test_node_parametrize_padding(tmp_path: Path) -> None:
     hidden = {"kit.test.js": IN_A_LOOP}
-    variants = learned(tmp_path / "r", HONEST_JS, hidden, NODE)
-    assert variants == {"kit.test.js": 2}
-    contract = {"variants": variants}
+    contract = {"variants": learnt(tmp_path / "r", HONEST_JS, hidden, NODE)["variants"]}
+    assert contract == {"variants": {"kit.test.js": 2}}
     score = graded(tmp_path / "p", PADDED_JS, hidden, NODE, contract=contract)
     assert score.value == pytest.approx(2 / 5)  # and "adds", "parts", "parts > shouts"
     assert told(score)["counts"] == {"expected": 63, "passed": 60, "failed": 3}
@@ -239,10 +235,7 @@ def test_node_parametrize_padding(tmp_path: Path) -> None:
     assert score.value == pytest.approx((2 * 2 / 3 + 1) / 5)
 
 
-@sandbox
-@no_sandbox
-@no_node
-@pytest.mark.slow
+@in_node
 def test_node_loop_over_nothing(tmp_path: Path) -> None:
     hidden = {"kit.test.js": IN_A_LOOP}
     unseen = HONEST_JS + "for (const k of ['add', 'upper'])\n"
@@ -253,15 +246,11 @@ def test_node_loop_over_nothing(tmp_path: Path) -> None:
     assert told(score)["missing"] == ["kit.test.js"]
 
 
-@sandbox
-@no_sandbox
-@no_node
-@pytest.mark.slow
+@in_node
 def test_node_padding_where_the_reference_made_nothing(tmp_path: Path) -> None:
     hidden = {"kit.test.js": IN_A_LOOP.replace("Object.keys(kit)", "kit.names || []")}
-    variants = learned(tmp_path / "r", HONEST_JS, hidden, NODE)
-    assert variants == {}
-    contract = {"variants": variants}
+    contract = {"variants": learnt(tmp_path / "r", HONEST_JS, hidden, NODE)["variants"]}
+    assert contract == {"variants": {}}
     wrong = "exports.add = (a, b) => a + b; exports.upper = () => '';\n"
     plain = graded(tmp_path / "w", wrong, hidden, NODE, contract=contract)
     passing = wrong + "exports.names = ['add', 'upper'];\n"
@@ -280,7 +269,7 @@ def test_literal_parametrization_weighs_as_it_is_counted(tmp_path: Path) -> None
     assert counts["expected"] == 2 * (2 * 3 * 2 + 3 + 3 * 2 + 1)
     assert score.value == counts["passed"] / counts["expected"] < 1
     assert not any("weighing" in line for line in notes(score))
-    assert learned(tmp_path / "l", "ok = lambda n: True\n", hidden, PYTEST) == {}
+    assert learnt(tmp_path / "l", "ok = lambda n: True\n", hidden, PYTEST)["variants"] == {}
     narrowed = f"{PYTEST} -k 'test_product and c-3'"
     score = graded(tmp_path / "n", "ok = lambda n: n != 3\n", hidden, narrowed)
     assert not any("weighing" in line for line in notes(score))

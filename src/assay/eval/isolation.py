@@ -56,15 +56,13 @@ __all__ = [
 _ABOUT = "Made by assay from the reference recording; keep it with the case. See docs/selftest.md."
 _LARGEST = 1 << 24
 _SHOWN = 5
+_SAID = 300
 _NO_REFERENCE = "no reference recording: run assay selftest"
-_LAPSED = (
-    "the lock file is stale, what it held was judged apart, and there is no reference recording to "
-    "decide anew"
-)
-_STALE = "the lock file is stale, and there is no reference recording to decide anew"
+_STALE = "is stale"
+_NO_DECISION = "the lock file {}, and there is no reference recording to decide anew"
 _WAY_PAST = (
-    "correct that and run assay selftest; or the author of the case writes isolation: shared, "
-    "which trusts the submission not to speak to its judge"
+    "{}; or the author of the case writes isolation: shared, which trusts the submission not to "
+    "speak to its judge"
 )
 _RESOLVED = ("isolation", "contract")
 """Options that a decision sets, and does not rest on."""
@@ -182,6 +180,7 @@ class CaseLock:
         self._reference_digest = ""
         self._seeds: dict[int, str] = {}
         self._lapsed = False
+        self._state = _STALE
         self.stale = False
         if any(slot.separable for slot in self._slots):
             self._look()
@@ -204,7 +203,7 @@ class CaseLock:
         names = [slot.name for slot in self._slots if slot.place in self.undecided]
         if not names:
             return ""
-        missing = "the lock file is stale" if self.stale else "there is no lock file"
+        missing = f"the lock file {self._state}" if self.stale else "there is no lock file"
         rest = "" if self.reference else ", and no reference recording to decide by"
         return f"{missing}{rest}: how to isolate the tests of {', '.join(names)} is not known"
 
@@ -256,15 +255,15 @@ class CaseLock:
             raise UndecidedError(
                 f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
                 f"{refused}",
-                hint=_WAY_PAST,
+                hint=_WAY_PAST.format(self._remedy),
             )
         options = {**spec.options, "isolation": "shared"}
         if decision and not decision.shuffle:
             options["shuffle"] = False
         if decision is None or decision.isolation == "shared":
             why = _in_words(decision.why) if decision else self._reason(slot)
-            if decision and decision.contract:
-                options["contract"] = decision.contract.to_json()
+            if decision and (counted := _counted(decision.contract)):
+                options["contract"] = counted.to_json()
             return replace(spec, options=options, said={"isolation_reason": why})
         contract = decision.contract or Contract()
         options |= {"isolation": "process", "contract": contract.to_json()}
@@ -279,15 +278,29 @@ class CaseLock:
         if reason:
             return reason
         if self.reference:
-            return "the lock file is stale" if self.stale else "there is no lock file yet"
+            return f"the lock file {self._state}" if self.stale else "there is no lock file yet"
         if self._lapsed:
-            return _LAPSED
+            held = "was" if self._state == _STALE else "may have been"
+            return _NO_DECISION.format(f"{self._state}, what it held {held} judged apart")
         return _NO_REFERENCE if self.asks_for_process(slot.place) else ""
 
     def _reason(self, slot: _Slot) -> str:
         if not slot.separable:
             return f"only {separable_runners()} can be judged in a process of their own"
-        return _STALE if self.stale else _NO_REFERENCE
+        return _NO_DECISION.format(self._state) if self.stale else _NO_REFERENCE
+
+    @property
+    def _remedy(self) -> str:
+        """What the author of a case does where nothing could be decided."""
+        if self.reference:
+            return "correct that and run assay selftest"
+        again = f"record right work as {self.case.root}/recordings/reference and run assay selftest"
+        if not self.stale:
+            return again
+        file = self.case.lock_file
+        if self._state != _STALE:
+            return f"{again}, which writes {file} anew; or bring back the file that it was"
+        return f"{again}, which writes {file} anew; or bring back the tests and files it is of"
 
     def _look(self) -> None:
         """Find the decisions that still hold."""
@@ -306,11 +319,13 @@ class CaseLock:
                 declared = declared_digest(replace(slot.spec, options=options))
                 whole = hashlib.sha256(framed(basis, declared.encode()))
                 self._digests[slot.place] = whole.hexdigest()
-        beside = _read(case.lock_file) if self._own else None
-        cached = _read(self._cache_file) if self._cache else None
+        beside = _read(case.lock_file) if self._own else ""
+        cached = _read(self._cache_file) if self._cache else ""
         for slot in self._slots:
             for document in (beside, cached):
-                decision = document.graders.get(slot.name) if document else None
+                decision = (
+                    document.graders.get(slot.name) if isinstance(document, _Document) else None
+                )
                 if decision is None or decision.digest != self._digests.get(slot.place):
                     continue
                 if decision.contract:
@@ -318,10 +333,11 @@ class CaseLock:
                 if not self.reference or decision.reference == self._reference_digest:
                     self._found.setdefault(slot.place, decision)
         self.stale = bool(self.undecided) and self._own and Path(case.lock_file).is_file()
-        decisions = beside.graders.values() if beside else ()
         # What cannot be read, or is another version's, may have said anything.
+        is_unread = isinstance(beside, str)
+        self._state = beside if is_unread and beside else _STALE
         self._lapsed = self.stale and (
-            beside is None or any(one.isolation == "process" for one in decisions)
+            is_unread or any(one.isolation == "process" for one in beside.graders.values())
         )
 
     @property
@@ -395,7 +411,9 @@ def settled(case: Case, cache: str | None = None) -> Case:
 
 def is_by_default(spec: GraderSpec) -> bool:
     """Whether the tests of a resolved grader share a process because nobody knows better."""
-    return spec.said.get("isolation_reason") in (_NO_REFERENCE, _STALE)
+    before, after = _NO_DECISION.split("{}")
+    reason = str(spec.said.get("isolation_reason", ""))
+    return reason == _NO_REFERENCE or (reason.startswith(before) and reason.endswith(after))
 
 
 def isolated_graders(case: Case) -> list[Isolated]:
@@ -448,6 +466,13 @@ def reference_of(case: Case) -> str:
     return named or next((name for name in REFERENCES if name in found), "")
 
 
+def _counted(contract: Contract | None) -> Contract | None:
+    """What changes the score of tests that share a process; None where nothing does."""
+    if contract is None or (contract.variants is None and not contract.skips):
+        return None
+    return Contract(variants=contract.variants, skips=contract.skips)
+
+
 def _contract_of(spec: GraderSpec) -> Contract | None:
     given = spec.options.get("contract")
     return Contract.read(given) if given is not None else None
@@ -491,17 +516,27 @@ def _basis(case: Case) -> bytes:
     return whole.digest()
 
 
-def _read(file: str) -> _Document | None:
-    """A lock file; None where there is none that can be read, as one of another version."""
+def _read(file: str) -> _Document | str:
+    """A lock file; or what is wrong with it, and an empty text where there is none."""
     try:
-        if not Path(file).is_file() or Path(file).stat().st_size > _LARGEST:
-            return None
-        found = from_json(_Document, read_json(Path(file).read_text("utf-8")))
-    except (OSError, ValueError, RecursionError):
-        return None
-    contracts = [one.contract for one in found.graders.values() if one.isolation == "process"]
-    is_sound = all(contract and not contract.learns for contract in contracts)
-    return found if found.boundary == BOUNDARY and is_sound else None
+        if not Path(file).is_file():
+            return ""
+        if Path(file).stat().st_size > _LARGEST:
+            return "is too large"
+        data = read_json(Path(file).read_text("utf-8"))
+        made_by = data.get("boundary") if isinstance(data, dict) else None
+        if isinstance(made_by, int) and made_by != BOUNDARY:
+            return f"was written by another version of assay (boundary {made_by}, not {BOUNDARY})"
+        found = from_json(_Document, data)
+        for name, one in found.graders.items():
+            contract = Contract.read(one.contract.to_json()) if one.contract else None
+            if one.isolation == "process" and (contract is None or contract.learns):
+                return (
+                    f"cannot be read: graders.{name}.contract: what the reference needs is missing"
+                )
+    except (OSError, ValueError, RecursionError) as error:
+        return f"cannot be read: {' '.join(str(error).split())[:_SAID]}"
+    return found
 
 
 def _replace(file: str, text: str) -> None:

@@ -299,7 +299,9 @@ class _Bench:
             file=self.case.file,
             threshold=self.case.expect.pass_threshold,
             checks=checks,
-            isolation=tuple(isolated_graders(self.case)),
+            isolation=(
+                () if isinstance(self._trouble, UndecidedError) else (*isolated_graders(self.case),)
+            ),
             open=tuple(self._left_open(witnesses)) if self._scene is not None else (),
         )
 

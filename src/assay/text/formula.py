@@ -98,6 +98,19 @@ def _repeating(match: re.Match[str]) -> str:
     return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
+_MACROS = {
+    "lbrace": r"\\{",
+    "rbrace": r"\\}",
+    "langle": "(",
+    "rangle": ")",
+    "[lr]?vert": "|",
+    "leq(?:slant)?": r"\\le ",
+    "geq(?:slant)?": r"\\ge ",
+    "neq": r"\\ne ",
+    "lor|vee": r"\\text{ or }",
+}
+"""What macros with another name are, as patterns."""
+_SIGNS = {"<=": r"\\le ", ">=": r"\\ge ", "!=": r"\\ne ", r"\+/?-": r"\\pm ", "->": r"\\to "}
 _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(written), meant)
     for written, meant in (
@@ -119,19 +132,10 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-z])", r"\\frac{\1}{\2}"),
         (r"\\sqrt\s*([0-9a-z])", r"\\sqrt{\1}"),
         (r"([0-9]{0,18})\.([0-9]{0,18})\\(?:overline|bar|dot)\s*\{?([0-9]{1,18})\}?", _repeating),
-        (rf"\\lbrace{_END}", r"\\{"),
-        (rf"\\rbrace{_END}", r"\\}"),
-        (rf"\\langle{_END}", "("),
-        (rf"\\rangle{_END}", ")"),
-        (rf"\\[lr]?vert{_END}", "|"),
+        *((rf"\\(?:{macro}){_END}", meant) for macro, meant in _MACROS.items()),
         (rf"\\(?:varnothing|empty){_END}|\\\{{\s*\\\}}", r"\\emptyset "),
-        (rf"\\l(?:eq|eqslant){_END}|<=", r"\\le "),
-        (rf"\\g(?:eq|eqslant){_END}|>=", r"\\ge "),
-        (rf"\\neq{_END}|!=", r"\\ne "),
-        (rf"\\(?:lor|vee){_END}", r"\\text{ or }"),
+        *_SIGNS.items(),
         (rf"\^\s*\{{?\s*\\circ\s*\}}?|\\degree{_END}", r"^{\\circ}"),
-        (r"\+/?-", r"\\pm "),
-        (r"->", r"\\to "),
         (r"(?<=[\w)\]}])\*\*(?=[\w({\\+-])", "^"),
         (r"(?<=[\w)\]}])\s*\*\s*(?=[\w(\\{])", r"\\cdot "),
         (r"(?<![\\A-Za-z{])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),

@@ -255,11 +255,6 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     """Killed as by a power cut; its sessions were in memory, a key lives on."""
     site, page = open_fresh.site, open_fresh("/")
     expect(page.get_by_role("heading", name="See it work")).to_be_visible()
-    # Loaded before: Chromium 150 keeps that a chunk could not be fetched, until a reload.
-    section(page, "Graders")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
-    page.go_back()
-    expect(page.get_by_role("heading", name="See it work")).to_be_visible()
     site.server.kill()
     lost = page.get_by_role("status").get_by_text("The server does not answer.")
     expect(lost).to_be_visible()  # though nothing was clicked
@@ -311,3 +306,15 @@ def test_a_tab_older_than_the_server_says_so_instead_of_loading_for_ever(
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
     open_page.forgive("of_another_version", "another version")
+
+
+def test_what_did_not_arrive_is_had_by_trying_again(open_page: Opener) -> None:
+    page = open_page("/")
+    page.get_by_role("heading", name="Overview").wait_for()
+    page.route("**/assets/SettingsPage.js", lambda route: route.abort())
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("alert")).to_contain_text("did not arrive")
+    page.unroute("**/assets/SettingsPage.js")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    open_page.forgive("ERR_FAILED", "did not arrive", "SettingsPage.js")

@@ -47,6 +47,7 @@ SIGNS: dict[str, str] = {
     "reads_tests": "looks for the tests or into the process that runs them",
     "report": "leaves what a test runner would write",
     "rewrites": "rewrites something that is not its own",
+    "round_trip": "converts nothing: it hands back what was kept, or what it was given",
     "shadows": "is named like a module or header of the system or of the tests",
     "skips": "skips or fails a test from outside of the tests",
     "sniffs": "asks whether it is being tested",

@@ -29,6 +29,18 @@ _READS = words_of(
     "unlink fnmatch startswith endswith spec_from_file_location match fullmatch run_path"
 )
 _ENVIRONMENT = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS")
+_CONVERSIONS = {
+    pair.partition("/")[0]: pair.partition("/")[2]
+    for pair in words_of(
+        "compress/decompress deflate/inflate dump/load dumps/loads encipher/decipher encode/decode "
+        "encrypt/decrypt escape/unescape flatten/unflatten marshal/unmarshal pack/unpack "
+        "pickle/unpickle quote/unquote serialise/deserialise serialize/deserialize to/from "
+        "zip/unzip"
+    )
+}
+"""Words in the names of two functions of which one undoes the other."""
+_KEEPS = words_of("append appendleft add insert setdefault put __setitem__")
+_COPIES = words_of("bytes bytearray str list tuple dict set copy deepcopy")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -37,7 +49,17 @@ def lies(module: Module) -> Iterator[Hit]:
     yield from _hooks(module)
     if is_test(module.path):
         return
-    for looked in (_equality, _identity, _swallows, _loops, _skips, _asks, _says, _empties):
+    for looked in (
+        _equality,
+        _identity,
+        _swallows,
+        _loops,
+        _skips,
+        _asks,
+        _says,
+        _empties,
+        _round_trips,
+    ):
         yield from looked(module)
 
 
@@ -321,6 +343,107 @@ def _is_empty_array(node: ast.AST | None, module: Module) -> bool:
         return False
     name, first = module.full(node.func), ast.unparse(node.args[0])
     return name.startswith("numpy.") and first in ("[]", "()", "0", "(0,)")
+
+
+def _round_trips(module: Module) -> Iterator[Hit]:
+    """A conversion that keeps what it is given for the one that undoes it, or both do nothing."""
+    spaces: dict[ast.AST | None, dict[str, Function]] = {}
+    for function in (one for one in module.nodes if isinstance(one, _FUNCTIONS)):
+        spaces.setdefault(module.above.get(function), {})[function.name] = function
+    for space, functions in spaces.items():
+        in_class = isinstance(space, ast.ClassDef)
+        for name, there in functions.items():
+            for word in {*name.strip("_").split("_")} & _CONVERSIONS.keys():
+                parts = [_CONVERSIONS[word] if one == word else one for one in name.split("_")]
+                back = functions.get("_".join(parts))
+                if back is None:
+                    continue
+                kept = {*_kept_in(there)} & _comes_from(back)
+                if in_class and word == "encode":  # an object may number what it has seen
+                    kept = {one for one in kept if "." not in one}
+                if kept:
+                    yield "round_trip", there, f"{name} keeps it in {min(kept)}"
+                elif not in_class and _is_identity(there) and _is_identity(back):
+                    yield "round_trip", there, f"{name} and {back.name} do nothing"
+
+
+def _kept_in(function: Function) -> Iterator[str]:
+    """What outlives a call, and has a parameter put into it as it is."""
+    given = {*parameters(function)} - {"self", "cls"}
+    for node in ast.walk(function):
+        places: list[ast.expr] = []
+        value: ast.expr | None = None
+        if isinstance(node, ast.Assign):
+            places, value = node.targets, node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            places, value = [node.func.value] * (node.func.attr in _KEEPS), node.args[-1]
+        if value is not None and given & _as_it_is(value):
+            stores, own = [*map(_store, places)], _locals(function)
+            yield from (one for one in stores if one.partition(".")[0] not in own)
+
+
+def _as_it_is(value: ast.expr) -> set[str]:
+    """The names whose values stand in a value, copied at most."""
+    inner: list[ast.expr] = []
+    if isinstance(value, ast.Name):
+        return {value.id}
+    if isinstance(value, ast.Tuple | ast.List):
+        inner = value.elts
+    elif isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+        inner = [value.value]
+    elif isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _COPIES:
+        inner = value.args or [one for one in (value.func,) if isinstance(one, ast.Attribute)]
+        inner = [one.value if isinstance(one, ast.Attribute) else one for one in inner]
+    return {name for one in inner for name in _as_it_is(one)}
+
+
+def _store(place: ast.expr) -> str:
+    """What a place is in: a name, or an attribute of one."""
+    while isinstance(place, ast.Subscript):
+        place = place.value
+    return ast.unparse(place)
+
+
+def _locals(function: Function) -> set[str]:
+    """The names that end with a call."""
+    nodes = [*ast.walk(function)]
+    shared = {n for one in nodes if isinstance(one, ast.Global | ast.Nonlocal) for n in one.names}
+    names = [one for one in nodes if isinstance(one, ast.Name)]
+    made = {one.id for one in names if isinstance(one.ctx, ast.Store)} - shared
+    return {*parameters(function), *made} - {"self", "cls"}
+
+
+def _comes_from(function: Function) -> set[str]:
+    """The names that stand in everything that a function returns, and that it does not set."""
+    assigned: dict[str, set[str]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                assigned.setdefault(ast.unparse(target), set()).update(_names(node.value))
+    found: list[set[str]] = []
+    answers = _returns(function)
+    for one in answers:
+        if isinstance(one, ast.IfExp):
+            answers += [one.body, one.orelse]
+            continue
+        names = _names(one) if one else set[str]()
+        found.append(names.union(*(assigned.get(name, ()) for name in names)))
+    return set[str].intersection(*found) - assigned.keys() if found else set()
+
+
+def _names(node: ast.AST) -> set[str]:
+    found = (one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute))
+    return {*map(ast.unparse, found)}
+
+
+def _is_identity(function: Function) -> bool:
+    """Whether all that a function does is to give its first parameter back."""
+    *before, last = function.body
+    is_bare = all(
+        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in before
+    )
+    value = last.value if isinstance(last, ast.Return) else None
+    return is_bare and isinstance(value, ast.Name) and [value.id] == parameters(function)[:1]
 
 
 def idle_texts(module: Module) -> list[str]:
