@@ -717,19 +717,25 @@ def test_what_the_reference_itself_skips_in_a_body_does_not_count(tmp_path: Path
 
 
 class _Judge:
-    """In place of an arena: gives what a script says of the options that the reference has."""
+    """In place of an arena: gives what a script says of the options that the reference has.
+
+    While containers are changed, all tests pass, but for the one that is said to look at them.
+    """
 
     workers = 1
     cache = ""
 
-    def __init__(self, said: Sequence[Mapping[str, Sequence[str]] | str]) -> None:
-        self.said = list(said)
+    def __init__(self, said: Sequence[Mapping[str, Sequence[str]] | str], looks: str = "") -> None:
+        self.said, self.looks = list(said), looks
         self.asked: list[Mapping[str, Json]] = []
 
     async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
         (trial,) = trials
-        self.asked.append(trial.case.graders[0].options)
-        says = self.said.pop(0)
+        options = trial.case.graders[0].options
+        says: Mapping[str, Sequence[str]] | str = self.looks or {}
+        if "scrambles:" not in json.dumps(options["contract"]):
+            self.asked.append(options)
+            says = self.said.pop(0)
         if isinstance(says, str):
             metadata: dict[str, Json] = {"tests": [{"id": says, "outcome": "failed"}]}
         else:
@@ -773,6 +779,13 @@ async def test_a_contract_is_the_union_of_runs_and_is_tried_before_it_is_written
 
 
 _ALL: Mapping[str, list[str]] = {}
+
+
+async def test_a_test_that_looks_at_its_containers_is_graded_so(tmp_path: Path) -> None:
+    runs: list[Mapping[str, list[str]]] = [{"t": ["object:kit.a()"]}, {}, {}, {}]
+    found = await _decided(make_case(tmp_path), _Judge(runs, looks="t[1]"))
+    contract = Contract.read(found.graders[0].options["contract"])
+    assert contract.needs == {"t": ("keeps:", "object:kit.a()")}
 
 
 @pytest.mark.parametrize(
