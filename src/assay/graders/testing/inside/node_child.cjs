@@ -106,7 +106,7 @@ function judge(brief, api, tell) {
       reallyExit.call(process, 1);
     },
   });
-  made.guardComparisons();
+  made.comparisons.guard();
   return made;
 }
 

@@ -16,12 +16,11 @@ const MAKERS = /^(Function|eval|process|WebAssembly)\b/;
 const names = new Map();
 const things = new Map();
 const shared = new Set();
-// Data properties that a test may replace for a while: [owner, its name, key, value].
+// Data properties that a test may replace for a while.
 const replaceable = [];
 
 function add(thing, name, isShared = false) {
-  if (thing === null || (typeof thing !== 'object' && typeof thing !== 'function')) return false;
-  if (names.has(thing)) return false;
+  if (thing === null || !['object', 'function', 'symbol'].includes(typeof thing) || names.has(thing)) return false;
   names.set(thing, name);
   things.set(name, thing);
   if (isShared && !MAKERS.test(name)) shared.add(name);
@@ -35,9 +34,9 @@ const valueOf = (owner, key) =>
 function members(owner, name) {
   for (const key of getOwnPropertyNames(owner)) {
     const value = valueOf(owner, key);
-    if (typeof value !== 'function' || key === 'constructor') continue;
+    if (!['function', 'symbol'].includes(typeof value) || key === 'constructor') continue;
     const isClass = typeof value.prototype === 'object' && value.prototype !== null && /^[A-Z]/.test(key);
-    add(value, `${name}.${key}`, isClass);
+    add(value, `${name}.${key}`, isClass || typeof value === 'symbol');
     if (isClass) add(value.prototype, `${name}.${key}.prototype`, true);
   }
 }
@@ -46,7 +45,7 @@ function watch(owner, name) {
   for (const key of getOwnPropertyNames(owner)) {
     const found = getOwnPropertyDescriptor(owner, key);
     if ('value' in found && (found.writable || found.configurable) && !/^_|^exitCode$|^mainModule$|^env$/.test(key)) {
-      replaceable.push([owner, name, key, found.value]);
+      replaceable.push({ owner, name, key, plain: found.value });
     }
   }
 }
@@ -82,12 +81,7 @@ for (const name of ['Math', 'JSON', 'Date', 'console', 'process', 'Object', 'Arr
 }
 for (const name of ['stdout', 'stderr']) {
   add(process[name], `process.${name}`);
-  replaceable.push([process[name], `process.${name}`, 'write', undefined]);
+  replaceable.push({ owner: process[name], name: `process.${name}`, key: 'write' });
 }
 
-const symbols = new Map();
-for (const name of getOwnPropertyNames(Symbol)) {
-  if (typeof Symbol[name] === 'symbol') symbols.set(Symbol[name], name);
-}
-
-module.exports = { names, replaceable, shared, symbols, things };
+module.exports = { names, replaceable, shared, things };

@@ -35,6 +35,7 @@ class Questions extends Peer {
     this.seed = seed;
     this.words = new Set(); // plain data of which tests made something
     this.answered = new Map();
+    this.modules = []; // that were loaded
     this.loaded = 0;
     this.post(['n', 'cwd', '', '']); // it is taken
   }
@@ -59,12 +60,11 @@ class Questions extends Peer {
   }
 
   // The form of what is made by a recipe, and those of its near misses.
-  forms(recipe, modules) {
+  forms(recipe) {
     const text = stringify(recipe);
     if (this.answered.has(text)) return this.answered.get(text);
-    for (; this.loaded < modules.length; this.loaded += 1) this.request('load', modules[this.loaded]);
-    // Numbers of copies are not the same in every run.
-    const random = dice(this.seed + text.replace(/\["([a-z])",-?\d+,/g, '["$1",'));
+    for (; this.loaded < this.modules.length; this.loaded += 1) this.request('load', this.modules[this.loaded]);
+    const random = dice(this.seed + text);
     for (const [holder, at] of this.places(recipe)) this.words.add(holder[at]);
     const before = random(NEAR + 1);
     const path = [recipe];
@@ -79,7 +79,7 @@ class Questions extends Peer {
     }
     const order = [];
     for (const one of path) order.splice(random(order.length + 1), 0, one);
-    const { ok, value } = this.request('made', [order]);
+    const { ok, value } = this.request('made', [null, ...order]);
     must(ok && typeof value === 'string');
     const made = parse(value);
     must(Array.isArray(made) && made.length === order.length);
