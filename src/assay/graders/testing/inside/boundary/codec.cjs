@@ -64,6 +64,11 @@ function isFull(form) {
   return false;
 }
 
+function held(thing, why) {
+  must(thing !== undefined, why);
+  return thing instanceof WeakRef ? thing.deref() : thing;
+}
+
 function put(target, key, value, enumerable = true) {
   defineProperty(target, key, { value, enumerable, writable: true, configurable: true });
 }
@@ -133,24 +138,13 @@ const KINDS = {
     is: types.isRegExp,
     closed: true,
     write: ({ source, flags, lastIndex }) => [source, flags, lastIndex],
-    make([source, flags]) {
-      must(typeof source === 'string' && typeof flags === 'string');
-      return new PlainRegExp(source, flags);
-    },
-    fill(pattern, [, , last]) {
-      must(typeof last === 'number');
-      pattern.lastIndex = last;
-    },
+    make: ([source, flags, last]) => Object.assign(new PlainRegExp(source, flags), { lastIndex: last }),
   },
   URL: {
     is: (value) => { try { return typeof apply(HREF, value, []) === 'string'; } catch { return false; } },
     closed: true,
     write: (url) => [url.href],
-    make: () => new PlainURL('a:'),
-    fill(url, [href]) {
-      must(typeof href === 'string');
-      url.href = href;
-    },
+    make: ([href]) => new PlainURL(href),
   },
   Error: {
     is: isError,
@@ -161,13 +155,11 @@ const KINDS = {
       return [codec.prototypeOf(getPrototypeOf(error), cx), typeof message === 'string' ? message : null];
     },
     make([prototype, message], codec, cx) {
-      must(message === null || typeof message === 'string');
       const error = new PlainError(message ?? undefined);
       setPrototypeOf(error, codec.readPrototype(prototype, cx));
       captureStackTrace(error, KINDS.Error.make);
       return error;
     },
-    fill() {},
   },
 };
 const HREF = getOwnPropertyDescriptor(PlainURL.prototype, 'href').get;
@@ -180,7 +172,6 @@ for (const name of ['String', 'Number', 'Boolean']) {
       must(types.isBoxedPrimitive(value));
       return value;
     },
-    fill() {},
   };
 }
 const rawOf = (value) => (types.isArrayBuffer(value) ? bytesOf(value) : bytesOf(value.buffer, value.byteOffset, value.byteLength));
@@ -193,8 +184,7 @@ for (const name of [
     is: types[`is${name}`] ?? types.isUint8Array,
     write: (value) => [rawOf(value).toString('base64')],
     make([text]) {
-      must(typeof text === 'string');
-      const place = new ArrayBuffer(bytesOf(text, 'base64').length);
+      const place = new ArrayBuffer(bytesOf(`${text}`, 'base64').length);
       return name === 'ArrayBuffer' ? place : name === 'Buffer' ? bytesOf(place) : new Plain(place);
     },
     fill: (value, [text]) => bytesOf(`${text}`, 'base64').copy(rawOf(value)),
@@ -216,7 +206,6 @@ class Codec {
     this.ids = new WeakMap();
     this.theirs = new PlainMap(); // id: what stands here for something of theirs
     this.theirIds = new WeakMap(); // {id, copied}
-    this.symbols = new PlainMap(); // how they are written
     this.count = 0;
   }
 
@@ -230,9 +219,7 @@ class Codec {
   }
 
   owned(id) {
-    must(isId(id) && this.own.has(id), 'it speaks of what it was never told');
-    const thing = this.own.get(id);
-    return thing instanceof WeakRef ? thing.deref() : thing;
+    return held(this.own.get(id), 'it speaks of what it was never told');
   }
 
   meet(id, thing, copied = false) {
@@ -243,9 +230,7 @@ class Codec {
   }
 
   met(id) {
-    const thing = this.theirs.get(id);
-    must(thing !== undefined, 'it speaks of what it never told');
-    return thing instanceof WeakRef ? thing.deref() : thing;
+    return held(this.theirs.get(id), 'it speaks of what it never told');
   }
 
   encode(value, settings = {}) {
@@ -274,7 +259,8 @@ class Codec {
       case 'bigint':
         return ['i', `${value}`];
       case 'symbol':
-        return cx.deep ? ['y', `${value.description}`] : this.writeSymbol(value);
+        if (cx.deep || Symbol.keyFor(value) !== undefined) return ['y', `${value.description}`];
+        return this.nameOf(value) ?? ['R', this.introduce(value, () => ['s', null, value.description ?? ''])];
       default:
     }
     if (value === null) return null;
@@ -286,23 +272,19 @@ class Codec {
     return form;
   }
 
-  writeSymbol(symbol) {
-    if (names.has(symbol)) return ['B', names.get(symbol)];
-    const key = Symbol.keyFor(symbol);
-    if (key !== undefined) return ['y', key];
-    if (!this.symbols.has(symbol)) {
-      this.own.set((this.count += 1), symbol);
-      this.symbols.set(symbol, ['h', this.count, symbol.description ?? '']);
-    }
-    return this.symbols.get(symbol);
-  }
-
-  writeObject(value, cx) {
+  // How something is named that the other end has; undefined if it has it not, or a copy.
+  nameOf(value) {
     const known = this.theirIds.get(value);
     if (known !== undefined && !known.copied) return ['t', known.id];
     const name = names.get(value);
-    if (name !== undefined && (shared.has(name) || !this.isTrusting)) return ['B', name];
+    return name !== undefined && (shared.has(name) || !this.isTrusting) ? ['B', name] : undefined;
+  }
+
+  writeObject(value, cx) {
+    const name = this.nameOf(value);
+    if (name !== undefined) return name;
     if (isPromise(value)) return cx.deep ? ['u'] : this.writePromise(value);
+    const known = this.theirIds.get(value);
     const kind = this.kindOf(value, known);
     if (kind === undefined) return this.foreign(value, cx);
     const ref = cx.recipe ? 1 : known === undefined ? this.tell(value, true) : -known.id;
@@ -377,7 +359,7 @@ class Codec {
 
   filled(made, kind, parts, pairs, cx, shown = made) {
     cx.seen.push(shown);
-    kind.fill(made, parts, this, cx);
+    kind.fill?.(made, parts, this, cx);
     return this.define(made, pairs, cx);
   }
 
@@ -407,19 +389,9 @@ const READERS = new PlainMap([
   }],
   ['i', ([, digits]) => (must(/^-?\d{1,1000000}$/.test(digits)), BigInt(digits))],
   ['y', ([, key]) => (must(typeof key === 'string'), Symbol.for(key))],
-  ['h', function ([, id, description]) {
-    must(isId(id) && id > 0 && typeof description === 'string');
-    if (!this.theirs.has(id)) {
-      const symbol = Symbol(description);
-      this.theirs.set(id, symbol);
-      this.symbols.set(symbol, ['t', id]);
-    }
-    const symbol = this.theirs.get(id);
-    must(typeof symbol === 'symbol');
-    return symbol;
-  }],
   ['c', ([, at], cx) => (must(Number.isInteger(at) && at >= 0 && at < cx.seen.length), cx.seen[at])],
   ['t', function ([, id]) { return this.owned(id); }],
+  ['R', function ([, id], cx) { return this.arrive(this.met(id), cx); }],
   ['B', function ([, name], cx) {
     must(typeof name === 'string' && things.has(name) && (shared.has(name) || this.isTrusting));
     return this.arrive(things.get(name), cx, name);

@@ -97,6 +97,7 @@ class Host extends Peer {
 
   // A function or an object of the judge's.
   described(kind, base, name, length) {
+    if (kind === 's') return Symbol(name);
     if (kind === 'J') return create(base === null ? Object.prototype : things.get(base));
     const peer = this;
     const called = function (...given) {
@@ -118,10 +119,9 @@ class Host extends Peer {
       const made = id.slice(3).reduce((at, key) => at[key], this.loaded.get(`${id.slice(0, 3)}`));
       return construct(made, more.map((one) => this.read(one, cx)));
     }
-    const thing = this.met(id);
-    if (tag === 'R') return thing;
-    cx.seen.push(thing);
-    return this.define(thing, more, cx);
+    must(tag === 'J');
+    cx.seen.push(this.met(id));
+    return this.define(this.met(id), more, cx);
   }
 
   // What comes back of ours may have been changed by a test: then it is changed here, too.

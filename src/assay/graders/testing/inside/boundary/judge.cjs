@@ -108,15 +108,14 @@ class Judge extends Peer {
 
   // What came by a trail in a test had something in it, or nothing.
   weigh(full, { trail, test }) {
-    if (full === undefined) return;
-    this.learn(`${full ? 'leaves' : 'empty'}:${trail}`, test);
-    if (test) (test.full ??= new Map()).set(trail, full || test.full.get(trail) === true);
+    if (full !== undefined && test) (test.full ??= new Map()).set(trail, full || test.full.get(trail) === true);
   }
 
   // A test ends: why it failed, if it did.
   ending(test, failure) {
     this.comparisons.end();
     for (const [trail, full] of test.full ?? []) {
+      this.learn(`${full ? 'leaves' : 'empty'}:${trail}`, test);
       const [some, none] = ['leaves', 'empty'].map((kind) => this.known(`${kind}:${trail}`, test) !== undefined);
       if (!full && some && !none) this.refuse(`leaves:${trail}`, `there was never anything in ${trail}, and in the reference there is`, test);
     }
@@ -304,6 +303,7 @@ class Judge extends Peer {
   // A stand-in for what the host tells of: an object, a prototype or a function.
   described(kind, prototype, name = '', length = 0, flags = 0, parent = null) {
     must(typeof name === 'string' && typeof length === 'number' && Number.isInteger(flags));
+    if (kind === 's') return Symbol(name);
     const above = this.readPrototype(prototype);
     if (kind !== 'f') {
       must(kind === 'o' || kind === 'p');
@@ -342,7 +342,6 @@ class Judge extends Peer {
 
   readForeign([tag, id, ...told], cx) {
     must(isId(id) && id > 0);
-    if (tag === 'R') return this.arrive(this.met(id), cx);
     must(cx.bare !== undefined || cx.inert !== undefined);
     if (tag === 'I') return this.readContent(id, told, cx);
     must(tag === 'f');
@@ -456,10 +455,8 @@ class Judge extends Peer {
     return () => {
       const iterator = { id: this.ask('iterate', { id }, {}, key) };
       must(isId(iterator.id) && iterator.id > 0);
-      let any = false;
       const told = ([done, value]) => {
-        if (!done || !any) this.weigh(!done, { trail, test: this.current() });
-        any = true;
+        this.weigh(!done, { trail, test: this.current() });
         return { done, value };
       };
       const step = (how) => (...given) => {

@@ -20,7 +20,7 @@ function traps(judge) {
 
   // What is answered here: by symbols that only this process knows, and what every function has.
   const isOurs = (key) =>
-    typeof key === 'symbol' && !names.has(key) && judge.symbols.get(key)?.[0] !== 't' && Symbol.keyFor(key) === undefined;
+    typeof key === 'symbol' && !names.has(key) && !judge.theirIds.has(key) && Symbol.keyFor(key) === undefined;
   const isLocal = (target, key) =>
     isOurs(key) || (typeof target === 'function' && (NOT_STATIC.has(key) || (key in ofFunctions && !(key in Object.prototype))));
 
