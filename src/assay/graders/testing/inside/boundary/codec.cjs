@@ -337,7 +337,7 @@ class Codec {
   }
 
   // A copied object: one of ours that comes back, or theirs.
-  readCopied([tag, ref, frozen, parts, pairs], cx) {
+  readCopied([tag, ref, frozen, parts, pairs, classes], cx) {
     must(isId(ref) && isArray(parts));
     const kind = KINDS[tag];
     const ours = ref < 0 ? this.owned(-ref) : undefined;
@@ -345,9 +345,13 @@ class Codec {
     const before = fill && cx.filled !== undefined && this.sketch(ours);
     const into = fill && !isFrozen(ours) ? ours : undefined;
     must(into === undefined || kind.is(into));
-    const made = this.filled(into ?? kind.make(parts, this, cx), kind, parts, pairs, cx);
+    const made = into ?? kind.make(parts, this, cx);
+    const shown = classes === undefined ? made : this.instance(made, tag, ref, classes, cx);
+    cx.seen.push(shown);
+    kind.fill?.(made, parts, this, cx);
+    this.define(made, pairs, cx);
     if (frozen === 1) freeze(made);
-    if (cx.bare) return made;
+    if (cx.bare || shown !== made) return shown;
     if (before && this.sketch(ours) !== before) cx.filled();
     // A copy of ours comes back: it is ours as long as it has not changed.
     if (ref < 0) return fill || (ours !== undefined && (isNativeError(ours) || isDeepStrictEqual(ours, made))) ? ours : made;
@@ -355,12 +359,6 @@ class Codec {
     // The same thing again, unchanged, is the same here.
     if (cx.depth === 1 && old !== undefined && cx.same && isDeepStrictEqual(old, made)) return old;
     return this.meet(ref, made, true);
-  }
-
-  filled(made, kind, parts, pairs, cx, shown = made) {
-    cx.seen.push(shown);
-    kind.fill?.(made, parts, this, cx);
-    return this.define(made, pairs, cx);
   }
 
   define(target, pairs, cx) {

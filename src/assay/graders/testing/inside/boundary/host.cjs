@@ -21,6 +21,7 @@ const { reallyExit, chdir } = process;
 const { then } = Promise.prototype;
 const { stringify } = JSON;
 const MOST_KEPT = 1000;
+const [TAKEN, LINK] = [3, 4]; // descriptors, of hosts.cjs
 
 function isConstructor(value) {
   try {
@@ -46,6 +47,12 @@ class Host extends Peer {
   ended(why) {
     if (why !== 'it ended') process._rawDebug(`the judge's link broke: ${why}`);
     reallyExit.call(process, 0);
+  }
+
+  take(text) {
+    if (this.taken === 0) closeSync(TAKEN);
+    this.link.release(); // work has come: what keeps the loop alive now is the submission's
+    super.take(text);
   }
 
   // Of what is all data, a copy is told; what has functions stays here.
@@ -92,7 +99,7 @@ class Host extends Peer {
     const isOwn = (key) => typeof key === 'string' && (kind === 'Object' || !isIndex(key)) && getOwnPropertyDescriptor(value, key)?.enumerable;
     const told = ownKeys(value).filter(isOwn).map((key) => [key, this.write(value[key], cx)]);
     for (const key of computed) told.push([['-', key], this.write(value[key], cx)]);
-    return ['I', this.tell(value), classes, kind, parts, told.flat(1)];
+    return [kind, this.tell(value), 0, parts, told.flat(1), classes];
   }
 
   // A function or an object of the judge's.
@@ -236,19 +243,8 @@ function forwardOutput(host) {
 }
 
 function main() {
-  const link = open(Number(process.env.ASSAY_LINK), true);
-  delete process.env.ASSAY_LINK;
+  const link = open(LINK, true);
   const host = new Host(link);
-  const { take } = host;
-  const taken = Number(process.env.ASSAY_TAKEN ?? 0);
-  delete process.env.ASSAY_TAKEN;
-  let first = taken > 0;
-  host.take = (text) => {
-    if (first) closeSync(taken);
-    first = false;
-    link.release(); // work has come: what keeps the loop alive now is the submission's
-    apply(take, host, [text]);
-  };
   process.on('beforeExit', () => {
     link.hold();
     host.post(['n', 'idle', host.taken]);

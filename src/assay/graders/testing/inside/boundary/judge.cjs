@@ -12,7 +12,7 @@ const path = require('node:path');
 
 const { names, shared, things } = require('./builtins.cjs');
 const { Comparisons } = require('./comparisons.cjs');
-const { KINDS, isFull, isId, longer, must } = require('./codec.cjs');
+const { isFull, isId, longer, must } = require('./codec.cjs');
 const { Contract } = require('./contract.cjs');
 const { Peer } = require('./peer.cjs');
 const { Questions } = require('./questions.cjs');
@@ -244,14 +244,6 @@ class Judge extends Peer {
 
   // ---- what the host asks and tells
 
-  rejecting(tell) {
-    const test = this.current();
-    return (error) => {
-      this.blame(error, test);
-      tell(error);
-    };
-  }
-
   perform(op, [id, ...forms], answer) {
     must(op === 'call' || op === 'new', 'there is no such request');
     const handle = this.handles.get(id);
@@ -340,11 +332,8 @@ class Judge extends Peer {
     return super.meet(id, thing, copied);
   }
 
-  readForeign([tag, id, ...told], cx) {
-    must(isId(id) && id > 0);
-    must(cx.bare !== undefined || cx.inert !== undefined);
-    if (tag === 'I') return this.readContent(id, told, cx);
-    must(tag === 'f');
+  readForeign([tag, id], cx) {
+    must(tag === 'f' && isId(id) && id > 0 && (cx.bare || cx.inert));
     if (cx.inert) return this.passedOn(() => {}, { ...cx.inert, id });
     if (!cx.bare.has(id)) cx.bare.set(id, () => {});
     return cx.bare.get(id);
@@ -436,17 +425,10 @@ class Judge extends Peer {
   }
 
   // An instance that is told as a value.
-  readContent(id, [classes, tag, parts, pairs], cx) {
-    const kind = KINDS[tag];
-    must(isArray(classes) && classes.length < 100 && classes.every((name) => typeof name === 'string'));
-    must(kind !== undefined && isArray(parts));
-    const made = kind.make(parts, this, cx);
-    const isObject = tag === 'Object';
-    if (cx.bare || isObject) setPrototypeOf(made, this.comparisons.plainOf(classes, getPrototypeOf(made)));
-    const given = cx.inert && isObject ? this.passedOn(made, { ...cx.inert, id, trail: cx.trail }) : made;
-    if (cx.inert && !isObject) this.theirIds.set(made, { id, copied: true });
-    this.filled(made, kind, parts, pairs, cx, given);
-    return given;
+  instance(made, tag, id, classes, cx) {
+    must((cx.bare || cx.inert) && isArray(classes) && classes.length < 100 && classes.every((name) => typeof name === 'string'));
+    if (cx.bare || tag === 'Object') setPrototypeOf(made, this.comparisons.plainOf(classes, getPrototypeOf(made)));
+    return cx.inert && tag === 'Object' ? this.passedOn(made, { ...cx.inert, id, trail: cx.trail }) : made;
   }
 
   // What gives an iterator of something of theirs; undefined if it has none.

@@ -146,14 +146,14 @@ class Peer extends Codec {
     const id = this.tell(promise);
     if (!this.told.has(id)) {
       this.told.add(id);
-      const tell = (ok) => (value) => this.post(['n', 'settle', id, ...this.outcome(ok, value, changes)]);
-      apply(then, promise, [tell(true), this.rejecting(tell(false))]);
+      const test = this.current?.();
+      const tell = (ok) => (value) => {
+        if (!ok) this.blame?.(value, test);
+        this.post(['n', 'settle', id, ...this.outcome(ok, value, changes)]);
+      };
+      apply(then, promise, [tell(true), tell(false)]);
     }
     return ['P', id];
-  }
-
-  rejecting(tell) {
-    return tell;
   }
 
   readPromise([, id], cx) {
