@@ -73,6 +73,8 @@ function put(target, key, value, enumerable = true) {
   defineProperty(target, key, { value, enumerable, writable: true, configurable: true });
 }
 
+const labelled = (fn, name, length) => Object.defineProperties(fn, { name: { value: name }, length: { value: length } });
+
 function emptied(object) {
   for (const key of ownKeys(object)) deleteProperty(object, key);
   return object;
@@ -83,8 +85,7 @@ const isError = (value) =>
   isNativeError(value) || (value instanceof PlainError && !apply(Object.prototype.hasOwnProperty, value, ['constructor']));
 
 // What both ends have and is copied, by the name of its class: its content as forms (`write`), and how one
-// is made (`make`) and filled, which may be one that there is. `own` are the keys that cross, too; where there
-// are none, a `closed` one that has keys does not.
+// is made (`make`) and filled, which may be one that there is. `own` are the keys that cross, too.
 const KINDS = {
   __proto__: null,
   Array: {
@@ -105,7 +106,6 @@ const KINDS = {
   },
   Map: {
     is: types.isMap,
-    closed: true,
     write: (map, codec, cx) => [...apply(PlainMap.prototype.entries, map, [])].flat(1).map((item) => codec.write(item, cx)),
     make: () => new PlainMap(),
     fill(map, entries, codec, cx) {
@@ -119,7 +119,6 @@ const KINDS = {
   },
   Set: {
     is: types.isSet,
-    closed: true,
     write: (set, codec, cx) => [...apply(PlainSet.prototype.values, set, [])].map((item) => codec.write(item, cx)),
     make: () => new PlainSet(),
     fill(set, items, codec, cx) {
@@ -129,20 +128,17 @@ const KINDS = {
   },
   Date: {
     is: types.isDate,
-    closed: true,
     write: (date, codec, cx) => [codec.write(apply(PlainDate.prototype.getTime, date, []), cx)],
     make: () => new PlainDate(0),
     fill: (date, [time], codec, cx) => apply(PlainDate.prototype.setTime, date, [codec.read(time, cx)]),
   },
   RegExp: {
     is: types.isRegExp,
-    closed: true,
     write: ({ source, flags, lastIndex }) => [source, flags, lastIndex],
     make: ([source, flags, last]) => Object.assign(new PlainRegExp(source, flags), { lastIndex: last }),
   },
   URL: {
     is: (value) => { try { return typeof apply(HREF, value, []) === 'string'; } catch { return false; } },
-    closed: true,
     write: (url) => [url.href],
     make: ([href]) => new PlainURL(href),
   },
@@ -154,9 +150,9 @@ const KINDS = {
       const message = getOwnPropertyDescriptor(error, 'message')?.value;
       return [codec.prototypeOf(getPrototypeOf(error), cx), typeof message === 'string' ? message : null];
     },
-    make([prototype, message], codec, cx) {
+    make([prototype, message], codec) {
       const error = new PlainError(message ?? undefined);
-      setPrototypeOf(error, codec.readPrototype(prototype, cx));
+      setPrototypeOf(error, codec.readPrototype(prototype));
       captureStackTrace(error, KINDS.Error.make);
       return error;
     },
@@ -300,9 +296,10 @@ class Codec {
     const name = isError(value) ? 'Error' : KIND_OF.get(getPrototypeOf(value));
     const kind = KINDS[name];
     if (kind === undefined || !kind.is(value)) return undefined;
-    if (kind.closed && ownKeys(value).some((key) => key !== 'lastIndex')) return undefined;
     if (kind.fill !== emptied || known !== undefined) return name;
-    return ownKeys(value).every((key) => this.isPlain(getOwnPropertyDescriptor(value, key))) ? name : undefined;
+    // Of what is all data, a copy is told; a submission's that has functions stays where it is.
+    const isPlain = (found) => 'value' in found && !(this.isTrusting && typeof found.value === 'function');
+    return ownKeys(value).every((key) => isPlain(getOwnPropertyDescriptor(value, key))) ? name : undefined;
   }
 
   // Own properties as key, value, key, value; with `hidden` also those that are not enumerable.
@@ -324,6 +321,13 @@ class Codec {
     const value = apply(READERS.get(form[0]) ?? this.readForeign, this, [form, cx]);
     cx.depth -= 1;
     return value;
+  }
+
+  // A prototype, by its name or number.
+  readPrototype(form) {
+    const isNamed = isArray(form) && (form[0] === 'R' || (form[0] === 'B' && /^%|prototype$/.test(form[1])));
+    must(form === null || isNamed || this.isTrusting);
+    return this.decode(form);
   }
 
   // Reads what is inside of what is read: it is come to by a longer trail.
@@ -397,4 +401,4 @@ const READERS = new PlainMap([
   ['P', function (form, cx) { return this.readPromise(form, cx); }],
 ]);
 
-module.exports = { Broken, Codec, KINDS, isFull, isId, isIndex, leaves, longer, must, put, stepOf };
+module.exports = { Broken, Codec, KINDS, isFull, isId, isIndex, labelled, leaves, longer, must, put, stepOf };

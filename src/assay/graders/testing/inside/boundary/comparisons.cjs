@@ -5,7 +5,7 @@
 const assert = require('node:assert');
 const { types } = require('node:util');
 
-const { longer, must, put } = require('./codec.cjs');
+const { labelled, must, put } = require('./codec.cjs');
 const { NEAR } = require('./questions.cjs');
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -35,10 +35,11 @@ class Comparisons {
     const { judge } = this;
     const cx = judge.from(info, '()');
     const [recipe, isWhole] = this.recipeOf(info, given);
-    const [isCompared, raises] = ['op:equal', 'raises'].map((kind) => judge.known(`${kind}:${cx.trail}`, judge.current()) !== undefined);
-    if (judge.contract.learns || !isWhole || !isCompared || raises) {
+    const { contract } = judge;
+    const [isCompared, raises] = ['op:equal', 'raises'].map((kind) => contract.has(kind, cx.trail, judge.current()));
+    if (contract.learns || !isWhole || !isCompared || raises) {
       const answer = judge.call('new', info, given, null);
-      if (!answer.ok) judge.learn(`raises:${cx.trail}`, judge.current());
+      if (!answer.ok) contract.learn('raises', cx.trail, judge.current());
       const value = judge.conclude(answer);
       must(typeof value === 'object' && value !== null);
       const own = judge.infos.get(value);
@@ -155,8 +156,8 @@ class Comparisons {
       const alike = near.filter((form) => form !== null && isEqual(bare(real), bare(form)));
       const most = near.length === 0 ? NEAR : Math.round((NEAR * alike.length) / near.length);
       const [trail] = judge.trailsOf(info);
-      for (const one of judge.trailsOf(info)) judge.learn(`said:equal:${one}`, test, most);
-      const allowed = Number(judge.known(`said:equal:${trail}`, test) ?? 0);
+      for (const one of judge.trailsOf(info)) judge.contract.learn('said:equal', one, test, most);
+      const allowed = Number(judge.contract.of('said:equal', trail, test) ?? 0);
       if (most > allowed + (allowed > 0 ? 1 : 0) && !judge.loose.has(info.name)) {
         throw judge.refuse(`said:equal:${trail}`, `what ${trail} gives for other arguments is equal to it, too`);
       }
@@ -183,8 +184,7 @@ class Comparisons {
       if (!negated && told !== false && sides.every(({ found }) => found.size > 0)) comparisons.tellApart(sides, isEqual);
       return told;
     };
-    Object.defineProperty(compare, 'name', { value: original.name });
-    return compare;
+    return labelled(compare, original.name, original.length);
   }
 
   guard() {

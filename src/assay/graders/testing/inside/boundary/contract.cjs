@@ -1,34 +1,46 @@
-// What the author's reference was seen to need, by test. It is written down while the reference is
-// proven; a submission gets what stands there, and nothing else.
+// What the author's reference was seen to need, by test, of what kind and on which trail. It is written down
+// while the reference is proven; a submission gets what stands there, and nothing else.
 'use strict';
 
 // Entries that end in something of their own: a number, or a class.
 const VALUED = /^((?:said|class):.*):([^:]*)$/s;
 
 class Contract {
-  constructor({ seed = '', needs = {}, learns = false } = {}, tell = () => {}) {
-    this.seed = seed;
-    this.learns = learns;
-    this.tell = tell;
+  constructor({ seed = '', needs = {}, learns = false } = {}, file, tell = () => {}) {
+    Object.assign(this, { seed, learns, file, tell });
     const split = (entry) => VALUED.exec(entry)?.slice(1) ?? [entry, ''];
     this.known = new Map(Object.entries(needs).map(([test, entries]) => [test, new Map(entries.map(split))]));
   }
 
-  // What an entry of a test ends in; undefined if it does not stand there.
-  of(entry, test) {
-    return this.known.get(test)?.get(entry);
+  // What is known of a test; of what comes before the first one, by the name of the file.
+  entries(test) {
+    const place = test?.path === undefined ? this.file : `${this.file}::${test.path}`;
+    if (!this.known.has(place)) this.known.set(place, new Map());
+    return { place, known: this.known.get(place) };
   }
 
-  // Whether an entry stands there; it is written down while the reference is proven.
-  permits(entry, test, value = '') {
-    const known = this.of(entry, test);
-    if (!this.learns) return known !== undefined;
-    if (known === undefined || value > known) {
-      if (!this.known.has(test)) this.known.set(test, new Map());
-      this.known.get(test).set(entry, value);
-      this.tell(test, value === '' ? entry : `${entry}:${value}`);
-    }
+  // What an entry ends in; undefined if it does not stand there.
+  of(kind, trail, test) {
+    return this.entries(test).known.get(`${kind}:${trail}`);
+  }
+
+  has(kind, trail, test) {
+    return this.of(kind, trail, test) !== undefined;
+  }
+
+  // The same, but while the reference is proven, it is written down.
+  permits(kind, trail, test, value = '') {
+    if (!this.learns) return this.has(kind, trail, test);
+    const { place, known } = this.entries(test);
+    const entry = `${kind}:${trail}`;
+    if (known.has(entry) && !(value > known.get(entry))) return true;
+    known.set(entry, value);
+    this.tell(place, value === '' ? entry : `${entry}:${value}`);
     return true;
+  }
+
+  learn(...entry) {
+    if (this.learns) this.permits(...entry);
   }
 }
 

@@ -9,7 +9,7 @@ const { pathToFileURL } = require('node:url');
 const { types } = require('node:util');
 
 const { names, replaceable, shared, things } = require('./builtins.cjs');
-const { KINDS, isIndex, must } = require('./codec.cjs');
+const { KINDS, isIndex, labelled, must, put } = require('./codec.cjs');
 const { open } = require('./link.cjs');
 const { Peer } = require('./peer.cjs');
 
@@ -55,11 +55,6 @@ class Host extends Peer {
     super.take(text);
   }
 
-  // Of what is all data, a copy is told; what has functions stays here.
-  isPlain(found) {
-    return 'value' in found && typeof found.value !== 'function';
-  }
-
   foreign(value, cx) {
     if (!cx.deep) return ['R', this.introduce(value, () => this.describe(value))];
     return typeof value === 'function' ? ['f', this.tell(value)] : this.content(value, cx);
@@ -68,12 +63,16 @@ class Host extends Peer {
   describe(value) {
     const prototype = getPrototypeOf(value);
     if (typeof value !== 'function') return ['o', this.prototypeOf(prototype)];
-    const made = isConstructor(value) ? 1 : 0;
-    const asked = value[Symbol.hasInstance] === hasInstance ? 0 : 2;
-    const written = getOwnPropertyDescriptor(value, 'prototype')?.writable === false ? 4 : 0;
-    const own = made && isObject(value.prototype) ? this.prototypeOf(value.prototype) : null;
-    const parent = prototype === Function.prototype || typeof prototype !== 'function' ? null : this.encode(prototype);
-    return ['f', own, `${value.name ?? ''}`, Number(value.length) || 0, made + asked + written, parent];
+    const isClass = isConstructor(value) && isObject(value.prototype);
+    const isWritten = getOwnPropertyDescriptor(value, 'prototype')?.writable === false; // as a class
+    let base = isClass ? value.prototype : null;
+    while (base !== null && !names.has(base)) base = getPrototypeOf(base);
+    const above = names.get(base)?.replace(/\.prototype$/, '') ?? 'Object';
+    return [
+      'f', isClass ? this.prototypeOf(value.prototype) : null, `${value.name ?? ''}`, Number(value.length) || 0,
+      prototype === Function.prototype || typeof prototype !== 'function' ? null : this.encode(prototype),
+      isClass, isClass && (isWritten || above !== 'Object') ? above : null, value[Symbol.hasInstance] !== hasInstance,
+    ];
   }
 
   prototypeOf(prototype, cx) {
@@ -113,12 +112,7 @@ class Host extends Peer {
       return peer.conclude(peer.request(made ? 'new' : 'call', [peer.theirIds.get(called).id, ...body]));
     };
     if (base !== null) called.prototype = things.get(base);
-    defineProperty(called, 'name', { value: name, configurable: true });
-    return defineProperty(called, 'length', { value: length, configurable: true }) && called;
-  }
-
-  readPrototype(form, cx) {
-    return form === null ? null : this.read(form, cx);
+    return labelled(called, name, length);
   }
 
   readForeign([tag, id, more], cx) {
@@ -197,7 +191,7 @@ class Host extends Peer {
       const plain = replaceable.find((one) => one.owner === owner && one.key === key)?.plain;
       const [value = plain] = forms.map((form) => this.decode(form));
       if (value === undefined) deleteProperty(owner, key);
-      else defineProperty(owner, key, { value, writable: true, configurable: true, enumerable: true });
+      else put(owner, key, value);
     }
     syncBuiltinESMExports();
   }
@@ -211,7 +205,7 @@ const OPERATIONS = {
   new(thing, overrides, ...given) {
     if (overrides === null) return construct(thing, given);
     const made = class extends thing {};
-    for (const [key, value] of overrides) defineProperty(made.prototype, key, { value, writable: true, configurable: true });
+    for (const [key, value] of overrides) put(made.prototype, key, value, false);
     return construct(thing, given, made);
   },
   getOwnPropertyDescriptor(thing, key) {

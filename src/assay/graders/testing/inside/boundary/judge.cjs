@@ -12,14 +12,14 @@ const path = require('node:path');
 
 const { names, shared, things } = require('./builtins.cjs');
 const { Comparisons } = require('./comparisons.cjs');
-const { isFull, isId, longer, must } = require('./codec.cjs');
+const { isFull, isId, labelled, longer, must } = require('./codec.cjs');
 const { Contract } = require('./contract.cjs');
 const { Peer } = require('./peer.cjs');
 const { Questions } = require('./questions.cjs');
 const { ITERATORS, NOT_STATIC, traps } = require('./stands.cjs');
 const { Surroundings } = require('./surroundings.cjs');
 
-const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
+const { apply, construct, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, setPrototypeOf } = Object;
 const { isArray } = Array;
 const { parse } = JSON;
@@ -36,9 +36,9 @@ class Judge extends Peer {
   // a host that is asked about near misses.
   constructor(link, { root, patience, loose, current, lost, undecided, needs, contract, file = '', asked }) {
     super(link, patience);
-    Object.assign(this, { root, current, lost, undecided, file });
+    Object.assign(this, { root, current, lost, undecided });
     this.loose = new Set(loose.map((name) => name.slice(name.lastIndexOf('.') + 1)));
-    this.contract = new Contract(contract, needs);
+    this.contract = new Contract(contract, file, needs);
     this.infos = new WeakMap(); // target or stand-in: {id, kind, name, trails, ...}
     this.inert = new WeakMap(); // what may only be passed on: what is known of it
     this.idle = true;
@@ -74,29 +74,10 @@ class Judge extends Peer {
     if (error instanceof AssertionError && test) test.failure ??= `${error.message}`;
   }
 
-  // The test that runs, as the contract names it.
-  place(test) {
-    return test?.path === undefined ? this.file : (test.place ??= `${this.file}::${test.path}`);
-  }
-
-  permits(entry, test, value) {
-    return this.contract.permits(entry, this.place(test), value);
-  }
-
-  // Writes down what the reference needs, if it is that which runs.
-  learn(entry, test, value) {
-    if (this.contract.learns) this.permits(entry, test, value);
-  }
-
-  // What the contract has of an entry; undefined if it does not stand there.
-  known(entry, test) {
-    return this.contract.of(entry, this.place(test));
-  }
-
   // Whether something may be asked of an object: the reference's was asked it, too.
   asks(info, op) {
     const test = this.current();
-    return this.trailsOf(info).map((trail) => this.permits(`op:${op}:${trail}`, test))[0] || this.loose.has(info.name);
+    return this.trailsOf(info).map((trail) => this.contract.permits(`op:${op}`, trail, test))[0] || this.loose.has(info.name);
   }
 
   // The trail by which something was come to last; those of the reference, which may have known
@@ -115,8 +96,8 @@ class Judge extends Peer {
   ending(test, failure) {
     this.comparisons.end();
     for (const [trail, full] of test.full ?? []) {
-      this.learn(`${full ? 'leaves' : 'empty'}:${trail}`, test);
-      const [some, none] = ['leaves', 'empty'].map((kind) => this.known(`${kind}:${trail}`, test) !== undefined);
+      this.contract.learn(full ? 'leaves' : 'empty', trail, test);
+      const [some, none] = ['leaves', 'empty'].map((kind) => this.contract.has(kind, trail, test));
       if (!full && some && !none) this.refuse(`leaves:${trail}`, `there was never anything in ${trail}, and in the reference there is`, test);
     }
     const why = failure ?? test.failure;
@@ -142,7 +123,7 @@ class Judge extends Peer {
   // Arguments are copies: changes of them are seen where the reference's were.
   readAnswer(cx, ok, form, changes) {
     const { trail, test } = cx;
-    const fill = changes !== null && trail !== undefined && (this.permits(`changes:${trail}`, test) || this.loose.has(cx.name));
+    const fill = changes !== null && trail !== undefined && (this.contract.permits('changes', trail, test) || this.loose.has(cx.name));
     const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill }, ok, form, fill ? changes : null);
     if (trail !== undefined && ok && cx.counts !== false) this.weigh(isFull(form), cx);
     this.comparisons.thaw(cx.touched);
@@ -176,10 +157,6 @@ class Judge extends Peer {
   }
 
   // ---- what is given to the host
-
-  isPlain(found) {
-    return 'value' in found;
-  }
 
   // What the test made of plain values is made now, if it was not yet.
   idOf(info) {
@@ -249,13 +226,13 @@ class Judge extends Peer {
     const handle = this.handles.get(id);
     must(handle !== undefined, 'it calls what it was not given');
     const { value, test, trail, scope } = handle;
-    const { learns } = this.contract;
+    const { contract } = this;
     const [self, ...given] = forms.map((form, at) => {
       const own = longer(trail, at === 0 ? 'this' : `(${at - 1})`);
-      const changes = () => this.permits(`changes:${own}`, test);
-      return this.decode(form, { trail: own, test, fill: learns || changes(), filled: learns ? changes : undefined });
+      const changes = () => contract.permits('changes', own, test);
+      return this.decode(form, { trail: own, test, fill: contract.learns || changes(), filled: contract.learns ? changes : undefined });
     });
-    this.learn(`called:${trail}`, test);
+    contract.learn('called', trail, test);
     if (test?.ended) throw new Error('the test that gave this function has ended');
     const changes = this.watch(given);
     const run = () => (op === 'new' ? construct(value, given) : apply(value, self, given));
@@ -287,36 +264,20 @@ class Judge extends Peer {
 
   // ---- what stands in for the submission's
 
-  readPrototype(form) {
-    must(form === null || (isArray(form) && (form[0] === 'R' || (form[0] === 'B' && /^%|prototype$/.test(form[1])))));
-    return this.decode(form);
-  }
-
   // A stand-in for what the host tells of: an object, a prototype or a function.
-  described(kind, prototype, name = '', length = 0, flags = 0, parent = null) {
-    must(typeof name === 'string' && typeof length === 'number' && Number.isInteger(flags));
+  described(kind, prototype, name = '', length = 0, parent = null, isClass = false, base = null, answers = false) {
+    must('ofps'.includes(kind) && typeof name === 'string' && Number.isFinite(length));
     if (kind === 's') return Symbol(name);
     const above = this.readPrototype(prototype);
-    if (kind !== 'f') {
-      must(kind === 'o' || kind === 'p');
-      return this.standIn(create(above), { kind, name: kind === 'p' ? name : this.infos.get(above)?.name ?? '' });
-    }
-    const isClass = (flags & 1) === 1;
-    const target = isClass ? function () {} : () => {};
-    defineProperty(target, 'name', { value: name, configurable: true });
-    defineProperty(target, 'length', { value: length, configurable: true });
+    if (kind === 'p') return this.standIn(create(above), { kind, name });
+    if (kind === 'o') return this.standIn(create(above), { kind, name: this.infos.get(above)?.name ?? '' });
+    const target = labelled(isClass ? function () {} : () => {}, name, length);
     // With the prototype of a class of node's, it would be that class for instanceof.
     if (isClass) target.prototype = this.infos.has(above) ? above : {};
-    if (parent !== null) {
-      const its = this.decode(parent);
-      must(typeof its === 'function');
-      setPrototypeOf(target, its);
-    }
-    let base = target.prototype ?? null;
-    while (base !== null && !names.has(base)) base = getPrototypeOf(base);
-    base = base === null ? 'Object' : names.get(base).replace(/\.prototype$/, '');
-    const isOwn = isClass && ((flags & 4) === 4 || base !== 'Object');
-    return this.standIn(target, { kind, name, base, isOwn, answers: (flags & 2) === 2 });
+    const its = this.decode(parent);
+    must(its === null || typeof its === 'function');
+    if (its !== null) setPrototypeOf(target, its);
+    return this.standIn(target, { kind, name, base, answers });
   }
 
   standIn(target, info) {
@@ -348,23 +309,23 @@ class Judge extends Peer {
     if (info === undefined) return this.builtin(thing, name, cx);
     const isModule = cx.exports && cx.depth === 1 && info.kind === 'o';
     const trails = [trail, ...((cx.depth === 1 && cx.others) || [])];
-    if (!isModule && !trails.map((one) => this.permits(`object:${one}`, test))[0]) return this.inertly(info, cx);
+    if (!isModule && !trails.map((one) => this.contract.permits('object', one, test))[0]) return this.inertly(info, cx);
     // A method is the same of every object.
     const before = info.kind === 'f' ? [] : info.trails ?? [];
     info.trails = [...new Set([...trails, ...before])].slice(0, MOST_TRAILS);
     if (cx.depth === 1) info.path ??= cx.path;
     else if (cx.exports && cx.depth === 2) info.path ??= [...cx.path, trail.slice(cx.exports.length + 1)];
-    if (info.isOwn) this.learn(`class:${trail}`, test, info.base);
+    if (info.base) this.contract.learn('class', trail, test, info.base);
     if (info.kind === 'o') {
       info.from = cx.from;
-      if (this.known(`op:equal:${trail}`, test) !== undefined) this.comparisons.live.add(info);
+      if (this.contract.has('op:equal', trail, test)) this.comparisons.live.add(info);
     }
     return thing;
   }
 
   // NaN or an infinity.
   number(value, { trail, test }) {
-    if (!this.permits(`nan:${trail}`, test) && test) {
+    if (!this.contract.permits('nan', trail, test) && test) {
       this.refuse(`nan:${trail}`, `${trail} is never NaN or infinite in the reference`, test);
     }
     return value;
@@ -373,7 +334,7 @@ class Judge extends Peer {
   // A class of node's arrives. Where the reference has one of its own, it may be no more general,
   // and does not catch what was not raised by the submission.
   builtin(thing, name, { trail, test }) {
-    const base = this.contract.learns ? undefined : this.known(`class:${trail}`, test);
+    const base = this.contract.learns ? undefined : this.contract.of('class', trail, test);
     if (base === undefined || typeof thing !== 'function') return thing;
     const above = things.get(base);
     const is = (one, other) => one === other || apply(Object.prototype.isPrototypeOf, other, [one]);

@@ -49,8 +49,8 @@ function traps(judge) {
     }
     if (value !== undefined || op !== undefined) return value;
     const test = judge.current();
-    judge.learn(`missing:${cx.trail}`, test);
-    const [wanted, missing] = ['object', 'missing'].map((kind) => judge.known(`${kind}:${cx.trail}`, test) !== undefined);
+    judge.contract.learn('missing', cx.trail, test);
+    const [wanted, missing] = ['object', 'missing'].map((kind) => judge.contract.has(kind, cx.trail, test));
     // A name that is not there is never the error that a test waits for.
     return wanted && !missing ? judge.passedOn(() => {}, { entry: `missing:${cx.trail}`, why: `there is no ${cx.trail}` }) : value;
   }
