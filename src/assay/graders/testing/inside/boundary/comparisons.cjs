@@ -158,7 +158,7 @@ class Comparisons {
       const [trail] = judge.trailsOf(info);
       for (const one of judge.trailsOf(info)) judge.contract.learn('said:equal', one, test, most);
       const allowed = Number(judge.contract.of('said:equal', trail, test) ?? 0);
-      if (most > allowed + (allowed > 0 ? 1 : 0) && !judge.loose.has(info.name)) {
+      if (most > allowed && !judge.loose.has(info.name)) {
         throw judge.refuse(`said:equal:${trail}`, `what ${trail} gives for other arguments is equal to it, too`);
       }
     }

@@ -24,6 +24,11 @@ class Contract {
     return this.entries(test).known.get(`${kind}:${trail}`);
   }
 
+  // All trails that have an entry of a kind.
+  trails(kind, test) {
+    return [...this.entries(test).known.keys()].filter((entry) => entry.startsWith(`${kind}:`)).map((entry) => entry.slice(kind.length + 1));
+  }
+
   has(kind, trail, test) {
     return this.of(kind, trail, test) !== undefined;
   }
