@@ -7,7 +7,7 @@
 
 const { AssertionError } = require('node:assert');
 const { AsyncResource } = require('node:async_hooks');
-const { writeSync } = require('node:fs');
+const { readFileSync, writeSync } = require('node:fs');
 const path = require('node:path');
 const { types } = require('node:util');
 
@@ -49,7 +49,7 @@ class Judge extends Peer {
     this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
-    this.questions = asked && new Questions(asked, patience, this.contract.seed);
+    this.questions = asked && new Questions(asked, patience, this.contract.seed, readFileSync(path.resolve(root, file), 'utf8'));
     this.comparisons = new Comparisons(this);
   }
 
