@@ -163,18 +163,11 @@ for (const name of ['String', 'Number', 'Boolean']) {
   KINDS[name] = {
     is: types[`is${name}Object`],
     write: (value, codec, cx) => [codec.write(value.valueOf(), cx)],
-    make([primitive], codec, cx) {
-      const value = Object(codec.read(primitive, cx));
-      must(types.isBoxedPrimitive(value));
-      return value;
-    },
+    make: ([primitive], codec, cx) => Object(codec.read(primitive, cx)),
   };
 }
 const rawOf = (value) => (types.isArrayBuffer(value) ? bytesOf(value) : bytesOf(value.buffer, value.byteOffset, value.byteLength));
-for (const name of [
-  'ArrayBuffer', 'DataView', 'Uint8Array', 'Int8Array', 'Uint16Array', 'Int16Array', 'Uint32Array', 'Int32Array',
-  'Float32Array', 'Float64Array', 'Uint8ClampedArray', 'BigInt64Array', 'BigUint64Array', 'Buffer',
-]) {
+for (const name of Object.getOwnPropertyNames(globalThis).filter((one) => /^(.+Array|(Array)?Buffer|DataView)$/.test(one))) {
   const Plain = globalThis[name];
   KINDS[name] = {
     is: types[`is${name}`] ?? types.isUint8Array,
@@ -229,8 +222,8 @@ class Codec {
     return held(this.theirs.get(id), 'it speaks of what it never told');
   }
 
-  encode(value, settings = {}) {
-    return this.write(value, { seen: new PlainMap(), depth: 0, ...settings });
+  encode(value, settings) {
+    return this.write(value, { ...settings, seen: new PlainMap(), depth: 0 });
   }
 
   // A form as a text that can be compared.
@@ -238,8 +231,8 @@ class Codec {
     return stringify(this.encode(value, settings));
   }
 
-  decode(form, settings = {}) {
-    return this.read(form, { seen: [], depth: 0, ...settings });
+  decode(form, settings) {
+    return this.read(form, { ...settings, seen: [], depth: 0 });
   }
 
   write(value, cx) {
@@ -348,8 +341,8 @@ class Codec {
     const fill = ours !== undefined && cx.fill === true;
     const before = fill && cx.filled !== undefined && this.sketch(ours);
     const into = fill && !isFrozen(ours) ? ours : undefined;
-    must(into === undefined || kind.is(into));
     const made = into ?? kind.make(parts, this, cx);
+    must(kind.is(made));
     const shown = classes === undefined ? made : this.instance(made, tag, ref, classes, cx);
     cx.seen.push(shown);
     kind.fill?.(made, parts, this, cx);

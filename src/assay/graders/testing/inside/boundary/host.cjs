@@ -142,7 +142,7 @@ class Host extends Peer {
     const given = forms.map((form) => this.decode(form));
     const changes = this.watch(given);
     const value = OPERATIONS[op](this.owned(first), ...given);
-    if (isPromise(value)) this.writePromise(value, changes);
+    if (isPromise(value) && !this.theirIds.has(value)) this.writePromise(value, changes);
     return answer(true, op === 'content' ? stringify(this.encode(...value)) : op === 'iterate' ? this.tell(value) : value, changes);
   }
 

@@ -103,9 +103,10 @@ class Judge extends Peer {
     }
     const why = failure ?? test.failure;
     if (why === undefined) {
-      // With the assertions in it.
-      for (const trail of this.contract.trails('called', test)) {
-        if (!test.called?.has(trail)) this.noted(`${this.contract.entries(test).place}: ${trail} was not called, as the reference does`);
+      const place = this.contract.place(test);
+      for (const entry of this.contract.needs.get(place)?.keys() ?? []) {
+        const [, trail] = /^called:(.*)$/s.exec(entry) ?? []; // with the assertions in it
+        if (trail && !test.called?.has(trail)) this.noted(`${place}: ${trail} was not called, as the reference does`);
       }
       return why;
     }

@@ -33,20 +33,17 @@ class Peer extends Codec {
 
   // The answer to a question: {ok, value}. `cx` says how it is read.
   request(op, body, cx = {}) {
-    this.asked += 1;
-    const number = this.asked;
+    const number = (this.asked += 1);
     this.waiting.set(number, cx);
     this.post(['q', number, op, ...body]);
-    for (;;) {
-      const answer = this.answers.get(number);
-      if (answer !== undefined) {
-        this.answers.delete(number);
-        return answer;
-      }
+    while (!this.answers.has(number)) {
       const text = this.link.wait(this.patience);
       if (text === undefined) this.ended(this.link.lost ?? `it did not answer within ${this.patience / 1000} s`);
       this.take(text);
     }
+    const answer = this.answers.get(number);
+    this.answers.delete(number);
+    return answer;
   }
 
   conclude({ ok, value }) {
@@ -106,16 +103,14 @@ class Peer extends Codec {
   }
 
   note(kind, [id, ...others]) {
-    if (kind === 'meet') {
-      must(!this.theirs.has(id) || this.theirs.get(id) instanceof WeakRef, 'one thing is told twice');
-      this.meet(id, this.described(...others));
-      return;
+    if (kind === 'meet') this.meet(id, this.described(...others));
+    else {
+      const settle = this.pending.get(id);
+      must(kind === 'settle' && settle !== undefined, 'a promise that nobody has');
+      this.pending.delete(id);
+      const { ok, value } = this.readAnswer(settle.cx, ...others);
+      settle[ok ? 'resolve' : 'reject'](value);
     }
-    const settle = this.pending.get(id);
-    must(kind === 'settle' && settle !== undefined, 'a promise that nobody has');
-    this.pending.delete(id);
-    const { ok, value } = this.readAnswer(settle.cx, ...others);
-    settle[ok ? 'resolve' : 'reject'](value);
   }
 
   // The id of what is not copied: when it is first named, the other end is told what it is, and then, as
@@ -141,8 +136,6 @@ class Peer extends Codec {
   }
 
   writePromise(promise, changes) {
-    const known = this.theirIds.get(promise);
-    if (known !== undefined) return ['t', known.id];
     const id = this.tell(promise);
     if (!this.told.has(id)) {
       this.told.add(id);
