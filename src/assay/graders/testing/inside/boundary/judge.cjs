@@ -187,7 +187,7 @@ class Judge extends Peer {
       throw new TypeError('the context of a test cannot be given to the submission');
     }
     let base = value;
-    while (base !== null && !shared.has(names.get(base))) base = getPrototypeOf(base);
+    while (base !== null && !names.has(base)) base = getPrototypeOf(base);
     const id = this.introduce(value, () => ['J', base && names.get(base)], () => this.membersOf(value, cx));
     cx.seen.set(value, cx.seen.size);
     return ['J', id, this.pairs(value, cx, () => true)];
@@ -220,12 +220,9 @@ class Judge extends Peer {
   }
 
   prototypeOf(prototype) {
-    for (let at = prototype; at !== null; at = getPrototypeOf(at)) {
-      const known = this.theirIds.get(at);
-      if (known !== undefined) return ['t', known.id];
-      if (shared.has(names.get(at))) return ['B', names.get(at)];
-    }
-    return null;
+    let at = prototype;
+    while (at !== null && this.nameOf(at) === undefined) at = getPrototypeOf(at);
+    return at && this.nameOf(at);
   }
 
   // ---- what the host asks and tells
@@ -261,10 +258,9 @@ class Judge extends Peer {
       if (this.idle) this.link.release();
     } else if (kind === 'printed') {
       const [name, text] = body;
-      must((name === 'stdout' || name === 'stderr') && typeof text === 'string');
-      const shown = text.slice(0, this.room);
+      const shown = `${text}`.slice(0, this.room);
       this.room -= shown.length;
-      if (shown !== '') writeSync(name === 'stdout' ? 1 : 2, shown);
+      writeSync(name === 'stderr' ? 2 : 1, shown);
     } else if (kind === 'uncaught') {
       const error = this.decode(body[0], { trail: '!', test: this.current() });
       const scope = this.raised.get(error) ?? this.scope;
@@ -276,17 +272,16 @@ class Judge extends Peer {
 
   // A stand-in for what the host tells of: an object, a prototype or a function.
   described(kind, prototype, name = '', length = 0, parent = null, isClass = false, base = null, answers = false) {
-    must('ofps'.includes(kind) && typeof name === 'string' && Number.isFinite(length));
+    must(/^[ofps]$/.test(kind) && typeof name === 'string' && Number.isFinite(length));
     if (kind === 's') return Symbol(name);
     const above = this.readPrototype(prototype);
-    if (kind === 'p') return this.standIn(create(above), { kind, name });
-    if (kind === 'o') return this.standIn(create(above), { kind, name: this.infos.get(above)?.name ?? '' });
+    if (kind !== 'f') return this.standIn(create(above), { kind, name: name || (this.infos.get(above)?.name ?? '') });
     const target = labelled(isClass ? function () {} : () => {}, name, length);
     // With the prototype of a class of node's, it would be that class for instanceof.
     if (isClass) target.prototype = this.infos.has(above) ? above : {};
-    const its = this.decode(parent);
-    must(its === null || typeof its === 'function');
-    if (its !== null) setPrototypeOf(target, its);
+    const its = this.decode(parent) ?? Function.prototype;
+    must(typeof its === 'function');
+    setPrototypeOf(target, its);
     return this.standIn(target, { kind, name, base, answers });
   }
 
@@ -391,9 +386,7 @@ class Judge extends Peer {
 
   // The content of an instance, told anew; with what its classes compute.
   fieldsOf(info, computed = false) {
-    const text = this.ask('content', info, {}, computed);
-    must(typeof text === 'string');
-    return parse(text);
+    return parse(this.ask('content', info, {}, computed));
   }
 
   // An instance that is told as a value.

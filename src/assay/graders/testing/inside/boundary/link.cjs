@@ -88,20 +88,21 @@ function open(fd, fatal = false) {
       while (link.lost === undefined) {
         const seen = load(count, 0);
         const got = receiveMessageOnPort(port1);
-        if (got === undefined) {
-          if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
-        } else if (typeof got.message === 'string') return got.message;
-        else link.lost = got.message.why;
+        if (got !== undefined) return text(got.message);
+        if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
       }
       return undefined;
     },
     hold: () => port1.ref(),
     release: () => port1.unref(),
   };
-  port1.on('message', (message) => {
-    if (typeof message !== 'string') link.lost ??= message.why;
-    link.heard(typeof message === 'string' ? message : undefined);
-  });
+  // A frame; undefined at the end.
+  const text = (message) => {
+    if (typeof message === 'string') return message;
+    link.lost ??= message.why;
+    return undefined;
+  };
+  port1.on('message', (message) => link.heard(text(message)));
   port1.unref();
   return link;
 }

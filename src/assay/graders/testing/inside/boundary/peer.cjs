@@ -84,7 +84,7 @@ class Peer extends Codec {
     try {
       return [ok, this.encode(value), changes()];
     } catch (error) {
-      return [false, this.encode(plainError(error)), null];
+      return [false, this.encode(new Error(`${error?.message ?? error}`.slice(0, 1000))), null];
     }
   }
 
@@ -157,15 +157,6 @@ class Peer extends Codec {
     return this.meet(id, new PlainPromise((resolve, reject) => {
       this.pending.set(id, { resolve, reject, cx: { ...cx, path: undefined, exports: undefined } });
     }));
-  }
-}
-
-// An error that surely crosses, for one that does not.
-function plainError(error) {
-  try {
-    return new Error(String(error?.message ?? error).slice(0, 1000));
-  } catch {
-    return new Error('an error that cannot be shown');
   }
 }
 

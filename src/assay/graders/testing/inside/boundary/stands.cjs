@@ -31,10 +31,8 @@ function traps(judge) {
     }
   }
 
-  const overridden = (target, wanted) => {
-    for (const [key, found] of infos.get(target).derived ? ownOf(getPrototypeOf(target)) : []) if (key === wanted) return found;
-    return undefined;
-  };
+  const overridden = (target, wanted) =>
+    infos.get(target).derived && [...ownOf(getPrototypeOf(target))].find(([key]) => key === wanted)?.[1];
 
   function look(info, target, key, receiver) {
     const op = info.kind === 'o' ? ASKED.get(key) : undefined;
@@ -67,7 +65,7 @@ function traps(judge) {
         return () => { throw judge.refuse(`op:hasInstance:${judge.trailsOf(info)[0]}`, `${info.name} answers instanceof by itself`); };
       }
       const own = overridden(target, key);
-      if (own !== undefined) return own.get === undefined ? own.value : apply(own.get, receiver, []);
+      if (own) return own.get === undefined ? own.value : apply(own.get, receiver, []);
       if (isLocal(target, key)) {
         const local = get(target, key);
         if (key === 'prototype' && infos.has(local)) infos.get(local).trails ??= judge.trailsOf(info, '.prototype');
