@@ -113,7 +113,7 @@ const KINDS = {
       must(entries.length % 2 === 0);
       for (let at = 0; at < entries.length; at += 2) {
         const key = codec.inside(entries[at], cx, '[]');
-        map.set(key, codec.inside(entries[at + 1], cx, cx.exports && cx.depth === 1 ? stepOf(key) : '[]'));
+        map.set(key, codec.inside(entries[at + 1], cx, '[]'));
       }
     },
   },

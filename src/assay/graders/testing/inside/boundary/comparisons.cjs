@@ -145,9 +145,16 @@ class Comparisons {
 
   // Whether fields tell instances apart: of the near misses of what the test made, no more may be
   // equal to it than were for the reference.
-  tellApart(sides, isEqual) {
+  tellApart(sides, original) {
     const { judge } = this;
     const test = judge.current();
+    const isEqual = (...both) => {
+      try {
+        return original(...both) !== false;
+      } catch {
+        return false;
+      }
+    };
     const made = sides.find(({ found }) => [...found].every((info) => info.recipe !== undefined));
     for (const info of made?.found ?? sides.flatMap(({ found }) => [...found])) {
       const { real, near } = info.recipe ? judge.questions.forms(info.recipe) : { near: [] };
@@ -174,14 +181,7 @@ class Comparisons {
       const sides = [one, is(actual, expected) ? one : { copies: new Map(), found: new Set(), functions }];
       const still = [actual, expected].map((value, at) => comparisons.still(value, sides[at]));
       const told = apply(original, this, [...still, ...others]);
-      const isEqual = (...both) => {
-        try {
-          return apply(original, undefined, both) !== false;
-        } catch {
-          return false;
-        }
-      };
-      if (!negated && told !== false && sides.every(({ found }) => found.size > 0)) comparisons.tellApart(sides, isEqual);
+      if (!negated && told !== false && sides.every(({ found }) => found.size > 0)) comparisons.tellApart(sides, original);
       return told;
     };
     return labelled(compare, original.name, original.length);

@@ -14,7 +14,7 @@ class Contract {
 
   // A test, and what comes before the first one, as the contract names it.
   place(test) {
-    return test?.path === undefined ? this.file : `${this.file}::${test.path}`;
+    return test?.path === undefined ? this.file : (test.place ??= `${this.file}::${test.path}`);
   }
 
   // What an entry ends in; undefined if it does not stand there.

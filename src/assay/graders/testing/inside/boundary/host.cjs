@@ -161,10 +161,7 @@ class Host extends Peer {
     const keep = (found) => this.loaded.set(`${[relative, name, how]}`, found) && found;
     if (how === 'require') return answer(true, keep(near(name)));
     const place = /^[./]/.test(name) ? new URL(name, pathToFileURL(from)).href : /^\w+:/.test(name) ? name : pathToFileURL(near.resolve(name)).href;
-    return import(place).then(
-      (found) => answer(true, new Map(Object.entries(keep(found)))),
-      (error) => answer(false, error),
-    );
+    return import(place).then((found) => answer(true, keep(found)), (error) => answer(false, error));
   }
 
   note(kind, body) {

@@ -46,7 +46,6 @@ class Judge extends Peer {
     this.room = 16 * 1024; // for what the submission prints
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
     this.made = new WeakSet(); // errors that tests made
-    this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
     this.questions = asked && new Questions(asked, patience, this.contract.seed, readFileSync(path.resolve(root, file), 'utf8'));
@@ -161,7 +160,7 @@ class Judge extends Peer {
     this.questions?.modules.push(where);
     const file = /^[./]/.test(name) ? path.relative(this.root, path.resolve(path.dirname(from), name)) : name;
     const trail = file.replace(/\.[cm]?[jt]s$/, '');
-    return this.conclude(this.request('load', where, { trail, counts: false, exports: trail, path: where }));
+    return this.conclude(this.request('load', where, { trail, counts: false, isModule: true, path: where }));
   }
 
   // ---- what is given to the host
@@ -247,7 +246,6 @@ class Judge extends Peer {
       answer(true, scope.runInAsyncScope(run), changes);
     } catch (error) {
       this.blame(error, test);
-      if (typeof error === 'object' && error !== null) this.raised.set(error, scope);
       throw error;
     }
   }
@@ -263,8 +261,7 @@ class Judge extends Peer {
       writeSync(name === 'stderr' ? 2 : 1, shown);
     } else if (kind === 'uncaught') {
       const error = this.decode(body[0], { trail: '!', test: this.current() });
-      const scope = this.raised.get(error) ?? this.scope;
-      scope.runInAsyncScope(() => enqueue(() => { throw error; }));
+      this.scope.runInAsyncScope(() => enqueue(() => { throw error; }));
     } else super.note(kind, body);
   }
 
@@ -312,14 +309,13 @@ class Judge extends Peer {
     if (typeof thing === 'number') return this.number(thing, cx);
     const info = this.infos.get(thing);
     if (info === undefined) return this.builtin(thing, name, cx);
-    const isModule = cx.exports && cx.depth === 1 && info.kind === 'o';
+    const isModule = cx.isModule && cx.depth === 1 && info.kind === 'o';
     const trails = [trail, ...((cx.depth === 1 && cx.others) || [])];
     if (!isModule && !trails.map((one) => this.contract.permits('object', one, test))[0]) return this.inertly(info, cx);
     // A method is the same of every object.
     const before = info.kind === 'f' ? [] : info.trails ?? [];
     info.trails = [...new Set([...trails, ...before])].slice(0, MOST_TRAILS);
     if (cx.depth === 1) info.path ??= cx.path;
-    else if (cx.exports && cx.depth === 2) info.path ??= [...cx.path, trail.slice(cx.exports.length + 1)];
     if (info.base) this.contract.learn('class', trail, test, info.base);
     if (info.kind === 'o') {
       info.from = cx.from;

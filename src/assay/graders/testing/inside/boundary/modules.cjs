@@ -4,8 +4,6 @@
 const Module = require('node:module');
 const { fileURLToPath } = require('node:url');
 
-const { must } = require('./codec.cjs');
-
 const { parse, stringify } = JSON;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
@@ -35,9 +33,8 @@ function importer(judge) {
     let names = [];
     try {
       const values = judge.load(fileURLToPath(parent), name, 'import');
-      must(values instanceof Map);
-      names = [...values.keys()].filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
-      loaded.set(url, () => names.map((key) => values.get(key)));
+      names = Reflect.ownKeys(values).filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
+      loaded.set(url, () => names.map((key) => values[key]));
     } catch (error) {
       loaded.set(url, () => { throw error; });
     }

@@ -155,7 +155,7 @@ class Peer extends Codec {
     must(known === undefined || known instanceof PlainPromise);
     if (known !== undefined) return known;
     return this.meet(id, new PlainPromise((resolve, reject) => {
-      this.pending.set(id, { resolve, reject, cx: { ...cx, path: undefined, exports: undefined } });
+      this.pending.set(id, { resolve, reject, cx: { ...cx, path: undefined, isModule: false } });
     }));
   }
 }

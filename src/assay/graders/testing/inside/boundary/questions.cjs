@@ -41,8 +41,8 @@ class Questions extends Peer {
     must(false, 'it may not ask');
   }
 
+  // What it says of modules is of no interest.
   note() {}
-
   readAnswer(_, ok, form) {
     return { ok, value: form };
   }
