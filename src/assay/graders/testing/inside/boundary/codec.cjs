@@ -276,7 +276,7 @@ class Codec {
     const known = this.theirIds.get(value);
     const kind = this.kindOf(value, known);
     if (kind === undefined) return this.foreign(value, cx);
-    const ref = cx.recipe ? 1 : known === undefined ? this.tell(value, true) : -known.id;
+    const ref = cx.recipe ? 0 : known === undefined ? this.tell(value, true) : -known.id;
     cx.seen.set(value, cx.seen.size);
     const { write, own, hidden } = KINDS[kind];
     const frozen = isFrozen(value) ? 1 : 0;
@@ -335,7 +335,7 @@ class Codec {
 
   // A copied object: one of ours that comes back, or theirs.
   readCopied([tag, ref, frozen, parts, pairs, classes], cx) {
-    must(isId(ref) && isArray(parts));
+    must((isId(ref) || ref === 0) && isArray(parts)); // 0 has no name
     const kind = KINDS[tag];
     const ours = ref < 0 ? this.owned(-ref) : undefined;
     const fill = ours !== undefined && cx.fill === true;
@@ -348,7 +348,7 @@ class Codec {
     kind.fill?.(made, parts, this, cx);
     this.define(made, pairs, cx);
     if (frozen === 1) freeze(made);
-    if (cx.bare || shown !== made) return shown;
+    if (cx.bare || shown !== made || ref === 0) return shown;
     if (before && this.sketch(ours) !== before) cx.filled();
     // A copy of ours comes back: it is ours as long as it has not changed.
     if (ref < 0) return fill || (ours !== undefined && (isNativeError(ours) || isDeepStrictEqual(ours, made))) ? ours : made;

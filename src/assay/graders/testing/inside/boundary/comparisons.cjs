@@ -48,10 +48,11 @@ class Comparisons {
     }
     const made = judge.standIn(create(target.prototype), { kind: 'o', name: info.name, trails: [cx.trail], recipe });
     const own = judge.infos.get(made);
+    const written = () => given.map((one) => judge.encode(one));
+    const forms = stringify(recipe[2]).includes('["N",') ? undefined : written(); // as they are now
     own.make = () => {
       this.freeze([]);
-      const forms = stringify(recipe).includes('["N",') ? given.map((one) => judge.encode(one)) : recipe[2];
-      const real = judge.infos.get(judge.conclude(judge.request('new', [info.id, null, ...forms], cx)));
+      const real = judge.infos.get(judge.conclude(judge.request('new', [info.id, null, ...(forms ?? written())], cx)));
       if (real === undefined) throw judge.refuse(`object:${cx.trail}`, `${cx.trail} is an object in the reference`);
       this.live.delete(real);
       this.live.add(own);
