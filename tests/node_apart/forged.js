@@ -24,6 +24,8 @@ module.exports = {
     JSON.stringify(['q', 1, 'call', 1, ['u']]),
   'another request than a call': (n) =>
     JSON.stringify(['q', 1, 'load', '/opt/assay/inside/node_run.cjs', 'x', 'require']),
+  'a copy that is named as an object': (n) =>
+    JSON.stringify(['a', n, true, ['Array', 1, 0, [['Object', 5, 0, [], []], ['R', 5]], []], null]),
   'a settled promise that nobody has': (n) =>
     JSON.stringify(['n', 'settle', 5, true, 3, null]),
   'depth': (n) =>

@@ -305,9 +305,10 @@ class Judge extends Peer {
   // What arrives by a trail: a stand-in if the reference had an object there.
   arrive(thing, cx, name) {
     const { trail, test } = cx;
-    if (trail === undefined) return thing;
-    if (typeof thing === 'number') return this.number(thing, cx);
     const info = this.infos.get(thing);
+    must(info !== undefined || name !== undefined || ['number', 'symbol'].includes(typeof thing));
+    if (trail === undefined || typeof thing === 'symbol') return thing;
+    if (typeof thing === 'number') return this.number(thing, cx);
     if (info === undefined) return this.builtin(thing, name, cx);
     const isModule = cx.isModule && cx.depth === 1 && info.kind === 'o';
     const trails = [trail, ...((cx.depth === 1 && cx.others) || [])];

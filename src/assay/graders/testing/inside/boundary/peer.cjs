@@ -103,8 +103,10 @@ class Peer extends Codec {
   }
 
   note(kind, [id, ...others]) {
-    if (kind === 'meet') this.meet(id, this.described(...others));
-    else {
+    if (kind === 'meet') {
+      must(!this.theirs.has(id) || this.theirs.get(id) instanceof WeakRef, 'one thing is told twice');
+      this.meet(id, this.described(...others));
+    } else {
       const settle = this.pending.get(id);
       must(kind === 'settle' && settle !== undefined, 'a promise that nobody has');
       this.pending.delete(id);
