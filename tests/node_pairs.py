@@ -38,6 +38,7 @@ class Told:
         messages: Of what did not pass, by id.
         tampering: What the runner noticed.
         undecided: What a test failed of.
+        notes: What is worth a note, such as a callback that nobody called.
         needs: What the reference needed, by test.
         canaries: What became of the planted test.
         output: Of both sides.
@@ -48,6 +49,7 @@ class Told:
     messages: Mapping[str, str]
     tampering: Sequence[str] = ()
     undecided: Sequence[str] = ()
+    notes: Sequence[str] = ()
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "list[str]"])
     canaries: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     output: str = ""
@@ -154,6 +156,7 @@ def judge_apart(
         {name: one.message for name, one in heard.outcomes.items() if one.outcome != "passed"},
         tuple(heard.tampering),
         tuple(heard.undecided),
+        tuple(heard.notes),
         heard.needs,
         heard.canaries,
         (run.stdout + run.stderr + printed).decode(errors="replace"),

@@ -132,6 +132,22 @@ class TestContract:
             "a_value_that_changes.mean() is a value in the reference, and here an object of Object"
         )
 
+    def test_a_callback_that_nobody_called_is_told(self) -> None:
+        tests = """
+        const kit = require('./kit.js');
+        test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
+        test('own', () => kit.each([], () => {}));
+        """
+        told = judge_apart(
+            {"hidden.test.js": HEAD + tests},
+            {"kit.js": "exports.each = () => {};"},
+            "hidden.test.js",
+            reference={"kit.js": "exports.each = (list, fn) => list.forEach((one) => fn(one));"},
+        )
+        assert failed(told) == {}, told.output
+        said = "hidden.test.js::each: kit.each()<1> was not called, as the reference does"
+        assert told.notes == (said,)
+
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """
         test('called', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));

@@ -100,13 +100,14 @@ function judge(brief, api, tell) {
     asked,
     needs: (test, what) => tell('needs', { __proto__: null, test, what }),
     undecided: (what) => tell('undecided', { __proto__: null, what }),
+    noted: (what) => tell('note', { __proto__: null, what }),
     current: api.current,
     lost(why) {
       tell('lost', { __proto__: null, why });
       reallyExit.call(process, 1);
     },
   });
-  made.guardComparisons();
+  made.comparisons.guard();
   return made;
 }
 

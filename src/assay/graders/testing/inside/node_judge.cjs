@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided', 'needs']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided', 'note', 'needs']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -16,6 +16,7 @@ class Reader {
     this.evaluated = false;
     this.why = '';
     this.undecidable = new Set();
+    this.notes = new Set();
     this.needed = []; // [test, what]
     this.broken = false;
     this.canary = undefined;
@@ -80,6 +81,10 @@ class Reader {
     this.undecidable.add(what);
   }
 
+  note({ what }) {
+    this.notes.add(what);
+  }
+
   needs({ test, what }) {
     this.needed.push([test, what]);
   }
@@ -120,7 +125,8 @@ function outcomeOf(tests, reports) {
 function judge({ reader, code, signal }, { name, selecting, crashed }) {
   const tampering = reader.forged === '' ? [] : [reader.forged];
   const undecided = [...reader.undecidable];
-  const verdict = { results: [], canary: reader.canary, tampering, undecided, crash: undefined };
+  const notes = [...reader.notes];
+  const verdict = { results: [], canary: reader.canary, tampering, undecided, notes, crash: undefined };
   const fail = (id, message) => verdict.results.push({ id, seconds: 0, outcome: 'error', message });
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);

@@ -151,7 +151,7 @@ export const { ${names.join(', ')} } = api;`,
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);
     process.argv[1] = entry;
-    judge?.remember();
+    judge?.surroundings.remember();
     const source = sources.get(entry) ?? fs.readFileSync(entry, 'utf8');
     if (/ts$/.test(entry) || formatOf(entry, source) === 'module') {
       await import(pathToFileURL(entry).href);

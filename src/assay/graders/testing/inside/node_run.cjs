@@ -172,7 +172,7 @@ function asksAnother(name, { apart }) {
 async function runFile(file, brief, command, hosts) {
   const crashed = new Map();
   const needed = []; // in every run of it
-  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [], needed };
+  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [], notes: [], needed };
   for (;;) {
     const links = (await hosts?.(asksAnother(nameOf(file), brief) ? 2 : 1)) ?? [];
     if (links.includes(undefined)) return verdict;
@@ -206,10 +206,11 @@ async function run({ socket, brief }) {
   const queue = files.values();
   const work = async () => {
     for (const file of queue) {
-      const { results, canary, tampering, undecided, needed } = await runFile(file, told, command, hosts || undefined);
+      const { results, canary, tampering, undecided, notes, needed } = await runFile(file, told, command, hosts || undefined);
       if (canary !== undefined) canaries.push(canary);
       tell({ event: 'collected', ids: results.map(({ id }) => id) });
       for (const what of undecided) tell({ event: 'undecided', what });
+      for (const what of notes) tell({ event: 'note', what });
       for (const [test, what] of needed) tell({ event: 'needs', test, what });
       for (const what of tampering) tell({ event: 'tamper', what });
       for (const result of results) {

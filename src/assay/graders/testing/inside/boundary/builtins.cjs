@@ -10,55 +10,9 @@ const MODULES = [
 ];
 // What nobody replaces, so that less is looked at before each call.
 const STILL = /^(buffer|events|net|path|readline|stream|string_decoder|url|util|zlib)$/;
+const REPLACED = ['Math', 'JSON', 'Date', 'console', 'process', 'Object', 'Array', 'Number', 'Promise', 'globalThis'];
 // These make code of text: they stay where they are.
 const MAKERS = /^(Function|eval|process|WebAssembly)\b/;
-
-const names = new Map();
-const things = new Map();
-const shared = new Set();
-// Data properties that a test may replace for a while: [owner, its name, key, value].
-const replaceable = [];
-
-function add(thing, name, isShared = false) {
-  if (thing === null || (typeof thing !== 'object' && typeof thing !== 'function')) return false;
-  if (names.has(thing)) return false;
-  names.set(thing, name);
-  things.set(name, thing);
-  if (isShared && !MAKERS.test(name)) shared.add(name);
-  return true;
-}
-
-const valueOf = (owner, key) =>
-  getOwnPropertyDescriptor(owner, key)?.value ??
-  (owner === globalThis && (key === 'process' || key === 'Buffer') ? owner[key] : undefined);
-
-function members(owner, name) {
-  for (const key of getOwnPropertyNames(owner)) {
-    const value = valueOf(owner, key);
-    if (typeof value !== 'function' || key === 'constructor') continue;
-    const isClass = typeof value.prototype === 'object' && value.prototype !== null && /^[A-Z]/.test(key);
-    add(value, `${name}.${key}`, isClass);
-    if (isClass) add(value.prototype, `${name}.${key}.prototype`, true);
-  }
-}
-
-function watch(owner, name) {
-  for (const key of getOwnPropertyNames(owner)) {
-    const found = getOwnPropertyDescriptor(owner, key);
-    if ('value' in found && (found.writable || found.configurable) && !/^_|^exitCode$|^mainModule$|^env$/.test(key)) {
-      replaceable.push([owner, name, key, found.value]);
-    }
-  }
-}
-
-add(globalThis, 'globalThis');
-for (const name of getOwnPropertyNames(globalThis)) {
-  const thing = valueOf(globalThis, name);
-  const isClass = /^[A-Z]/.test(name) && typeof thing === 'function' && typeof thing.prototype === 'object';
-  if (!add(thing, name, isClass) || name === 'global') continue;
-  if (isClass && add(thing.prototype, `${name}.prototype`, true)) members(thing.prototype, `${name}.prototype`);
-  members(thing, name);
-}
 const hidden = {
   TypedArray: getPrototypeOf(Uint8Array.prototype),
   Iterator: getPrototypeOf(getPrototypeOf([][Symbol.iterator]())),
@@ -69,25 +23,53 @@ const hidden = {
   Generator: getPrototypeOf(getPrototypeOf((function* () {})())),
   AsyncGenerator: getPrototypeOf(getPrototypeOf((async function* () {})())),
 };
-for (const [name, prototype] of Object.entries(hidden)) add(prototype, `%${name}%`, true);
+
+const names = new Map();
+const things = new Map();
+const shared = new Set();
+// Data properties that a test may replace for a while.
+const replaceable = [];
+
+const valueOf = (owner, key) =>
+  getOwnPropertyDescriptor(owner, key)?.value ??
+  (owner === globalThis && (key === 'process' || key === 'Buffer') ? owner[key] : undefined);
+
+// Names something that has no name yet, its functions and, so many levels down, theirs.
+function add(thing, name, levels, isShared = typeof thing === 'symbol') {
+  if (thing === null || !['object', 'function', 'symbol'].includes(typeof thing) || names.has(thing)) return;
+  const hasInstances = typeof thing === 'function' && typeof thing.prototype === 'object' && thing.prototype !== null;
+  const isClass = hasInstances && (isShared || /(^|\.)[A-Z]\w*$/.test(name));
+  names.set(thing, name);
+  things.set(name, thing);
+  if ((isShared || isClass) && !MAKERS.test(name)) shared.add(name);
+  if (isClass) add(thing.prototype, `${name}.prototype`, levels, true);
+  for (const key of levels > 0 ? getOwnPropertyNames(thing) : []) {
+    const value = valueOf(thing, key);
+    if (['function', 'symbol'].includes(typeof value) && key !== 'constructor') add(value, `${name}.${key}`, levels - 1);
+  }
+}
+
+function watch(owner, name) {
+  for (const key of getOwnPropertyNames(owner)) {
+    const found = getOwnPropertyDescriptor(owner, key);
+    if ('value' in found && (found.writable || found.configurable) && !/^_|^exitCode$|^mainModule$|^env$/.test(key)) {
+      replaceable.push({ owner, name, key, plain: found.value });
+    }
+  }
+}
+
+add(globalThis, 'globalThis', 0);
+for (const name of getOwnPropertyNames(globalThis)) add(valueOf(globalThis, name), name, 1);
+for (const [name, prototype] of Object.entries(hidden)) add(prototype, `%${name}%`, 0, true);
 for (const name of MODULES) {
   const api = require(`node:${name}`);
-  add(api, name, typeof api === 'function');
-  if (typeof api === 'function' && api.prototype) add(api.prototype, `${name}.prototype`, true);
-  members(api, name);
+  add(api, name, 1, typeof api === 'function');
   if (!STILL.test(name)) watch(api, name);
 }
-for (const name of ['Math', 'JSON', 'Date', 'console', 'process', 'Object', 'Array', 'Number', 'Promise', 'globalThis']) {
-  watch(things.get(name), name);
-}
+for (const name of REPLACED) watch(things.get(name), name);
 for (const name of ['stdout', 'stderr']) {
-  add(process[name], `process.${name}`);
-  replaceable.push([process[name], `process.${name}`, 'write', undefined]);
+  add(process[name], `process.${name}`, 0);
+  replaceable.push({ owner: process[name], name: `process.${name}`, key: 'write' });
 }
 
-const symbols = new Map();
-for (const name of getOwnPropertyNames(Symbol)) {
-  if (typeof Symbol[name] === 'symbol') symbols.set(Symbol[name], name);
-}
-
-module.exports = { names, replaceable, shared, symbols, things };
+module.exports = { names, replaceable, shared, things };

@@ -1,34 +1,44 @@
-// What the author's reference was seen to need, by test. It is written down while the reference is
-// proven; a submission gets what stands there, and nothing else.
+// What the author's reference was seen to need, by test, of what kind and on which trail. It is written down
+// while the reference is proven; a submission gets what stands there, and nothing else.
 'use strict';
 
 // Entries that end in something of their own: a number, or a class.
 const VALUED = /^((?:said|class):.*):([^:]*)$/s;
 
 class Contract {
-  constructor({ seed = '', needs = {}, learns = false } = {}, tell = () => {}) {
-    this.seed = seed;
-    this.learns = learns;
-    this.tell = tell;
+  constructor({ seed = '', needs = {}, learns = false } = {}, file, tell) {
+    Object.assign(this, { seed, learns, file, tell });
     const split = (entry) => VALUED.exec(entry)?.slice(1) ?? [entry, ''];
-    this.known = new Map(Object.entries(needs).map(([test, entries]) => [test, new Map(entries.map(split))]));
+    this.needs = new Map(Object.entries(needs).map(([test, entries]) => [test, new Map(entries.map(split))]));
   }
 
-  // What an entry of a test ends in; undefined if it does not stand there.
-  of(entry, test) {
-    return this.known.get(test)?.get(entry);
+  // A test, and what comes before the first one, as the contract names it.
+  place(test) {
+    return test?.path === undefined ? this.file : (test.place ??= `${this.file}::${test.path}`);
   }
 
-  // Whether an entry stands there; it is written down while the reference is proven.
-  permits(entry, test, value = '') {
-    const known = this.of(entry, test);
-    if (!this.learns) return known !== undefined;
-    if (known === undefined || value > known) {
-      if (!this.known.has(test)) this.known.set(test, new Map());
-      this.known.get(test).set(entry, value);
-      this.tell(test, value === '' ? entry : `${entry}:${value}`);
-    }
+  // What an entry ends in; undefined if it does not stand there.
+  of(kind, trail, test) {
+    return this.needs.get(this.place(test))?.get(`${kind}:${trail}`);
+  }
+
+  has(...entry) {
+    return this.of(...entry) !== undefined;
+  }
+
+  // The same, but while the reference is proven, it is written down.
+  permits(kind, trail, test, value = '') {
+    const known = this.of(kind, trail, test);
+    if (!this.learns || (known !== undefined && !(value > known))) return known !== undefined;
+    const place = this.place(test);
+    if (!this.needs.has(place)) this.needs.set(place, new Map());
+    this.needs.get(place).set(`${kind}:${trail}`, value);
+    this.tell(place, [kind, trail, value].slice(0, value === '' ? 2 : 3).join(':'));
     return true;
+  }
+
+  learn(...entry) {
+    if (this.learns) this.permits(...entry);
   }
 }
 

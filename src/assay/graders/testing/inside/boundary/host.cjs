@@ -9,18 +9,19 @@ const { pathToFileURL } = require('node:url');
 const { types } = require('node:util');
 
 const { names, replaceable, shared, things } = require('./builtins.cjs');
-const { must } = require('./codec.cjs');
+const { KINDS, isIndex, labelled, must, put } = require('./codec.cjs');
 const { open } = require('./link.cjs');
 const { Peer } = require('./peer.cjs');
 
 const { apply, construct, defineProperty, deleteProperty, get, getOwnPropertyDescriptor, getPrototypeOf, has, ownKeys, set } = Reflect;
 const { create } = Object;
-const { isArray } = Array;
 const { isPromise } = types;
 const hasInstance = Function.prototype[Symbol.hasInstance];
 const { reallyExit, chdir } = process;
 const { then } = Promise.prototype;
 const { stringify } = JSON;
+const MOST_KEPT = 1000;
+const [TAKEN, LINK] = [3, 4]; // descriptors, of hosts.cjs
 
 function isConstructor(value) {
   try {
@@ -37,116 +38,90 @@ class Host extends Peer {
   constructor(link) {
     super(link, 2 ** 31 - 1);
     this.root = process.cwd();
-    this.kept = new Array(1000); // the last copies, that they may be known again
+    this.isTrusting = true;
+    this.kept = []; // the last copies, that they may be known again
     this.turn = 0;
     this.loaded = new Map();
   }
 
-  ended(why) {
-    if (why !== 'it ended') process._rawDebug(`the judge's link broke: ${why}`);
+  ended() {
     reallyExit.call(process, 0);
   }
 
-  mayName(name) {
-    return shared.has(name);
-  }
-
-  mayRead() {
-    return true;
-  }
-
-  // Of what is all data, a copy is told; what has functions stays here.
-  isPlain(found) {
-    return 'value' in found && typeof found.value !== 'function';
+  take(text) {
+    if (this.taken === 0) closeSync(TAKEN);
+    this.link.release(); // work has come: what keeps the loop alive now is the submission's
+    super.take(text);
   }
 
   foreign(value, cx) {
-    const id = this.tell(value, false);
-    this.own.set(id, value);
-    if (cx.deep) return typeof value === 'function' ? ['f', id] : this.content(value, id, cx);
-    if (!this.isNews(id, cx)) return ['R', id];
+    if (!cx.deep) return ['R', this.introduce(value, () => this.describe(value))];
+    return typeof value === 'function' ? ['f', this.tell(value)] : this.content(value, cx);
+  }
+
+  describe(value) {
     const prototype = getPrototypeOf(value);
-    if (typeof value !== 'function') return ['R', id, 'o', this.prototypeOf(prototype, cx)];
-    const made = isConstructor(value) ? 1 : 0;
-    const asked = value[Symbol.hasInstance] === hasInstance ? 0 : 2;
-    const written = getOwnPropertyDescriptor(value, 'prototype')?.writable === false ? 4 : 0;
-    const own = made && isObject(value.prototype) ? this.prototypeOf(value.prototype, cx) : null;
-    const parent = prototype === Function.prototype || typeof prototype !== 'function' ? null : this.write(prototype, cx);
-    return ['R', id, 'f', `${value.name ?? ''}`, Number(value.length) || 0, made + asked + written, own, parent];
+    if (typeof value !== 'function') return ['o', this.prototypeOf(prototype)];
+    const isClass = isConstructor(value) && isObject(value.prototype);
+    const isWritten = getOwnPropertyDescriptor(value, 'prototype')?.writable === false; // as a class
+    let base = isClass ? value.prototype : null;
+    while (base !== null && !names.has(base)) base = getPrototypeOf(base);
+    const above = names.get(base)?.replace(/\.prototype$/, '') ?? 'Object';
+    return [
+      'f', isClass ? this.prototypeOf(value.prototype) : null, `${value.name ?? ''}`, Number(value.length) || 0,
+      prototype === Function.prototype || typeof prototype !== 'function' ? null : this.encode(prototype),
+      isClass, isClass && (isWritten || above !== 'Object') ? above : null, value[Symbol.hasInstance] !== hasInstance,
+    ];
+  }
+
+  prototypeOf(prototype, cx) {
+    if (prototype === null) return null;
+    if (shared.has(names.get(prototype))) return ['B', names.get(prototype)];
+    const above = () => this.prototypeOf(getPrototypeOf(prototype), cx);
+    if (cx?.deep) return above();
+    const made = getOwnPropertyDescriptor(prototype, 'constructor')?.value;
+    return ['R', this.introduce(prototype, () => ['p', above(), typeof made === 'function' ? `${made.name}` : ''])];
   }
 
   // An instance as a value: the names of its classes, what it contains, its own properties.
-  content(value, id, cx) {
+  content(value, cx) {
     cx.seen.set(value, cx.seen.size);
-    const [kind, items] = contentOf(value);
+    const kind = Object.keys(KINDS).find((name) => name !== 'Error' && KINDS[name].is(value)) ?? 'Object';
     const classes = [];
     const computed = new Set();
     for (let at = getPrototypeOf(value); at !== null && !names.has(at); at = getPrototypeOf(at)) {
       classes.push(`${getOwnPropertyDescriptor(at, 'constructor')?.value?.name}`);
       for (const key of ownKeys(at)) if (cx.computed && typeof key === 'string' && getOwnPropertyDescriptor(at, key).get) computed.add(key);
     }
-    const told = [];
-    for (const key of ownKeys(value)) {
-      if (typeof key === 'symbol' || !getOwnPropertyDescriptor(value, key)?.enumerable) continue;
-      if ((kind === 'a' || kind === 'x') && /^\d+$/.test(key)) continue;
-      told.push(key, this.write(value[key], cx));
-    }
-    const hidden = told.length;
-    for (const key of computed) told.push(key, this.write(value[key], cx));
-    return ['I', id, classes, kind, items.map((item) => this.write(item, cx)), told, hidden];
-  }
-
-  prototypeOf(prototype, cx) {
-    if (prototype === null) return null;
-    const name = names.get(prototype);
-    if (name !== undefined && shared.has(name)) return ['B', name];
-    if (cx.deep) return this.prototypeOf(getPrototypeOf(prototype), cx);
-    const id = this.tell(prototype, false);
-    this.own.set(id, prototype);
-    if (!this.isNews(id, cx)) return ['R', id];
-    const made = getOwnPropertyDescriptor(prototype, 'constructor')?.value;
-    return ['R', id, 'p', typeof made === 'function' ? `${made.name}` : '', this.prototypeOf(getPrototypeOf(prototype), cx)];
-  }
-
-  readPrototype(form, cx) {
-    return form === null ? null : this.read(form, cx);
+    const parts = KINDS[kind].write(value, this, cx);
+    const isOwn = (key) => typeof key === 'string' && (kind === 'Object' || !isIndex(key)) && getOwnPropertyDescriptor(value, key)?.enumerable;
+    const told = ownKeys(value).filter(isOwn).map((key) => [key, this.write(value[key], cx)]);
+    for (const key of computed) told.push([['-', key], this.write(value[key], cx)]);
+    return [kind, this.tell(value), 0, parts, told.flat(1), classes];
   }
 
   // A function or an object of the judge's.
-  readForeign(form, cx) {
-    const [tag, id] = form;
+  described(kind, base, name, length) {
+    if (kind === 's') return Symbol(name);
+    if (kind === 'J') return create(base === null ? Object.prototype : things.get(base));
+    const peer = this;
+    const called = function (...given) {
+      const made = new.target !== undefined;
+      const body = [made ? undefined : this, ...given].map((one) => peer.encode(one));
+      return peer.conclude(peer.request(made ? 'new' : 'call', [peer.theirIds.get(called).id, ...body]));
+    };
+    if (base !== null) called.prototype = things.get(base);
+    return labelled(called, name, length);
+  }
+
+  readForeign([tag, id, more], cx) {
     if (tag === 'N') {
-      const [, [relative, name, how, ...keys], given] = form;
-      const made = keys.reduce((at, key) => at[key], this.loaded.get(`${[relative, name, how]}`));
-      return construct(made, given.map((one) => this.read(one, cx)));
-    }
-    const known = this.theirs.get(id);
-    if (tag === 'F') {
-      if (form.length === 2) return known;
-      const [, , name, length, base, statics] = form;
-      const peer = this;
-      const called = function (...given) {
-        const op = new.target === undefined ? 'call' : 'new';
-        const self = peer.encode(op === 'new' ? undefined : this);
-        return peer.conclude(peer.request(op, [id, self, given.map((one) => peer.encode(one))]));
-      };
-      this.meet(id, called, false);
-      if (base !== null) called.prototype = things.get(base);
-      this.define(called, statics, cx, true);
-      defineProperty(called, 'name', { value: name, configurable: true });
-      defineProperty(called, 'length', { value: length, configurable: true });
-      return called;
+      const made = id.slice(3).reduce((at, key) => at[key], this.loaded.get(`${id.slice(0, 3)}`));
+      return construct(made, more.map((one) => this.read(one, cx)));
     }
     must(tag === 'J');
-    const [, , base, pairs, methods] = form;
-    const object = known ?? this.meet(id, create(base === null ? Object.prototype : things.get(base)), false);
-    cx.seen.push(object);
-    for (let at = 0; at < methods.length; at += 3) {
-      const value = this.read(methods[at + 2], cx);
-      const kind = methods[at + 1] === 'get' ? { get: () => value() } : { value, writable: true };
-      defineProperty(object, this.read(methods[at], cx), { ...kind, configurable: true });
-    }
-    return this.define(object, pairs, cx);
+    cx.seen.push(this.met(id));
+    return this.define(this.met(id), more, cx);
   }
 
   // What comes back of ours may have been changed by a test: then it is changed here, too.
@@ -156,59 +131,18 @@ class Host extends Peer {
   }
 
   meet(id, thing, copied) {
-    if (copied) this.kept[(this.turn = (this.turn + 1) % 1000)] = thing;
+    if (copied) this.kept[(this.turn = (this.turn + 1) % MOST_KEPT)] = thing;
     return super.meet(id, thing, copied);
   }
 
-  conclude({ ok, value, changes }) {
-    for (const change of changes ?? []) this.decode(change);
-    if (!ok) throw value;
-    return value;
-  }
-
-  perform(op, [first, ...others], answer) {
-    if (op === 'load') {
-      this.load(first, others[0], others[1], answer);
-      return;
-    }
-    if (op === 'made') {
-      answer(true, stringify(first.map((recipe) => this.made(recipe))));
-      return;
-    }
-    const thing = this.owned(first);
-    const given = others.map((form) => (op === 'call' || op === 'new' ? form : this.decode(form)));
-    if (op === 'content') answer(true, stringify(this.encode(thing, { deep: true, computed: given[0] })));
-    else if (op === 'iterate') {
-      const iterator = apply(thing[given[0]], thing, []);
-      const id = this.tell(iterator, false);
-      this.own.set(id, iterator);
-      answer(true, id);
-    } else if (op === 'call') this.call(thing, others[0], others[1], answer);
-    else if (op === 'new') this.make(thing, others[0], others[1], answer);
-    else answer(true, OPERATIONS[op](thing, ...given));
-  }
-
-  call(thing, self, forms, answer) {
+  perform(op, [first, ...forms], answer) {
+    if (op === 'load') return this.load(answer, first, ...forms);
+    if (op === 'made') return answer(true, stringify(forms.map((recipe) => this.made(recipe))));
     const given = forms.map((form) => this.decode(form));
     const changes = this.watch(given);
-    const value = apply(thing, this.decode(self), given);
-    if (isPromise(value)) this.writePromise(value, changes);
-    answer(true, value, changes);
-  }
-
-  // With `overrides`, functions of a class of the test that extends ours.
-  make(thing, forms, overrides, answer) {
-    const given = forms.map((form) => this.decode(form));
-    const changes = this.watch(given);
-    let made = thing;
-    if (overrides !== null) {
-      made = class extends thing {};
-      for (let at = 0; at < overrides.length; at += 2) {
-        const value = this.decode(overrides[at + 1]);
-        defineProperty(made.prototype, this.decode(overrides[at]), { value, writable: true, configurable: true });
-      }
-    }
-    answer(true, construct(thing, given, made), changes);
+    const value = OPERATIONS[op](this.owned(first), ...given);
+    if (isPromise(value) && !this.theirIds.has(value)) this.writePromise(value, changes);
+    return answer(true, op === 'content' ? stringify(this.encode(...value)) : op === 'iterate' ? this.tell(value) : value, changes);
   }
 
   // What an instance holds that is made of plain values; null if it cannot be made.
@@ -220,20 +154,14 @@ class Host extends Peer {
     }
   }
 
-  load(relative, name, how, answer) {
+  load(answer, relative, name, how) {
     const from = path.join(this.root, relative);
     process.argv[1] ??= from;
     const near = createRequire(from);
-    const keep = (found) => (this.loaded.set(`${[relative, name, how]}`, found), found);
-    if (how === 'require') {
-      answer(true, keep(near(name)));
-      return;
-    }
+    const keep = (found) => this.loaded.set(`${[relative, name, how]}`, found) && found;
+    if (how === 'require') return answer(true, keep(near(name)));
     const place = /^[./]/.test(name) ? new URL(name, pathToFileURL(from)).href : /^\w+:/.test(name) ? name : pathToFileURL(near.resolve(name)).href;
-    import(place).then(
-      (found) => answer(true, new Map(ownKeys(keep(found)).filter((key) => typeof key === 'string').map((key) => [key, found[key]]))),
-      (error) => answer(false, error),
-    );
+    return import(place).then((found) => answer(true, keep(found)), (error) => answer(false, error));
   }
 
   note(kind, body) {
@@ -244,43 +172,44 @@ class Host extends Peer {
         if (value === undefined) delete process.env[key];
         else process.env[key] = value;
       }
+    } else if (kind === 'more') {
+      const [id, computed, pairs] = body;
+      const thing = this.define(this.met(id), pairs, { seen: [], depth: 0 });
+      const getters = this.define({}, computed, { seen: [], depth: 0 });
+      for (const key of ownKeys(getters)) defineProperty(thing, key, { get: () => getters[key](), configurable: true });
     } else super.note(kind, body);
   }
 
-  // What a test put in the place of something of node's.
+  // What a test put in the place of something of node's; without a value, it is as it was.
   patch(changes) {
-    for (const [name, key, form] of changes) {
+    for (const [name, key, ...forms] of changes) {
       const owner = things.get(name);
-      const own = replaceable.find(([thing, , known]) => thing === owner && known === key);
-      const value = isArray(form) && form[0] === '_' ? own?.[3] : this.decode(form);
-      if (value === undefined && form?.[0] === '_') deleteProperty(owner, key);
-      else defineProperty(owner, key, { value, writable: true, configurable: true, enumerable: true });
+      const plain = replaceable.find((one) => one.owner === owner && one.key === key)?.plain;
+      const [value = plain] = forms.map((form) => this.decode(form));
+      if (value === undefined) deleteProperty(owner, key);
+      else put(owner, key, value);
     }
     syncBuiltinESMExports();
   }
 }
 
-function contentOf(thing) {
-  if (types.isMap(thing)) return ['m', [...apply(Map.prototype.entries, thing, [])].flat(1)];
-  if (types.isSet(thing)) return ['s', [...apply(Set.prototype.values, thing, [])]];
-  if (isArray(thing)) return ['a', Array.from({ length: thing.length }, (_, at) => thing[at])];
-  if (types.isDate(thing)) return ['d', [apply(Date.prototype.getTime, thing, [])]];
-  if (types.isBoxedPrimitive(thing)) return ['x', [thing.valueOf()]];
-  return ['o', []];
-}
-
 const OPERATIONS = {
   __proto__: null,
-  get: (thing, key, receiver) => get(thing, key, receiver ?? thing),
-  set: (thing, key, value) => set(thing, key, value),
-  has: (thing, key) => has(thing, key),
-  delete: (thing, key) => deleteProperty(thing, key),
-  keys: (thing) => ownKeys(thing),
-  define: (thing, key, found) => defineProperty(thing, key, found),
-  describe(thing, key) {
+  get, set, has, deleteProperty, defineProperty, ownKeys,
+  call: (thing, self, ...given) => apply(thing, self, given),
+  // With functions of a class of the test that extends ours.
+  new(thing, overrides, ...given) {
+    if (overrides === null) return construct(thing, given);
+    const made = class extends thing {};
+    for (const [key, value] of overrides) put(made.prototype, key, value, false);
+    return construct(thing, given, made);
+  },
+  getOwnPropertyDescriptor(thing, key) {
     const found = getOwnPropertyDescriptor(thing, key);
     return found && [found.enumerable, found.writable ?? true, found.value, found.get, found.set];
   },
+  content: (thing, computed) => [thing, { deep: true, computed }],
+  iterate: (thing, key) => apply(thing[key], thing, []),
   // The next value of an iterator.
   step(iterator, how, ...given) {
     const told = ({ done, value }) => [Boolean(done), value];
@@ -304,19 +233,8 @@ function forwardOutput(host) {
 }
 
 function main() {
-  const link = open(Number(process.env.ASSAY_LINK), true);
-  delete process.env.ASSAY_LINK;
+  const link = open(LINK, true);
   const host = new Host(link);
-  const { take } = host;
-  const taken = Number(process.env.ASSAY_TAKEN ?? 0);
-  delete process.env.ASSAY_TAKEN;
-  let first = taken > 0;
-  host.take = (text) => {
-    if (first) closeSync(taken);
-    first = false;
-    link.release(); // work has come: what keeps the loop alive now is the submission's
-    apply(take, host, [text]);
-  };
   process.on('beforeExit', () => {
     link.hold();
     host.post(['n', 'idle', host.taken]);

@@ -4,69 +4,63 @@
 // else runs, or be heard from the event loop; and so that both ends may write at once.
 'use strict';
 
+const { writeSync } = require('node:fs');
+const { Socket } = require('node:net');
 const workers = require('node:worker_threads');
 
 const LONGEST = 32 * 1024 * 1024;
 const MOST = 512 * 1024 * 1024;
 const { add, load, notify, wait } = Atomics;
+const { from } = Buffer;
+const { receiveMessageOnPort } = workers;
 const now = performance.now.bind(performance);
 
 if (workers.workerData?.assayLink !== undefined) read(workers.workerData.assayLink);
 
 function read({ fd, port, count, fatal }) {
-  const socket = new (require('node:net').Socket)({ fd, readable: true, writable: false });
-  let parts = [];
-  let size = 0;
+  const socket = new Socket({ fd, readable: true, writable: false });
+  let length;
   let total = 0;
   const tell = (message) => {
     port.postMessage(message);
     add(count, 0, 1);
     notify(count, 0);
   };
-  const end = (why) => {
-    socket.destroy();
-    tell({ why });
+  // Whether there was a frame, or the head of one.
+  const next = () => {
+    const wanted = length ?? 4;
+    const part = socket.read(wanted);
+    if (part === null || part.length < wanted) return false;
+    if (length !== undefined) tell(part.toString());
+    length = length === undefined ? part.readUInt32LE(0) : undefined;
+    total += part.length;
+    if (length > LONGEST || total > MOST) {
+      socket.destroy();
+      tell({ why: total > MOST ? 'it said too much' : 'it said too much at once' });
+    }
+    return !socket.destroyed;
   };
   socket.on('error', () => {});
   socket.on('close', () => {
     if (fatal) process.kill(process.pid, 'SIGKILL'); // it may be in a loop, and wait for nobody
     tell({ why: 'it ended' });
   });
-  socket.on('data', (chunk) => {
-    parts.push(chunk);
-    size += chunk.length;
-    total += chunk.length;
-    if (total > MOST) return end('it said too much');
-    while (size >= 4) {
-      if (parts.length > 1 && parts[0].length < 4) parts = [Buffer.concat(parts)];
-      const length = parts[0].readUInt32LE(0);
-      if (length > LONGEST) return end('it said too much at once');
-      if (size < 4 + length) return undefined;
-      const whole = parts.length > 1 ? Buffer.concat(parts) : parts[0];
-      tell(whole.toString('utf8', 4, 4 + length));
-      size -= 4 + length;
-      parts = size > 0 ? [whole.subarray(4 + length)] : [];
-    }
-    return undefined;
+  socket.on('readable', () => {
+    while (next());
   });
 }
 
 // With `fatal`, the process dies with the socket.
 function open(fd, fatal = false) {
-  const { writeSync } = require('node:fs');
-  const { Buffer: Bytes } = globalThis;
-  const from = Bytes.from;
-  const { receiveMessageOnPort } = workers;
   const { port1, port2 } = new workers.MessageChannel();
   const count = new Int32Array(new SharedArrayBuffer(8));
   const pause = new Int32Array(new SharedArrayBuffer(4));
-  const reader = new workers.Worker(__filename, {
+  new workers.Worker(__filename, {
     workerData: { assayLink: { fd, port: port2, count, fatal } },
     transferList: [port2],
     execArgv: [],
     env: {},
-  });
-  reader.unref();
+  }).unref();
   const link = {
     // Why nothing more will come; undefined while something may.
     lost: undefined,
@@ -94,20 +88,21 @@ function open(fd, fatal = false) {
       while (link.lost === undefined) {
         const seen = load(count, 0);
         const got = receiveMessageOnPort(port1);
-        if (got !== undefined) {
-          if (typeof got.message === 'string') return got.message;
-          link.lost = got.message.why;
-        } else if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
+        if (got !== undefined) return text(got.message);
+        if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
       }
       return undefined;
     },
     hold: () => port1.ref(),
     release: () => port1.unref(),
   };
-  port1.on('message', (message) => {
-    if (typeof message !== 'string') link.lost ??= message.why;
-    link.heard(typeof message === 'string' ? message : undefined);
-  });
+  // A frame; undefined at the end.
+  const text = (message) => {
+    if (typeof message === 'string') return message;
+    link.lost ??= message.why;
+    return undefined;
+  };
+  port1.on('message', (message) => link.heard(text(message)));
   port1.unref();
   return link;
 }

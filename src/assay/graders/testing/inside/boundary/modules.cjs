@@ -4,11 +4,8 @@
 const Module = require('node:module');
 const { fileURLToPath } = require('node:url');
 
-const { must } = require('./codec.cjs');
-
-const { stringify } = JSON;
+const { parse, stringify } = JSON;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
-const PLACE = Symbol.for('assay.solution');
 
 // `isHere` says of a file whether it is to be loaded in this process.
 function hookRequire(judge, isHere) {
@@ -22,33 +19,27 @@ function hookRequire(judge, isHere) {
     }
   };
   Module._load = (name, parent, isMain) => {
-    if (Module.isBuiltin(name) || !parent?.filename || !isElsewhere(name, parent, isMain)) {
-      return load(name, parent, isMain);
-    }
-    return judge.load(parent.filename, name, 'require');
+    const isTheirs = !Module.isBuiltin(name) && parent?.filename && isElsewhere(name, parent, isMain);
+    return isTheirs ? judge.load(parent.filename, name, 'require') : load(name, parent, isMain);
   };
 }
 
 // Gives the source of a module that exports what one of the submission's does.
 function importer(judge) {
   const loaded = new Map();
-  process[PLACE] = (url) => loaded.get(url)();
+  process[Symbol.for('assay.solution')] = (url) => loaded.get(url)();
   return (url) => {
-    const [parent, name] = JSON.parse(decodeURIComponent(url.slice(url.indexOf(':') + 1)));
-    const call = `process[Symbol.for('assay.solution')](${stringify(url)})`;
-    let values;
+    const [parent, name] = parse(decodeURIComponent(url.slice(url.indexOf(':') + 1)));
+    let names = [];
     try {
-      values = judge.load(fileURLToPath(parent), name, 'import');
-      must(values instanceof Map);
+      const values = judge.load(fileURLToPath(parent), name, 'import');
+      names = Reflect.ownKeys(values).filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
+      loaded.set(url, () => names.map((key) => values[key]));
     } catch (error) {
       loaded.set(url, () => { throw error; });
-      return call;
     }
-    const names = [...values.keys()].filter((key) => typeof key === 'string' && IDENTIFIER.test(key));
-    loaded.set(url, () => names.map((key) => values.get(key)));
-    const own = names.map((_, at) => `v${at}`);
-    return `const [${own.join(', ')}] = ${call};
-export { ${names.map((key, at) => `v${at} as ${key}`).join(', ')} };`;
+    return `const [${names.map((_, at) => `v${at}`)}] = process[Symbol.for('assay.solution')](${stringify(url)});
+export { ${names.map((key, at) => `v${at} as ${key}`)} };`;
   };
 }
 

@@ -1,7 +1,7 @@
 // One side of a conversation in which each may ask the other while it waits for its own answer.
 'use strict';
 
-const { Broken, Codec, isId, must } = require('./codec.cjs');
+const { Broken, Codec, isId, longer, must } = require('./codec.cjs');
 
 const { apply } = Reflect;
 const { isArray } = Array;
@@ -19,7 +19,7 @@ class Peer extends Codec {
     this.waiting = new Map(); // number of a question: how to read its answer
     this.answers = new Map();
     this.pending = new Map(); // id of a promise of theirs: how to settle ours, and how to read it
-    this.followed = new Set();
+    this.told = new Set(); // ids that the other end has had a description of
     this.sent = 0;
     this.taken = 0;
     this.nested = 0;
@@ -31,29 +31,30 @@ class Peer extends Codec {
     this.link.send(stringify(message));
   }
 
-  // The answer to a question: {ok, value, changes}. `cx` says how it is read.
+  // The answer to a question: {ok, value}. `cx` says how it is read.
   request(op, body, cx = {}) {
-    this.asked += 1;
-    const number = this.asked;
+    const number = (this.asked += 1);
     this.waiting.set(number, cx);
     this.post(['q', number, op, ...body]);
-    for (;;) {
-      const answer = this.answers.get(number);
-      if (answer !== undefined) {
-        this.answers.delete(number);
-        return answer;
-      }
+    while (!this.answers.has(number)) {
       const text = this.link.wait(this.patience);
       if (text === undefined) this.ended(this.link.lost ?? `it did not answer within ${this.patience / 1000} s`);
       this.take(text);
     }
+    const answer = this.answers.get(number);
+    this.answers.delete(number);
+    return answer;
+  }
+
+  conclude({ ok, value }) {
+    if (!ok) throw value;
+    return value;
   }
 
   take(text) {
     this.taken += 1;
-    let message;
     try {
-      message = parse(text);
+      const message = parse(text);
       must(isArray(message));
       const [kind, first, ...others] = message;
       if (kind === 'q') this.serve(first, ...others);
@@ -70,31 +71,28 @@ class Peer extends Codec {
     }
   }
 
+  // What a call came to, and what became of its arguments.
   readAnswer(cx, ok, form, changes) {
     must(typeof ok === 'boolean' && (changes === null || isArray(changes)));
-    return { ok, value: this.decode(form, { ...cx, same: true }), changes, cx };
+    const value = this.decode(form, { ...cx, same: true });
+    for (const change of changes ?? []) this.decode(change, { ...cx, trail: cx.trail && longer(cx.trail, '<>') });
+    return { ok, value };
+  }
+
+  // An outcome as it crosses; an error that does not, as one that does.
+  outcome(ok, value, changes = () => null) {
+    try {
+      return [ok, this.encode(value), changes()];
+    } catch (error) {
+      return [false, this.encode(new Error(`${error?.message ?? error}`.slice(0, 1000))), null];
+    }
   }
 
   serve(number, op, ...body) {
-    let answered = false;
-    const answer = (ok, value, changes = () => null) => {
-      if (answered) return;
-      answered = true;
-      let message;
-      try {
-        const form = this.encode(value); // before the changes, which may name what it tells of
-        message = ['a', number, ok, form, changes()];
-        this.post(message);
-      } catch (error) {
-        this.post(['a', number, false, this.encode(plainError(error)), null]);
-      }
-    };
-    if (this.nested >= MOST_NESTED) {
-      answer(false, new RangeError('calls are nested too deeply'));
-      return;
-    }
+    const answer = (...outcome) => this.post(['a', number, ...this.outcome(...outcome)]);
     this.nested += 1;
     try {
+      if (this.nested > MOST_NESTED) throw new RangeError('calls are nested too deeply');
       this.perform(op, body, answer);
     } catch (error) {
       if (error instanceof Broken) throw error;
@@ -104,20 +102,32 @@ class Peer extends Codec {
     }
   }
 
-  note(kind, [id, ok, form, changes]) {
-    must(kind === 'settle' && typeof ok === 'boolean');
-    const settle = this.pending.get(id);
-    must(settle !== undefined, 'a promise that nobody has');
-    this.pending.delete(id);
-    const answer = this.readAnswer(settle.cx, ok, form, changes);
-    try {
-      settle.resolve(this.conclude(answer));
-    } catch (error) {
-      settle.reject(error);
+  note(kind, [id, ...others]) {
+    if (kind === 'meet') {
+      must(!this.theirs.has(id) || this.theirs.get(id) instanceof WeakRef, 'one thing is told twice');
+      this.meet(id, this.described(...others));
+    } else {
+      const settle = this.pending.get(id);
+      must(kind === 'settle' && settle !== undefined, 'a promise that nobody has');
+      this.pending.delete(id);
+      const { ok, value } = this.readAnswer(settle.cx, ...others);
+      settle[ok ? 'resolve' : 'reject'](value);
     }
   }
 
-  // How the arguments of a call that are copies have changed since now; null if they have not.
+  // The id of what is not copied: when it is first named, the other end is told what it is, and then, as
+  // that may name it again, what is at it.
+  introduce(thing, describe, more) {
+    const id = this.tell(thing);
+    if (this.told.has(id)) return id;
+    const description = describe();
+    this.told.add(id);
+    this.post(['n', 'meet', id, ...description]);
+    if (more !== undefined) this.post(['n', 'more', id, ...more()]);
+    return id;
+  }
+
+  // How those of some values that are copies have changed since now; null if they have not.
   watch(values) {
     const kept = values.filter((value) => this.theirIds.get(value)?.copied);
     const before = kept.map((value) => this.sketch(value));
@@ -127,53 +137,28 @@ class Peer extends Codec {
     };
   }
 
-  writePromise(promise, changes = () => null) {
-    const known = this.theirIds.get(promise);
-    if (known !== undefined) return ['t', known.id];
-    const id = this.tell(promise, false);
-    if (!this.followed.has(id)) {
-      this.followed.add(id);
+  writePromise(promise, changes) {
+    const id = this.tell(promise);
+    if (!this.told.has(id)) {
+      this.told.add(id);
+      const test = this.current?.();
       const tell = (ok) => (value) => {
-        let form;
-        try {
-          form = this.encode(value);
-        } catch (error) {
-          form = this.encode(plainError(error));
-          ok = false;
-        }
-        this.post(['n', 'settle', id, ok, form, changes()]);
+        if (!ok) this.blame?.(value, test);
+        this.post(['n', 'settle', id, ...this.outcome(ok, value, changes)]);
       };
-      apply(then, promise, [tell(true), this.rejecting(tell(false))]);
+      apply(then, promise, [tell(true), tell(false)]);
     }
     return ['P', id];
   }
 
-  rejecting(tell) {
-    return tell;
-  }
-
-  readPromise([, id], { trail, place, test, touched, counts, name }) {
+  readPromise([, id], cx) {
     must(isId(id) && id > 0);
-    if (this.theirs.has(id)) {
-      const promise = this.met(id);
-      must(promise instanceof PlainPromise);
-      return promise;
-    }
-    let settle;
-    const promise = new PlainPromise((resolve, reject) => {
-      settle = { resolve, reject, cx: { trail, place, test, touched, counts, name } };
-    });
-    this.pending.set(id, settle);
-    return this.meet(id, promise, false);
-  }
-}
-
-// An error that surely crosses, for one that does not.
-function plainError(error) {
-  try {
-    return new Error(String(error?.message ?? error).slice(0, 1000));
-  } catch {
-    return new Error('an error that cannot be shown');
+    const known = this.theirs.get(id);
+    must(known === undefined || known instanceof PlainPromise);
+    if (known !== undefined) return known;
+    return this.meet(id, new PlainPromise((resolve, reject) => {
+      this.pending.set(id, { resolve, reject, cx: { ...cx, path: undefined, isModule: false } });
+    }));
   }
 }
 
