@@ -1536,3 +1536,17 @@ def test_right_work_wins_in_another_style_than_the_references() -> None:
     found = outcomes(grade(trees["other"], hidden, reference=trees["reference"]))
     assert len(found) == sum(tests.count("def test_") for *_, tests in TWINS.values()) + 2
     assert {name: said for name, said in found.items() if said[0] != "passed"} == {}
+
+
+@pytest.mark.sandbox
+def test_why_the_boundary_failed_a_test_is_said_once_and_in_words() -> None:
+    score = grade(
+        {"kit.py": "class Moment:\n    pass\n\n\ndef parse():\n    return Moment()\n"},
+        {"test_kit.py": "from kit import parse\n\n\ndef test_parse():\n    assert parse() == 5\n"},
+        reference={"kit.py": "def parse():\n    return 5\n"},
+    )
+    assert outcomes(score)["test_kit.py::test_parse"] == (
+        "failed",
+        "UndecidedError: kit.parse() is a value in the reference, and here an object of kit.Moment: "
+        "[object:kit.parse()]",
+    )

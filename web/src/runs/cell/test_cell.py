@@ -98,6 +98,13 @@ def test_a_cell_is_read_and_nothing_recorded_acts(
     ).to_be_visible()
 
 
+def test_nothing_of_a_cell_is_wider_than_a_narrow_page(open_page: Opener) -> None:
+    page = open_page(CHEAT)
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.get_by_role("tab", name="History").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_keys_walk_through_cells_and_steps(open_page: Opener) -> None:
     page = open_page(CHEAT)
     expect(page.get_by_text("1 of 4 to look at")).to_be_visible()

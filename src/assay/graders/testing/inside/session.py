@@ -231,8 +231,9 @@ class Session:
             why = self._judge.verdict(passed=passed)
             if passed and why:
                 outcome, message = "failed", why
-            elif not passed and (hints := self._judge.hints()):
-                message = f"{message}\n{hints}"
+            elif not passed:
+                hints = [one for one in self._judge.hints().split("; ") if one not in message]
+                message = f"{message}\n{'; '.join(hints)}" if hints else message
             self._judge.outside("")
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
