@@ -152,13 +152,24 @@ def asks_identity() -> bool:
 def _that_ask(file: str) -> frozenset[str]:
     tree = tree_of(file)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, kinds)]
-    return frozenset(one.name for one in functions if any(map(_is_asking, ast.walk(one))))
+    found = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, kinds)]
+    named: list[tuple[str, ast.AST]] = [(one.name, one) for one in found]
+    # What is no function, such as a lambda that has a name, may be used by every test.
+    others = [one for one in (tree.body if tree else ()) if not isinstance(one, _DEFINED)]
+    named += [("", one) for one in others]
+    return frozenset(name for name, one in named if any(map(_is_asking, ast.walk(one))))
+
+
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _is_asking(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call) and _name(node.func) in ("assertIs", "assertIsNot", "id"):
+    if _name(node) in ("is_", "is_not"):
+        return True
+    if isinstance(node, ast.Call) and _name(node.func) in ("assertIs", "assertIsNot"):
         sides = node.args
+    elif isinstance(node, ast.Call):
+        return any(isinstance(one, ast.Name) and one.id == "id" for one in [node.func, *node.args])
     elif isinstance(node, ast.Compare) and any(
         isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops
     ):
@@ -173,5 +184,5 @@ def _is_asking(node: ast.AST) -> bool:
     )
 
 
-def _name(node: ast.expr) -> str:
+def _name(node: ast.AST) -> str:
     return getattr(node, "attr", getattr(node, "id", ""))

@@ -101,6 +101,11 @@ class Inert:
     def __repr__(self) -> str:
         return f"<{_of(self, '_why')[1]}>"
 
+    def __hash__(self) -> int:
+        if CALL in _of(self, "_why")[0]:  # no constant of a module
+            raise refused(*_of(self, "_why"))
+        return object.__hash__(self)
+
     def __getattribute__(self, name: str) -> Any:
         if name in ("__class__", "__repr__") or name.startswith(("_pytest", "__array")):
             return object.__getattribute__(self, name)

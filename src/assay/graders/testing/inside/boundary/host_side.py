@@ -393,9 +393,9 @@ class HostSide(wire.Plain):
         finally:
             os._exit(0)
 
-    def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_probe(self, recipe: list[Any]) -> Any:
         """Whether something can be made, and what it then holds."""
-        function, values, options = self.call_of(target, arguments, named)
+        function, values, options = self.call_of(*recipe[1:4])
         made = function(*values, **options)
         try:
             held = wire.content_of(made)

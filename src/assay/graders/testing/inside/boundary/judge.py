@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
+    Kind,
     Talk,
     barred,
     doors,
     is_authors,
     is_module_of_both,
     ref_of,
+    space_of,
     state,
 )
 from assay.graders.testing.inside.boundary.modules import Finder
@@ -229,8 +231,12 @@ def _reload(original: Any, module: Any) -> Any:
 
 def _name_member(original: Any, self: Any, value: Any) -> Any:
     """Name tests after members of the submission's enumerations as after any other's."""
-    form = getattr(type(value), "_assay_form", None) if ref_of(value) is not None else None
-    return str(value) if form and form["equal"] == "enum" else original(self, value)
+    if isinstance(type(value), Kind):
+        if "_assay" not in space_of(value):
+            return None  # asked for a name it would be made, which tells what is expected
+        if type(value)._assay_form["equal"] == "enum":
+            return str(value)
+    return original(self, value)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -44,11 +44,18 @@ _CODE = frozenset(
 )
 
 
-class Reading:
-    """What is read that a test came to: by which trails, and whether it is values alone."""
+_WIDE = (BaseException, Exception, AssertionError)
+"""Errors that every failure of the judge is, too."""
 
-    def __init__(self, trails: list[str], *, only_values: bool) -> None:
-        self.trails, self._only_values = trails, only_values
+
+class Reading:
+    """What is read that a test came to: by which trails, and whether it is values alone.
+
+    What has a name in a module, ``is_named``, is looked at where that is read.
+    """
+
+    def __init__(self, trails: list[str], *, only_values: bool, is_named: bool) -> None:
+        self.trails, self._only_values, self.is_named = trails, only_values, is_named
         self.is_plain = True
 
     def permits(self, what: str) -> bool:
@@ -96,8 +103,12 @@ class JudgeSide(Talk):
             return ["EM", self.encode(type(value)), name, self.encode(value.value, depth + 1)]
         if is_module_of_both(value):
             return ["P", value.__name__, []]
-        named = isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__
-        if named and not is_authors(value):
+        # A function of Python's own, such as `getattr`, would be one that runs in the judge.
+        is_pythons = isinstance(getattr(value, "__self__", None), ModuleType)
+        is_named = isinstance(value, (type, FunctionType)) or (
+            type(value) is type(len) and is_pythons
+        )
+        if is_named and "<" not in value.__qualname__ and not is_authors(value):
             return ["S", value.__module__, value.__qualname__]
         number = state.number(value)
         state.handed[number] = (list(self.doing.giving), state.test)
@@ -168,6 +179,10 @@ class JudgeSide(Talk):
         ref = ref_of(found)
         if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
             contract.mark(ref, reading.trails)
+        if isinstance(found, type) and found in _WIDE and not reading.is_named:
+            return (
+                found if contract.may("wide", reading.trails) else self._own(found, reading.trails)
+            )
         return found
 
     def reference(self, node: list[Any]) -> Any:
@@ -181,7 +196,13 @@ class JudgeSide(Talk):
             raise WireError(f"a reference makes no sense: {error}") from None
 
     def read(
-        self, node: Any, trails: list[str], *, only_values: bool = False, looks: bool = True
+        self,
+        node: Any,
+        trails: list[str],
+        *,
+        only_values: bool = False,
+        looks: bool = True,
+        is_named: bool = False,
     ) -> Any:
         """Read what a test came to.
 
@@ -190,8 +211,9 @@ class JudgeSide(Talk):
             trails: The ways by which the test came to it.
             only_values: Whether an object is none that the contract may permit.
             looks: Whether it counts as something that the submission gave.
+            is_named: Whether it is an attribute of a module or a class.
         """
-        reading = Reading(trails, only_values=only_values)
+        reading = Reading(trails, only_values=only_values, is_named=is_named)
         with self.doing.but(reading=reading):
             found = self.decode(node)
         if looks and reading.is_plain and type(found) is not contract.Inert:
@@ -310,6 +332,8 @@ class JudgeSide(Talk):
 
     def linked(self, number: int, content: Any) -> Any:
         """A container that an attribute holds."""
+        if self.doing.reading:
+            self.doing.reading.is_named = False  # what is in it has no name of its own
         found = self.decode(content)
         kind = mirrors.LINKED.get(type(found))
         if kind is None:
@@ -368,7 +392,7 @@ class JudgeSide(Talk):
                 barred(f"{trails[0]} is not there")
             raise
         self._compare_reads(ref, name, node, trails)
-        found = self.read(node, trails)
+        found = self.read(node, trails, is_named=ref.path is not None)
         own = ref_of(found)
         if ref.path is None:
             if own is not None:
@@ -376,8 +400,6 @@ class JudgeSide(Talk):
             return found
         if own is not None and own.path is None and len(ref.path) == 1:
             own.path = (*ref.path, name)
-        if type(found) is tuple:
-            return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
         return self._narrow(found, trails)
 
     def _asked(self, op: str, ref: Ref, parts: list[Any], trails: list[str]) -> Any:
@@ -407,6 +429,8 @@ class JudgeSide(Talk):
 
         Under the name of a wider one every failure of the judge would be one that was expected.
         """
+        if type(found) is tuple:
+            return tuple(self._narrow(one, trails) for one in cast("tuple[Any, ...]", found))
         if not isinstance(found, type):
             return found
         if state.learns:
@@ -418,14 +442,18 @@ class JudgeSide(Talk):
         widest = [
             one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)
         ]
-        if not widest and found not in (Exception, BaseException, AssertionError):
+        if not widest and found not in _WIDE:
             return found
-        own = Ref(self, 0, (trails[0],))
-        name = trails[0].rpartition(".")[2]
-        made = mirrors.mirror_kind(own, name, f"the submission's {trails[0]}", [found])
+        made = self._own(found, trails)
         if not widest or any(issubclass(found, stands.BUILTINS[one]) for one in widest):
             self._aliases[found] = made
         return made
+
+    def _own(self, cls: type, trails: list[str]) -> Any:
+        """A class of the submission's in the place of a built-in one."""
+        own = Ref(self, 0, (trails[0],))
+        name = trails[0].rpartition(".")[2]
+        return mirrors.mirror_kind(own, name, f"the submission's {trails[0]}", [cls])
 
     def _aliased(self, cls: Any) -> Any:
         """A built-in exception, as what the submission calls it, too."""
@@ -489,7 +517,12 @@ class JudgeSide(Talk):
         if self._lent and op != "renew" and not state.learns:
             for value in aliasing.held.changed():
                 super().request("renew", id(value), self.encode(value))
-        return super().request(op, *parts, trails=trails)
+        try:
+            return super().request(op, *parts, trails=trails)
+        except (StopIteration, StopAsyncIteration):
+            if op in ("operate", "set", "delete"):  # which end no iteration of their own
+                contract.require("stops", trails or ["?"], "the submission", "an iteration ends")
+            raise
 
     def _check_class(self, ref: Ref, made: Any) -> None:
         """What stands for a class of the reference's makes objects, of which it can be asked."""

@@ -33,8 +33,8 @@ from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireErro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NEAR, _ALONE, _PROBED = 6, 8, 3
-"""Near misses of what is expected; of one side where the other has none; of what is made."""
+_NEAR = 6
+"""Near misses of a value."""
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -155,21 +155,19 @@ class _Question:
         made = [_is_made_by_test(value) for value in self.pair]
         told, asked = (1, 0) if made[1] or not made[0] else (0, 1)
         text = [f"{self.name} {self.trails[0]}", [_bare(self.recipes[n]) for n in (told, asked)]]
-        change = _change_of(json.dumps(text))
+        draw = _draw(json.dumps(text))
         self.key = f"{binascii.crc32(json.dumps(text).encode()):08x}"
         # What the test says is expected comes in as many questions as each of its near misses does:
         # what knows all the questions does not know which of them is the real one.
-        is_both = None not in self.recipes
-        expected = change.path(self.recipes[told], _NEAR if is_both else _ALONE)
+        expected = _near(self.recipes[told])
         found = [(self._with(told, node), not made[told]) for node in expected]
         expected.append(self.nodes[told])
-        change.draw.shuffle(expected)
-        near = change.path(self.recipes[asked], len(expected) if is_both else _ALONE)
-        for number, node in enumerate(near):
+        draw.shuffle(expected)
+        for number, node in enumerate(_near(self.recipes[asked])):
             pair = self._with(asked, node, expected[number % len(expected)])
             found.append((pair, not made[asked]))
-        change.draw.shuffle(found)
-        return found, change.draw.randrange(len(found) + 1)
+        draw.shuffle(found)
+        return found, draw.randrange(len(found) + 1)
 
     def _with(self, side: int, node: Any, other: Any = None) -> list[Any]:
         """The two sides, with one of them changed."""
@@ -295,18 +293,21 @@ def _with_equality(module: str) -> frozenset[str]:
 # -- near misses -----------------------------------------------------------------------------------
 
 
-def probe(talk: Any, how: list[Any]) -> Any:
-    """What an object holds that the test makes: asked among near misses; None if it raises."""
-    node = ["N", *how]
-    change = _change_of(f"probe {json.dumps(_bare(node))}")
-    asked = change.path(node, _PROBED)
-    place = change.draw.randrange(len(asked) + 1)
+def _near(recipe: Any) -> list[Any]:
+    """The near misses of a value: always the same, so that who sees them twice knows no more."""
+    return _Change(_draw(json.dumps(_bare(recipe))), _constants(state.current)).path(recipe, _NEAR)
+
+
+def _draw(text: str) -> random.Random:
+    return random.Random(f"{state.seed} {text}")  # noqa: S311
+
+
+def among(talk: Any, node: Any, op: str, *parts: Any) -> Any:
+    """What is said of a value that is asked about among its near misses; None if it raises."""
+    asked = _near(node)
+    place = _draw(f"{op} {json.dumps(_bare(node))}").randrange(len(asked) + 1)
     asked.insert(place, node)
-    return [*talk.questions([("probe", *one[1:]) for one in asked])][place]
-
-
-def _change_of(text: str) -> _Change:
-    return _Change(random.Random(f"{state.seed} {text}"), _constants(state.current))  # noqa: S311
+    return [*talk.questions([(op, one, *parts) for one in asked])][place]
 
 
 def _is_made_by_test(value: Any) -> bool:
@@ -382,7 +383,9 @@ class _Change:
         if kind is int:
             tens = 10 if value and value % 10 == 0 else 1
             return value + step * tens
-        return value + step * max(1.0, abs(value) / 8)
+        # As many digits behind the point: 0.25 is a chance, and so are its near misses.
+        size = 10 ** -min(len(f"{value!r}".partition(".")[2]), 9)
+        return round(value + step * size * max(1, int(abs(value) / size) // 8), 9)
 
     def _is_alike(self, one: Any, value: Any) -> bool:
         if one == value:
@@ -432,10 +435,44 @@ class _Change:
             return None
 
 
-def _days(value: Any, step: int) -> Any:
-    from datetime import timedelta
+def _later(value: Any, step: int) -> Any:
+    """Another date or time, of the same roundness."""
+    from datetime import date, datetime, timedelta
 
-    return value + timedelta(days=step)
+    if isinstance(value, timedelta):
+        unit = next(
+            one for one in (86_400, 3_600, 60, 1, 1e-6) if not value % timedelta(seconds=one)
+        )
+        return value + timedelta(seconds=step * unit)
+    if isinstance(value, date):
+        return value + timedelta(days=step)
+    day = datetime.combine(date(2000, 1, 1), value)
+    return (
+        day + (timedelta(minutes=5 * step) if not value.second else timedelta(seconds=step))
+    ).timetz()
+
+
+def _turned(value: Any, step: int) -> Any:
+    """Other bytes, in one place."""
+    place = abs(step) % max(len(value), 1)
+    letter = (value[place] ^ abs(step)) if value else 65
+    return value[:place] + bytes([letter]) + value[place + 1 :]
+
+
+def _other_array(value: Any, step: int) -> Any:
+    changed = value.copy()
+    if changed.size:
+        changed.flat[abs(step) % changed.size] += changed.dtype.type(abs(step))
+    return changed
+
+
+def _path(value: Any, step: int) -> Any:
+    letters = [place for place, one in enumerate(value.name) if one.isalpha()]
+    if not letters:
+        return value / str(abs(step))
+    place = letters[step % len(letters)]
+    letter = _LETTERS[(_LETTERS.find(value.name[place].lower()) + step) % len(_LETTERS)]
+    return value.with_name(value.name[:place] + letter + value.name[place + 1 :])
 
 
 def _add(value: Any, step: int) -> Any:
@@ -444,11 +481,13 @@ def _add(value: Any, step: int) -> Any:
 
 _PLAIN = Plain()
 _STEPS: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(("da", "dt", "td"), _days),
+    **dict.fromkeys(("da", "dt", "td", "tm"), _later),
     **dict.fromkeys(("I", "c", "D", "F", "ip"), _add),
-    **dict.fromkeys(("b", "B"), lambda value, _: value + b"x"),
+    **dict.fromkeys(("b", "B"), _turned),
+    "na": _other_array,
+    "p": _path,
     "r": lambda value, step: range(value.start, value.stop + step, value.step),
-    "p": lambda value, step: value / str(abs(step)),
+    "u": lambda value, step: type(value)(int=value.int ^ 7 << abs(step) * 16),
 }
 """How values of other types are changed, by their tag on the wire."""
 
@@ -504,7 +543,7 @@ def hash_of(value: Any) -> int:
         contract.require(
             "op:__hash__", contract.trails_of(way), label, "a hash of an object is asked for"
         )
-        found = talk.question("operate", talk.express(value), "__hash__", [])
+        found = among(talk, talk.express(value), "operate", "__hash__", [])
         if type(found) is not int:
             raise TypeError(f"unhashable type: {kind.__name__!r}")
         return hash(found)

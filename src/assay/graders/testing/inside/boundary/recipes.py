@@ -130,7 +130,7 @@ def _later(talk: JudgeSide, cls: Any, recipe: Recipe, given: dict[Any, Any]) -> 
     base: Any = cls._assay_base or object
     held: list[Any] = []
     if base in IMMUTABLE or contract.may("raises", trails):
-        content = questions.probe(talk, recipe.how)
+        content = questions.among(talk, ["N", *recipe.how], "probe")
         if content is None:  # it raises
             return None
         if base in IMMUTABLE:
@@ -161,7 +161,7 @@ def check_unmade() -> None:
         way = recipe.way
         if (
             not (recipe.is_asked or way.talk.dead)
-            and way.talk.question("probe", *recipe.how) is None
+            and way.talk.question("probe", ["N", *recipe.how]) is None
         ):
             barred(f"{way.trails[0]} could not be made")
     state.unmade.clear()
