@@ -175,6 +175,8 @@ class JudgeSide(Talk):
         ):
             if isinstance(found, ModuleType):
                 return contract.Inert(found, reading.trails[0])
+            if node[0] == "em" and isinstance(found, (int, str)):
+                return found  # a number or a text that has a name, too
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
         if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
@@ -326,8 +328,8 @@ class JudgeSide(Talk):
         """A member of an enumeration that is not the submission's."""
         known = mirrors.known_classes(enum.Enum)
         found: Any = self.reference(kind) if kind[0] == "h" else known.get(tuple(kind))
-        if not isinstance(found, enum.EnumMeta):
-            raise WireError("an enumeration is not known")
+        if not isinstance(found, enum.EnumMeta):  # of a module that the judge has not imported
+            return self.decode(value)
         return found[name] if name is not None else found(self.decode(value))
 
     def linked(self, number: int, content: Any) -> Any:
@@ -584,14 +586,15 @@ class JudgeSide(Talk):
 
 
 def _kinds_of(cls: type) -> list[type]:
-    """The built-in errors that a class is, without those that they are."""
-    kinds = [one for one in cls.__mro__ if one.__module__ == "builtins"]
+    """The errors of Python and of libraries that a class is, without those that they are."""
+    kinds = [one for one in cls.__mro__ if ref_of(one) is None]
     return [one for one in kinds if not any(issubclass(k, one) for k in kinds if k is not one)]
 
 
 def _is_callable(found: Any) -> bool:
-    """Whether it can stand for a function, as a partial one does."""
-    return questions.is_stand(found) and "__call__" in type(found)._assay_form["operators"]
+    """Whether it can stand for a function or a coroutine, as a partial one or a task does."""
+    operators = type(found)._assay_form["operators"] if questions.is_stand(found) else ()
+    return "__call__" in operators or "__await__" in operators
 
 
 def _is_code(found: Any) -> bool:

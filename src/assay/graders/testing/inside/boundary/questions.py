@@ -38,6 +38,7 @@ _NEAR = 6
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
+_TYPES = ("int", "str", "float", "bool", "bytes", "list", "dict", "set", "tuple", "object")
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 
 
@@ -363,6 +364,8 @@ class _Change:
         tag, rest = node[0], node[1:]
         if tag == "N":
             return self._call(*rest[:3])
+        if tag == "S" and rest[0] == "builtins":  # such as the type of a column
+            return ["S", "builtins", self.draw.choice([one for one in _TYPES if one != rest[1]])]
         if tag in ("l", "t", "s", "f", "q"):
             changed = self._one_of(rest[0])
             return None if changed is None and rest[0] else [tag, changed or [1]]

@@ -63,7 +63,7 @@ class Recipe:
         try:
             answer = talk.request("call", *how, *where(), trails=way.trails)
         except BaseException as error:
-            if self._line == _line():
+            if self._line == _line() and not isinstance(error, (StopIteration, StopAsyncIteration)):
                 raise  # as if it had been made at once
             raise barred(f"{way.trails[0]} raised {type(error).__name__}") from error
         answer = answer[1] if type(answer) is list and answer[:1] == ["X"] else answer
