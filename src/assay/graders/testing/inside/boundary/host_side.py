@@ -233,11 +233,11 @@ class HostSide(wire.Plain):
             wire.send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
-        for name, text in state.get("environ", {}).items():
-            if text is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = text
+        for name, text in state.items():
+            if name.startswith("$") and text is None:
+                os.environ.pop(name[1:], None)
+            elif name.startswith("$"):
+                os.environ[name[1:]] = text
         if "cwd" in state:
             try:
                 os.chdir(state["cwd"])

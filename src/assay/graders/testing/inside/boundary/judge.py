@@ -21,7 +21,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.modules import Finder
 from assay.graders.testing.inside.boundary.recipes import check_unmade
-from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
+from assay.graders.testing.inside.boundary.wire import LIBRARIES, GoneError, library
 
 if TYPE_CHECKING:
     import socket
@@ -56,7 +56,9 @@ def install(
         _around(pluggy.PluginManager, "register", _register)
         if hasattr(getattr(_pytest.python, "IdMaker", None), "_idval_from_value"):
             _around(_pytest.python.IdMaker, "_idval_from_value", _name_member)
-    if not doors.open(link):
+    try:
+        doors.open(link)
+    except GoneError:
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
     for name in LIBRARIES:
@@ -190,10 +192,9 @@ def _mirror_monkeypatch() -> None:
             _patch(target, name)
 
     def undo(original: Any, self: Any) -> None:
-        patched = self._setattr[::-1]
-        original(self)
-        for target, name, _ in patched:
+        for target, name, _ in self._setattr[::-1]:
             _unpatch(target, name)
+        original(self)
 
     _around(MonkeyPatch, "setattr", set_attribute)
     _around(MonkeyPatch, "undo", undo)
@@ -206,10 +207,8 @@ def _mirror_mock(mock: ModuleType) -> None:
         return found
 
     def leave_both(original: Any, self: Any, *error: Any) -> Any:
-        target = self.target
-        found = original(self, *error)
-        _unpatch(target, self.attribute)
-        return found
+        _unpatch(self.target, self.attribute)
+        return original(self, *error)
 
     _around(vars(mock)["_patch"], "__enter__", enter_both)
     _around(vars(mock)["_patch"], "__exit__", leave_both)

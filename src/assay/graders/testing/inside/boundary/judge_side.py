@@ -536,17 +536,16 @@ class JudgeSide(Talk):
 
     # -- what the host asks --------------------------------------------------------------------
 
-    def grant(self, op: str, parts: list[Any]) -> Any:
+    def grant(self, op: str, number: Any = 0, *parts: Any) -> Any:
         """Do what the host asks for: nothing but with what the tests gave it."""
         if op == "warn":
-            return offered.warn(*map(self.decode, parts))
-        number, *rest = parts
+            return offered.warn(number, *map(self.decode, parts))
         number = self.decode(number)
         giving, test = state.handed.get(number, (["?"], ""))
         trails = contract.step(giving, contract.HANDED)
         if test not in ("", state.test) and not contract.may("late", trails):
             raise RuntimeError("the test that gave this has ended")
-        given = [self.read(one, trails, looks=False) for one in rest]
+        given = [self.read(one, trails, looks=False) for one in parts]
         return offered.ACTS[op](state.handles[number], trails, *given)
 
 

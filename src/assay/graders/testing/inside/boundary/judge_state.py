@@ -85,7 +85,6 @@ class State:
         self._numbers: dict[int, int] = {}
 
     def need(self, test: str, entry: str) -> None:
-        """Write down what the reference needs."""
         self.tell("needs", entry, test)
 
     def undecided(self, entry: str) -> None:
@@ -93,7 +92,6 @@ class State:
         self.tell("undecided", entry)
 
     def hint(self, entry: str, why: str) -> None:
-        """Remember what explains the test's failure, if it should fail."""
         self.hints.setdefault(entry, why)
 
     def number(self, value: Any) -> int:
@@ -199,11 +197,7 @@ def space_of(value: Any) -> dict[str, Any]:
 
 
 def the_ref(value: Any) -> Ref:
-    """What a stand-in stands for.
-
-    Raises:
-        BoundaryError: If it stands for nothing.
-    """
+    """What a stand-in stands for; if it stands for nothing, the test fails."""
     ref = ref_of(value)
     if ref is None:
         raise barred(f"a {type(value).__name__} of the submission was not made by it")
@@ -227,9 +221,9 @@ def current() -> Any:
     talk = state.sessions.get(state.current)
     if talk is None:
         # Known before it is used: what it is told first may lead back here.
-        talk = state.make()
-        state.sessions[state.current] = talk
-        talk.greet()
+        talk = state.sessions[state.current] = state.make()
+        for one in list(state.patches):
+            talk.patch(*one)
     return talk
 
 
@@ -255,21 +249,14 @@ class Doing(threading.local):
 
 
 class Talk(Plain):
-    """One fresh import of the submission: its connections, and the rules of the conversation.
-
-    Attributes:
-        number: Its number.
-        dead: Why there is nobody to talk to any more; empty while there is.
-        doing: What each thread does with it.
-        changes: Counts what may have changed in the host.
-        acts: Counts what was asked of it that may change something, and is not only looked at.
-    """
+    """One fresh import of the submission: its connections, and the rules of the conversation."""
 
     def __init__(self) -> None:
         self.number = next(_sessions)
-        self.dead = ""
+        self.dead = ""  # why there is nobody to talk to any more
         self.doing = Doing()
-        self.changes = self.acts = 0
+        self.changes = 0  # counts what may have changed in the host
+        self.acts = 0  # counts what was asked of it and not only looked at
         self._forks = 0
         self._raised_in: dict[int, int] = {}
         self._lock = threading.RLock()
@@ -278,7 +265,7 @@ class Talk(Plain):
         self._output = _MOST_OUTPUT
         self._bytes = _MOST_BYTES
         try:
-            doors.tell(["fork", self.number])
+            send(doors.control, ["fork", self.number])
             self.doing.link = self._link = doors.wait("session", self.number)
             self._door = doors.wait("door", self.number)
         except GoneError:
@@ -288,11 +275,6 @@ class Talk(Plain):
         """Write what is handed over by a call."""
         self.doing.giving = trails
         return self.encode(value)
-
-    def greet(self) -> None:
-        """Tell the host what the tests have patched."""
-        for one in list(state.patches):
-            self.patch(*one)
 
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
         """Make a patch of the tests hold in the host, too."""
@@ -308,11 +290,7 @@ class Talk(Plain):
         return self.doing.link
 
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
-        """Ask the host, serve it until it answers, and give back what it said, still encoded.
-
-        Raises:
-            HostDiedError: If it ended, or does not answer in time.
-        """
+        """Ask the host, serve it until it answers, and give back what it said, still encoded."""
         if self.dead:
             raise fail(HostDiedError(self.dead))
         self.changes += 1
@@ -321,7 +299,7 @@ class Talk(Plain):
         try:
             # No test came to what is read on the way.
             with self.doing.but(asking=trails or ["?"], reading=None):
-                message = self._exchange([op, self._news(), *parts])
+                message = self._exchange(self._lane(), [op, self._news(), *parts])
                 self.changes += 1
                 if message[0] == "ok":
                     return message[1]
@@ -352,47 +330,35 @@ class Talk(Plain):
         links: list[socket.socket] = []
         try:
             links += [doors.wait("fork", self.number, first + one) for one in range(len(asked))]
-            for link, question in zip(links, asked):
-                yield self._answered(link, question)
+            for link, (op, *parts) in zip(links, asked):
+                try:
+                    with self.doing.but(fork=link):
+                        message = self._exchange(link, [op, {}, *parts])
+                    yield message[1] if message[0] == "ok" and len(message) > 1 else None
+                except (TimeoutError, WireError, OSError):
+                    yield None
         except GoneError:
             raise self.died("the process of the solution did not fork") from None
         finally:
             for link in links:
                 link.close()
 
-    def _answered(self, link: socket.socket, question: tuple[Any, ...]) -> Any:
-        op, *parts = question
-        try:
-            with self.doing.but(fork=link):
-                message = self._exchange([op, {}, *parts], link)
-        except (TimeoutError, WireError, OSError):
-            return None
-        return message[1] if message[0] == "ok" and len(message) > 1 else None
-
-    def _exchange(self, message: list[Any], link: Any = None) -> list[Any]:
+    def _exchange(self, link: socket.socket, message: list[Any]) -> list[Any]:
         """Send a request, and serve the host until it answers."""
         deadline = time.monotonic() + state.seconds
-        link = link or self._lane()
         send(link, message)
-        while True:
-            answer = self._receive(link, deadline)
+        while (left := deadline - time.monotonic()) > 0:
+            link.settimeout(left)
+            answer, size = receive(link, deadline)
+            self._bytes -= size
+            if self._bytes < 0:
+                raise WireError("it has sent more than is read")
             if answer[0] in ("ok", "raise"):
                 return answer
             self.answer(link, answer)
-
-    def _receive(self, link: socket.socket, deadline: float) -> list[Any]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        link.settimeout(left)
-        message, size = receive(link, deadline)
-        self._bytes -= size
-        if self._bytes < 0:
-            raise WireError("it has sent more than is read")
-        return message
+        raise TimeoutError
 
     def died(self, why: str) -> BaseException:
-        """Talk to the host no more, and say so."""
         self.end(why)
         return fail(HostDiedError(self.dead))
 
@@ -414,36 +380,34 @@ class Talk(Plain):
 
     def _news(self) -> dict[str, Any]:
         """What has changed around the tests since the host was told."""
-        environ = dict(os.environ)
-        environ.pop("PYTEST_CURRENT_TEST", None)
+        environ = {name: one for name, one in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
         try:
             place = os.getcwd()
         except OSError:
             place = ""
         path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
-        now = {"environ": environ, "path": path, **({"cwd": place} if place else {})}
-        news: dict[str, Any] = {n: one for n, one in now.items() if self._told.get(n) != one}
-        if "environ" in news:  # what the submission changed of its own stays as it is
-            before = self._told.get("environ", {})
-            names = [one for one in {*before, *environ} if before.get(one) != environ.get(one)]
-            news["environ"] = {one: environ.get(one) for one in names}
-        self._told = now
-        return news
+        # What the submission changed of its own environment stays as it is.
+        now = {"cwd": place, "path": path, **{f"${name}": one for name, one in environ.items()}}
+        before, self._told = self._told, now
+        names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
+        return {one: now.get(one) for one in names}
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
-        kind, *rest = message
+        kind, *parts = message
         if kind == "ask":
-            send(link, self._reply(rest))
-        elif kind in ("out", "log"):
-            (self._write if kind == "out" else self._log)(*rest)
-        else:
+            send(link, self._reply(*parts))
+        elif kind not in ("out", "log"):
             raise WireError("a message of an unknown kind")
+        elif self._output > 0 and self.doing.fork is None:
+            show = _SHOWN.get((kind, *map(type, parts)))
+            if show is not None:
+                self._output -= len(parts[-1])
+                show(*parts)
 
-    def _reply(self, question: list[Any]) -> list[Any]:
-        op, *parts = question
+    def _reply(self, op: Any, *parts: Any) -> list[Any]:
         try:
-            return ["ok", self.encode(self.grant(op, parts))]
+            return ["ok", self.encode(self.grant(op, *parts))]
         except (WireError, GoneError):
             raise
         except BaseException as error:
@@ -452,23 +416,24 @@ class Talk(Plain):
                 self._raised_in[id(error)] = self.changes
             return ["raise", self.encode(error)]
 
-    def grant(self, op: str, parts: list[Any]) -> Any:
-        """Do what the host asks for."""
+    def grant(self, op: str, *parts: Any) -> Any:
         raise WireError(f"nobody does {op!r}")
 
-    def _write(self, descriptor: Any, text: Any) -> None:
-        if type(text) is str and self._output > 0 and self.doing.fork is None:
-            self._output -= len(text)
-            (sys.stdout if descriptor == 1 else sys.stderr).write(text)
 
-    def _log(self, name: Any, level: Any, text: Any) -> None:
-        import logging
+def _write(descriptor: int, text: str) -> None:
+    (sys.stdout if descriptor == 1 else sys.stderr).write(text)
 
-        if type(name) is str and type(level) is int and type(text) is str and self._output > 0:
-            self._output -= len(text)
-            logger = logging.getLogger(name)
-            if logger.isEnabledFor(level):
-                logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
+
+def _log(name: str, level: int, text: str) -> None:
+    import logging
+
+    logger = logging.getLogger(name)
+    if logger.isEnabledFor(level):
+        logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
+
+
+_SHOWN: dict[Any, Callable[..., None]] = {("out", int, str): _write, ("log", str, int, str): _log}
+"""What the host says without asking, by the types of its parts."""
 
 
 class Doors:
@@ -479,25 +444,12 @@ class Doors:
         self._arrived = threading.Condition()
         self._lanes = 0
 
-    def open(self, listener: socket.socket) -> bool:
-        """Begin to take connections; whether the host is there."""
+    def open(self, listener: socket.socket) -> None:
+        """Begin to take connections, and wait for that of the process that forks."""
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-        try:
-            self._control = self.wait("hello")
-        except GoneError:
-            return False
-        return True
-
-    def tell(self, message: list[Any]) -> None:
-        """Ask the process that forks for something."""
-        send(self._control, message)
+        self.control = self.wait("hello")
 
     def wait(self, *key: Any) -> socket.socket:
-        """Wait for a connection.
-
-        Raises:
-            GoneError: If it does not come.
-        """
         with self._arrived:
             if not self._arrived.wait_for(lambda: key in self._waiting, _PATIENCE):
                 raise GoneError("the process of the solution did not connect")
