@@ -141,13 +141,6 @@ class HostSide(wire.Plain):
             ],
         ]
 
-    def held(self, value: Any, depth: int) -> Any:
-        """What an exception holds; its text where it cannot be told."""
-        try:
-            return self.encode(value, depth)
-        except wire.WireError:
-            return repr(value)
-
     def others(self, node: list[Any]) -> Any:
         return _READERS[node[0]](self, *node[1:])
 
@@ -369,10 +362,10 @@ class HostSide(wire.Plain):
 
     # -- forks, each for one question ----------------------------------------------------------
 
-    def do_fork(self, first: int, many: int) -> None:
+    def do_fork(self, numbers: list[int]) -> None:
         """Have each of some forks answer one question, which this process is not told."""
         self.forks = [one for one in self.forks if not _has_ended(one)]
-        for number in range(first, first + many):
+        for number in numbers:
             child = os.fork()
             if not child:
                 self.answer_one(number)

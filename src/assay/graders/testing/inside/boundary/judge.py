@@ -88,15 +88,11 @@ def _forget_helpers() -> None:
         if type(module) is not ModuleType or not state.is_test_code(place) or "." not in file:
             continue
         is_kept = file in ("conftest.py", "__init__.py") or file.startswith("test_")
-        if not is_kept and any(map(_is_bound, list(vars(module).values()))):
+        refs = filter(None, map(ref_of, list(vars(module).values())))
+        if not is_kept and any(ref.path is None for ref in refs):
             del sys.modules[name]
             parent, _, child = name.rpartition(".")
             vars(sys.modules.get(parent, module)).pop(child, None)
-
-
-def _is_bound(value: Any) -> bool:
-    ref = ref_of(value)
-    return ref is not None and ref.path is None
 
 
 def begin(module: str, test: str) -> None:
@@ -152,7 +148,6 @@ def _place_of(target: Any) -> tuple[str, list[str]] | None:
 
 
 def _patch(target: Any, name: Any) -> None:
-    """Make a patch of the tests hold in the host, too."""
     place = _place_of(target)
     if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
         return
@@ -163,7 +158,6 @@ def _patch(target: Any, name: Any) -> None:
 
 
 def _unpatch(target: Any, name: Any) -> None:
-    """Take the last patch back."""
     place = _place_of(target) or ("", [])
     numbers = [at for at, one in enumerate(state.patches) if one[:3] == (*place, name)]
     if numbers:
@@ -254,19 +248,15 @@ def _caller() -> str:
 
 
 def _compiled(arguments: tuple[Any, ...]) -> str:
-    source = arguments[0]
-    if type(source) not in (bytes, str):
+    source, caller = arguments[0], _caller()
+    if type(source) not in (bytes, str) or not state.is_test_code(caller):
         return ""
-    caller = _caller()
-    if not state.is_test_code(caller):
-        return ""
-    text = source.encode("utf-8", "replace") if isinstance(source, str) else source
+    text = source.encode("utf-8", "replace") if isinstance(source, str) else bytes(source)
     try:
         with open(caller, "rb") as file:
-            is_authors_text = bytes(text).strip() in file.read()
+            return "" if text.strip() in file.read() else "a test runs text as code"
     except OSError:
-        is_authors_text = False
-    return "" if is_authors_text else "a test runs text as code"
+        return "a test runs text as code"
 
 
 def _opened(arguments: tuple[Any, ...]) -> str:

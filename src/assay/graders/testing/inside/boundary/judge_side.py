@@ -99,20 +99,12 @@ class JudgeSide(Talk):
         named = isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__
         if named and not is_authors(value):
             return ["S", value.__module__, value.__qualname__]
-        number = state.number(value)
-        state.handed[number] = (list(self.doing.giving), state.test)
-        return ["H", number, offered.form_of(value)]
+        return ["H", state.hand(value, self.doing.giving), offered.form_of(value)]
 
     def _error(self, error: BaseException) -> list[Any]:
-        number = state.number(error)
+        number = state.hand(error, ["?"])
         state.raised[number] = error
-        arguments: list[Any] = []
-        for argument in error.args:
-            try:
-                arguments.append(self.encode(argument))
-            except WireError:
-                arguments.append(str(argument))
-        kind = type(error)
+        kind, arguments = type(error), [self.held(one, 0) for one in error.args]
         bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
         return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
 
@@ -137,20 +129,15 @@ class JudgeSide(Talk):
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read what the host said; what makes no sense ends the session."""
-        if depth:
-            return super().decode(node, depth)
         try:
-            return super().decode(node)
+            return super().decode(node, depth)
         except WireError as error:
+            if depth:
+                raise
             why = f"the process of the solution sent what makes no sense: {error}"
             raise self.died(why) from None
 
     def others(self, node: list[Any]) -> Any:
-        """Read a reference.
-
-        Raises:
-            WireError: If it is malformed.
-        """
         found = self.reference(node)
         reading: Reading | None = self.doing.reading
         if reading is None or node[0] in ("J", "L", "K"):
@@ -183,14 +170,7 @@ class JudgeSide(Talk):
     def read(
         self, node: Any, trails: list[str], *, only_values: bool = False, looks: bool = True
     ) -> Any:
-        """Read what a test came to.
-
-        Args:
-            node: What the host said.
-            trails: The ways by which the test came to it.
-            only_values: Whether an object is none that the contract may permit.
-            looks: Whether it counts as something that the submission gave.
-        """
+        """Read what a test came to; `looks`: whether it counts as what the submission gave."""
         reading = Reading(trails, only_values=only_values)
         with self.doing.but(reading=reading):
             found = self.decode(node)
@@ -203,7 +183,6 @@ class JudgeSide(Talk):
         return self.read(node, contract.step(contract.trails_of(ref), name))
 
     def values(self, node: Any, trails: list[str]) -> Any:
-        """Read what has to be values."""
         return self.read(node, trails, only_values=True)
 
     def content(self, ref: Ref) -> Any:
@@ -227,7 +206,6 @@ class JudgeSide(Talk):
         return found
 
     def kind(self, number: int, form: Any = None) -> Any:
-        """What stands for a class."""
         if number not in self.kinds:
             form = form or self.request("kind", ["R", number])[2]
             name, module = word(form["name"]), word(form["module"])
@@ -242,13 +220,11 @@ class JudgeSide(Talk):
         return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
-        """What stands for an object."""
         held = self.known.get(number)
         if held is None:
             cls: Any = self.reference(kind)
-            held = self.known[number] = self._stand(
-                number, cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
-            )
+            cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
+            held = self.known[number] = self._stand(number, cls)
             return held
         reading: Reading | None = self.doing.reading
         if reading is None or _is_code(held):
@@ -292,7 +268,6 @@ class JudgeSide(Talk):
         return made
 
     def module(self, number: int, name: str, doc: Any = None) -> Any:
-        """What stands for a module."""
         if number not in self.known:
             made = sys.modules.get(word(name))
             if not isinstance(made, Module):
@@ -321,14 +296,12 @@ class JudgeSide(Talk):
 
     @property
     def _trails(self) -> list[str]:
-        """The trails of what is being read."""
         return self.doing.reading.trails if self.doing.reading else ["?"]
 
     def error(
         self, number: int, kind: list[Any], arguments: list[Any], told: dict[str, Any],
         text: str | None, inner: list[Any], cause: Any, context: Any,
     ) -> BaseException:  # fmt: skip
-        """The mirror of an exception."""
         held = self.known.get(number)
         if held is not None:
             return held
@@ -414,10 +387,7 @@ class JudgeSide(Talk):
             contract.may("class", [f"{one}:{first.__name__}" for one in trails])
         if ref_of(found) is not None or not issubclass(found, BaseException):
             return found
-        begins = tuple(f"class:{one}:" for one in trails)
-        widest = [
-            one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)
-        ]
+        widest = _classes(trails)
         if not widest and found not in (Exception, BaseException, AssertionError):
             return found
         own = Ref(self, 0, (trails[0],))
@@ -438,18 +408,15 @@ class JudgeSide(Talk):
         return mirrors.mirror_kind(Ref(self, 0, (name,)), name, alias.__module__, [cls, alias])
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
-        """Set an attribute."""
         self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
 
     def delete(self, ref: Ref, name: str) -> None:
-        """Take an attribute away."""
         self.request("delete", ref.node(), name)
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call something of the submission's."""
         trails = contract.step(contract.trails_of(ref), contract.CALL)
         shares = aliasing.shares()
-        how = self.call_of(ref, arguments, named, trails, self._lend if shares else self.given)
+        how = self.call_of(ref, arguments, named, trails, lends=shares)
         op = "share" if shares else "call"
         answer = self._asked(op, ref, [*how[1:], *stands.where()], trails)
         if type(answer) is list and answer and answer[0] == "X":
@@ -462,15 +429,11 @@ class JudgeSide(Talk):
         return made
 
     def call_of(
-        self,
-        ref: Ref,
-        arguments: tuple[Any, ...],
-        named: dict[str, Any],
-        trails: list[str],
-        give: Callable[[Any, list[str]], Any] | None = None,
-    ) -> list[Any]:
+        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str],
+        *, lends: bool = False,
+    ) -> list[Any]:  # fmt: skip
         """A call, as the host is told of it: of what, and with what."""
-        give = give or self.given
+        give = self._lend if lends else self.given
         values = [give(one, trails) for one in arguments]
         return [ref.node(), values, {name: give(one, trails) for name, one in named.items()}]
 
@@ -496,13 +459,11 @@ class JudgeSide(Talk):
         if state.learns or ref.path is None or ref_of(made) is not None:
             return
         trail = contract.trails_of(ref)[0]
-        if any(one.startswith(f"class:{trail}:") for one in state.needs.get("", ())):
+        if _classes([trail]):
             why = f"{trail} is a class in the reference, and here gives a {type(made).__name__}"
             raise contract.refused(f"class:{trail}", why)
 
-    def construct(self, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Make an object of a class, or leave it unmade."""
-        return recipes.construct(self, cls, arguments, named)
+    construct = recipes.construct
 
     def _change(self, arguments: tuple[Any, ...], changed: Any, trails: list[str]) -> None:
         """Make the changes to its arguments that the reference makes, too."""
@@ -547,6 +508,12 @@ class JudgeSide(Talk):
             raise RuntimeError("the test that gave this has ended")
         given = [self.read(one, trails, looks=False) for one in parts]
         return offered.ACTS[op](state.handles[number], trails, *given)
+
+
+def _classes(trails: list[str]) -> list[str]:
+    """What the reference's own classes are there, by the names of built-in ones."""
+    begins = tuple(f"class:{one}:" for one in trails)
+    return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
 
 
 def _kinds_of(cls: type) -> list[type]:

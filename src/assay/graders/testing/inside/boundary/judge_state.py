@@ -94,13 +94,12 @@ class State:
     def hint(self, entry: str, why: str) -> None:
         self.hints.setdefault(entry, why)
 
-    def number(self, value: Any) -> int:
-        """The number by which the host knows an object of the tests."""
+    def hand(self, value: Any, trails: Sequence[str]) -> int:
+        """The number by which the host knows an object of the tests, which it is handed now."""
         with self.lock:
-            number = self._numbers.get(id(value))
-            if number is None:
-                number = self._numbers[id(value)] = len(self.handles) + 1
-                self.handles[number] = value
+            number = self._numbers.setdefault(id(value), len(self.handles) + 1)
+            self.handles[number] = value
+            self.handed[number] = (list(trails), self.test)
             return number
 
     def is_ours(self, path: str) -> bool:
@@ -257,10 +256,8 @@ class Talk(Plain):
         self.doing = Doing()
         self.changes = 0  # counts what may have changed in the host
         self.acts = 0  # counts what was asked of it and not only looked at
-        self._forks = 0
+        self._forks, self._threads = itertools.count(), itertools.count()
         self._raised_in: dict[int, int] = {}
-        self._lock = threading.RLock()
-        self._threads = 0
         self._told: dict[str, Any] = {}
         self._output = _MOST_OUTPUT
         self._bytes = _MOST_BYTES
@@ -283,10 +280,9 @@ class Talk(Plain):
     def _lane(self) -> socket.socket:
         """The connection of this thread."""
         if self.doing.link is None:
-            with self._lock:
-                self._threads += 1
-                send(self._door, ["thread", self._threads])
-                self.doing.link = doors.wait("thread", self.number, self._threads)
+            thread = next(self._threads)
+            send(self._door, ["thread", thread])
+            self.doing.link = doors.wait("thread", self.number, thread)
         return self.doing.link
 
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
@@ -323,13 +319,11 @@ class Talk(Plain):
 
         The host does not know what its forks are asked, and none knows of the others.
         """
-        with self._lock:
-            first = self._forks
-            self._forks += len(asked)
-        self.request("fork", first, len(asked))
+        numbers = [next(self._forks) for _ in asked]
+        self.request("fork", numbers)
         links: list[socket.socket] = []
         try:
-            links += [doors.wait("fork", self.number, first + one) for one in range(len(asked))]
+            links += [doors.wait("fork", self.number, one) for one in numbers]
             for link, (op, *parts) in zip(links, asked):
                 try:
                     with self.doing.but(fork=link):
