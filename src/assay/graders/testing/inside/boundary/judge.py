@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
-    Talk,
     barred,
     doors,
     is_authors,
@@ -166,7 +165,7 @@ def _unpatch(target: Any, name: Any) -> None:
             talk.request("unpatch", *place, name)
 
 
-def _living() -> list[Talk]:
+def _living() -> list[JudgeSide]:
     return [one for one in list(state.sessions.values()) if not one.dead]
 
 

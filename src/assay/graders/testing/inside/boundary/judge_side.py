@@ -1,16 +1,20 @@
-"""What the judge makes of what the host tells: copies, stand-ins, mirrors of exceptions.
+"""The judge's talk with the host, and what it makes of what that tells: copies and stand-ins.
 
-`JudgeSide` reads references; each must be one that it can have been given.
+There is one session for each fresh import of the submission. It reads references; each must be one
+that it can have been given.
 """
 
 from __future__ import annotations
 
 import builtins
 import enum
+import itertools
+import os
 import sys
+import time
 from collections.abc import Callable
 from types import CoroutineType, FunctionType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.graders.testing.inside.boundary import (
     aliasing,
@@ -22,9 +26,12 @@ from assay.graders.testing.inside.boundary import (
     stands,
 )
 from assay.graders.testing.inside.boundary.judge_state import (
+    Doing,
+    HostDiedError,
     Ref,
-    Talk,
     barred,
+    doors,
+    fail,
     is_authors,
     is_module_of_both,
     ref_of,
@@ -33,8 +40,15 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
 )
 from assay.graders.testing.inside.boundary.modules import Module, make_module
-from assay.graders.testing.inside.boundary.wire import WireError
+from assay.graders.testing.inside.boundary.wire import GoneError, Plain, WireError, receive, send
 
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+_MOST_OUTPUT = 8 * 1024 * 1024
+_MOST_BYTES = 1024 * 1024 * 1024
+_LOOKS = ("get", "names", "base", "kind", "signature", "fork")
 _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
 """What is asked of any container of objects: what it gives is under the contract again."""
@@ -58,10 +72,20 @@ class Reading:
         return found
 
 
-class JudgeSide(Talk):
-    """A session of the judge's: it knows what the host's references mean."""
+class JudgeSide(Plain):
+    """One fresh import of the submission: the talk with the host, and what its references mean."""
 
     def __init__(self) -> None:
+        self.number = next(_sessions)
+        self.dead = ""  # why there is nobody to talk to any more
+        self.doing = Doing()
+        self.changes = 0  # counts what may have changed in the host
+        self.acts = 0  # counts what was asked of it and not only looked at
+        self._forks, self._threads = itertools.count(), itertools.count()
+        self._raised_in: dict[int, int] = {}
+        self._told: dict[str, Any] = {}
+        self._output = _MOST_OUTPUT
+        self._bytes = _MOST_BYTES
         self.kinds: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
@@ -70,7 +94,159 @@ class JudgeSide(Talk):
         self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
-        super().__init__()
+        try:
+            send(doors.control, ["fork", self.number])
+            self.doing.link = self._link = doors.wait("session", self.number)
+            self._door = doors.wait("door", self.number)
+        except GoneError:
+            raise fail(HostDiedError("the process of the solution did not start")) from None
+
+    # -- talking -------------------------------------------------------------------------------
+
+    def given(self, value: Any, trails: list[str]) -> Any:
+        """Write what is handed over by a call."""
+        self.doing.giving = trails
+        return self.encode(value)
+
+    def patch(self, module: str, path: list[str], name: str, value: object) -> None:
+        """Make a patch of the tests hold in the host, too."""
+        self.request("patch", module, path, name, self.given(value, ["patch"]))
+
+    def _lane(self) -> socket.socket:
+        """The connection of this thread."""
+        if self.doing.link is None:
+            thread = next(self._threads)
+            send(self._door, ["thread", thread])
+            self.doing.link = doors.wait("thread", self.number, thread)
+        return self.doing.link
+
+    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
+        """Ask the host, serve it until it answers, and give back what it said, still encoded."""
+        if self.dead:
+            raise fail(HostDiedError(self.dead))
+        if self._lent and op != "renew" and not state.learns:
+            for value in aliasing.held.changed():
+                self.request("renew", id(value), self.encode(value))
+        self.changes += 1
+        self.acts += op not in _LOOKS
+        mine = self.changes
+        try:
+            # No test came to what is read on the way.
+            with self.doing.but(asking=trails or ["?"], reading=None):
+                message = self._exchange(self._lane(), [op, self._news(), *parts])
+                self.changes += 1
+                if message[0] == "ok":
+                    return message[1]
+                error = self._raised(message[1], mine)
+        except TimeoutError:
+            error = self.died(f"the solution did not answer within {state.seconds:g} s")
+        except GoneError:
+            error = self.died("the process of the solution ended")
+        except (WireError, IndexError) as why:
+            error = self.died(f"the process of the solution sent what makes no sense: {why}")
+        except OSError as why:
+            error = self.died(f"the connection to the solution broke: {why}")
+        raise error
+
+    def question(self, op: str, *parts: Any) -> Any:
+        """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
+        return next(self.questions([(op, *parts)]))
+
+    def questions(self, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Ask each question of a fork of its own.
+
+        The host does not know what its forks are asked, and none knows of the others.
+        """
+        numbers = [next(self._forks) for _ in asked]
+        self.request("fork", numbers)
+        links: list[socket.socket] = []
+        try:
+            links += [doors.wait("fork", self.number, one) for one in numbers]
+            for link, (op, *parts) in zip(links, asked):
+                try:
+                    with self.doing.but(fork=link):
+                        message = self._exchange(link, [op, {}, *parts])
+                    yield message[1] if message[0] == "ok" and len(message) > 1 else None
+                except (TimeoutError, WireError, OSError):
+                    yield None
+        except GoneError:
+            raise self.died("the process of the solution did not fork") from None
+        finally:
+            for link in links:
+                link.close()
+
+    def _exchange(self, link: socket.socket, message: list[Any]) -> list[Any]:
+        """Send a request, and serve the host until it answers."""
+        deadline = time.monotonic() + state.seconds
+        send(link, message)
+        while (left := deadline - time.monotonic()) > 0:
+            link.settimeout(left)
+            answer, size = receive(link, deadline)
+            self._bytes -= size
+            if self._bytes < 0:
+                raise WireError("it has sent more than is read")
+            if answer[0] in ("ok", "raise"):
+                return answer
+            self.answer(link, answer)
+        raise TimeoutError
+
+    def died(self, why: str) -> BaseException:
+        self.end(why)
+        return fail(HostDiedError(self.dead))
+
+    def end(self, why: str) -> None:
+        """Talk to the host no more."""
+        self.dead = self.dead or why
+        for link in (self._link, self._door, self.doing.link or self._link):
+            link.close()
+
+    def _raised(self, node: Any, mine: int) -> BaseException:
+        error = self.decode(node)
+        if not isinstance(error, BaseException):
+            raise WireError("an exception makes no sense")
+        if isinstance(error, state.never):
+            return barred(f"the solution raised {type(error).__name__}")
+        if error in state.failures and self._raised_in.get(id(error), -1) >= mine:
+            state.failures.remove(error)  # it comes back to the call in which it was raised
+        return error.with_traceback(None)
+
+    def _news(self) -> dict[str, Any]:
+        """What has changed around the tests since the host was told."""
+        environ = {name: one for name, one in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        try:
+            place = os.getcwd()
+        except OSError:
+            place = ""
+        path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
+        # What the submission changed of its own environment stays as it is.
+        now = {"cwd": place, "path": path, **{f"${name}": one for name, one in environ.items()}}
+        before, self._told = self._told, now
+        names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
+        return {one: now.get(one) for one in names}
+
+    def answer(self, link: socket.socket, message: list[Any]) -> None:
+        """Do what the host asks while it works for us: write its output, call a handle."""
+        kind, *parts = message
+        if kind == "ask":
+            send(link, self._reply(*parts))
+        elif kind not in ("out", "log"):
+            raise WireError("a message of an unknown kind")
+        elif self._output > 0 and self.doing.fork is None:
+            show = _SHOWN.get((kind, *map(type, parts)))
+            if show is not None:
+                self._output -= len(parts[-1])
+                show(*parts)
+
+    def _reply(self, op: Any, *parts: Any) -> list[Any]:
+        try:
+            return ["ok", self.encode(self.grant(op, *parts))]
+        except (WireError, GoneError):
+            raise
+        except BaseException as error:
+            if isinstance(error, state.failing) and error not in state.failures:
+                fail(error)  # what the host makes of it does not matter
+                self._raised_in[id(error)] = self.changes
+            return ["raise", self.encode(error)]
 
     # -- to the host ---------------------------------------------------------------------------
 
@@ -447,13 +623,6 @@ class JudgeSide(Talk):
             aliasing.held.note([value])
         return ["K", id(value), node]
 
-    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
-        """Ask the host, which first is told how the test changed what it has lent."""
-        if self._lent and op != "renew" and not state.learns:
-            for value in aliasing.held.changed():
-                super().request("renew", id(value), self.encode(value))
-        return super().request(op, *parts, trails=trails)
-
     def _check_class(self, ref: Ref, made: Any) -> None:
         """What stands for a class of the reference's makes objects, of which it can be asked."""
         if state.learns or ref.path is None or ref_of(made) is not None:
@@ -543,6 +712,22 @@ def word(text: object) -> str:
     return text
 
 
+def _write(descriptor: int, text: str) -> None:
+    (sys.stdout if descriptor == 1 else sys.stderr).write(text)
+
+
+def _log(name: str, level: int, text: str) -> None:
+    import logging
+
+    logger = logging.getLogger(name)
+    if logger.isEnabledFor(level):
+        logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
+
+
+_SHOWN: dict[Any, Callable[..., None]] = {("out", int, str): _write, ("log", str, int, str): _log}
+"""What the host says without asking, by the types of its parts."""
+
+_sessions = itertools.count(1)
 _coroutines: dict[int, tuple[Any, Ref]] = {}
 _READERS: dict[str, Callable[..., Any]] = {
     "o": JudgeSide.stand,
