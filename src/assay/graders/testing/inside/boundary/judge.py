@@ -48,10 +48,11 @@ def install(
     if outcomes is not None:
         state.never = (outcomes.OutcomeException, SkipTest)
         state.failing = (AssertionError, outcomes.Failed)
+        import _pytest.monkeypatch
         import _pytest.python
         import pluggy
 
-        _mirror_monkeypatch()
+        _mirror(_pytest.monkeypatch.MonkeyPatch, "setattr", "undo", lambda one: one._setattr)
         _around(pluggy.PluginManager, "register", _register)
         if hasattr(getattr(_pytest.python, "IdMaker", None), "_idval_from_value"):
             _around(_pytest.python.IdMaker, "_idval_from_value", _name_member)
@@ -175,43 +176,37 @@ def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:
     setattr(owner, name, lambda *arguments, **named: act(original, *arguments, **named))
 
 
-def _mirror_monkeypatch() -> None:
-    from _pytest.monkeypatch import MonkeyPatch
+def _mirror(owner: Any, enter: str, leave: str, patched: Callable[[Any], list[Any]]) -> None:
+    """Have the patches of a library's class hold in the host, too."""
 
-    def set_attribute(original: Any, self: Any, *arguments: Any, **named: Any) -> None:
-        before = len(self._setattr)
-        original(self, *arguments, **named)
-        for target, name, _ in self._setattr[before:]:
+    def enter_both(original: Any, self: Any, *arguments: Any, **named: Any) -> Any:
+        before = len(patched(self))
+        found = original(self, *arguments, **named)
+        for target, name, *_ in patched(self)[before:]:
             _patch(target, name)
-
-    def undo(original: Any, self: Any) -> None:
-        for target, name, _ in self._setattr[::-1]:
-            _unpatch(target, name)
-        original(self)
-
-    _around(MonkeyPatch, "setattr", set_attribute)
-    _around(MonkeyPatch, "undo", undo)
-
-
-def _mirror_mock(mock: ModuleType) -> None:
-    def enter_both(original: Any, self: Any) -> Any:
-        found = original(self)
-        _patch(self.target, self.attribute)
         return found
 
     def leave_both(original: Any, self: Any, *error: Any) -> Any:
-        _unpatch(self.target, self.attribute)
+        for target, name, *_ in patched(self)[::-1]:
+            _unpatch(target, name)
         return original(self, *error)
 
-    _around(vars(mock)["_patch"], "__enter__", enter_both)
-    _around(vars(mock)["_patch"], "__exit__", leave_both)
+    _around(owner, enter, enter_both)
+    _around(owner, leave, leave_both)
+
+
+def _mirror_mock(mock: ModuleType) -> None:
+    def patched(patch: Any) -> list[Any]:  # which has a target only while it holds
+        is_held = getattr(patch, "target", None) is not None
+        return [(patch.target, patch.attribute)] if is_held else []
+
+    _mirror(vars(mock)["_patch"], "__enter__", "__exit__", patched)
 
 
 # -- what happens in the host ----------------------------------------------------------------------
 
 
 def _reload(original: Any, module: Any) -> Any:
-    """Have the host load a module of the submission's anew."""
     ref = ref_of(module)
     if ref is None:
         return original(module)

@@ -84,8 +84,7 @@ class JudgeSide(Plain):
         self._forks, self._threads = itertools.count(), itertools.count()
         self._raised_in: dict[int, int] = {}
         self._told: dict[str, Any] = {}
-        self._output = _MOST_OUTPUT
-        self._bytes = _MOST_BYTES
+        self._output, self._bytes = _MOST_OUTPUT, _MOST_BYTES
         self.kinds: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
@@ -104,16 +103,13 @@ class JudgeSide(Plain):
     # -- talking -------------------------------------------------------------------------------
 
     def given(self, value: Any, trails: list[str]) -> Any:
-        """Write what is handed over by a call."""
         self.doing.giving = trails
         return self.encode(value)
 
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
-        """Make a patch of the tests hold in the host, too."""
         self.request("patch", module, path, name, self.given(value, ["patch"]))
 
     def _lane(self) -> socket.socket:
-        """The connection of this thread."""
         if self.doing.link is None:
             thread = next(self._threads)
             send(self._door, ["thread", thread])
@@ -237,9 +233,9 @@ class JudgeSide(Plain):
                 self._output -= len(parts[-1])
                 show(*parts)
 
-    def _reply(self, op: Any, *parts: Any) -> list[Any]:
+    def _reply(self, *question: Any) -> list[Any]:
         try:
-            return ["ok", self.encode(self.grant(op, *parts))]
+            return ["ok", self.encode(self._grant(*question))]
         except (WireError, GoneError):
             raise
         except BaseException as error:
@@ -248,10 +244,21 @@ class JudgeSide(Plain):
                 self._raised_in[id(error)] = self.changes
             return ["raise", self.encode(error)]
 
+    def _grant(self, op: str, number: Any = 0, *parts: Any) -> Any:
+        """Do what the host asks for: nothing but with what the tests gave it."""
+        if op == "warn":
+            return offered.warn(number, *map(self.decode, parts))
+        number = self.decode(number)
+        giving, test = state.handed.get(number, (["?"], ""))
+        trails = contract.step(giving, contract.HANDED)
+        if test not in ("", state.test) and not contract.may("late", trails):
+            raise RuntimeError("the test that gave this has ended")
+        given = [self.read(one, trails, looks=False) for one in parts]
+        return offered.ACTS[op](state.handles[number], trails, *given)
+
     # -- to the host ---------------------------------------------------------------------------
 
     def other(self, value: Any, depth: int) -> list[Any]:
-        """Tell of something that is not plain: a reference, or a handle."""
         value = contract.held_by(value)
         if self.doing.expresses and (recipe := recipes.unmade(value)) is not None:
             recipe.is_asked = True
@@ -266,7 +273,11 @@ class JudgeSide(Plain):
             own: Ref = value._assay
             return own.node() if own.talk is self else self.encode(value.copy(), depth)
         if isinstance(value, BaseException):
-            return self._error(value)
+            number = state.hand(value, ["?"])
+            state.raised[number] = value
+            kind, held = type(value), [self.held(one, 0) for one in value.args]
+            bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
+            return ["E", number, kind.__module__, kind.__qualname__, held, bases]
         if isinstance(value, enum.Enum):
             name = value.name if value.name in type(value).__members__ else None
             return ["EM", self.encode(type(value)), name, self.encode(value.value, depth + 1)]
@@ -276,13 +287,6 @@ class JudgeSide(Plain):
         if named and not is_authors(value):
             return ["S", value.__module__, value.__qualname__]
         return ["H", state.hand(value, self.doing.giving), offered.form_of(value)]
-
-    def _error(self, error: BaseException) -> list[Any]:
-        number = state.hand(error, ["?"])
-        state.raised[number] = error
-        kind, arguments = type(error), [self.held(one, 0) for one in error.args]
-        bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
-        return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
 
     def express(self, value: Any) -> Any:
         """Write a value for a fork: what is not made yet, is made there."""
@@ -322,9 +326,10 @@ class JudgeSide(Plain):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
                 reading.permits("code")
             return found
-        if not reading.permits("code" if _is_code(found) else "object") and not (
-            _is_callable(found) and reading.permits("code")
-        ):
+        kinds = ["code" if _is_code(found) else "object"]
+        if questions.is_stand(found) and "__call__" in type(found)._assay_form["operators"]:
+            kinds.append("code")  # it can stand for a function, as a partial one does
+        if not any(map(reading.permits, kinds)):
             if isinstance(found, ModuleType):
                 return contract.Inert(found, reading.trails[0])
             return contract.as_value(found, reading.trails, self._inert)
@@ -334,7 +339,6 @@ class JudgeSide(Plain):
         return found
 
     def reference(self, node: list[Any]) -> Any:
-        """Read a reference, whatever the contract says."""
         reader = _READERS.get(node[0])
         if reader is None:
             raise WireError("a value of an unknown kind")
@@ -387,12 +391,10 @@ class JudgeSide(Plain):
             name, module = word(form["name"]), word(form["module"])
             bases = [self.reference(base) for base in form["bases"]]
             ref = Ref(self, number, None if "<" in name else (module, *name.split(".")))
-            is_error = any(issubclass(base, BaseException) for base in bases)
-            self.kinds[number] = (
-                mirrors.mirror_kind(ref, name, module, bases)
-                if is_error
-                else stands.stand_kind(ref, name, module, bases, form)
-            )
+            if any(issubclass(base, BaseException) for base in bases):
+                self.kinds[number] = mirrors.mirror_kind(ref, name, module, bases)
+            else:
+                self.kinds[number] = stands.stand_kind(ref, name, module, bases, form)
         return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
@@ -518,11 +520,9 @@ class JudgeSide(Plain):
             raise
         self._compare_reads(ref, name, node, trails)
         found = self.read(node, trails)
-        own = ref_of(found)
         if ref.path is None:
-            if own is not None:
-                own.steps = name in ("send", "throw", "asend", "athrow")
             return found
+        own = ref_of(found)
         if own is not None and own.path is None and len(ref.path) == 1:
             own.path = (*ref.path, name)
         if type(found) is tuple:
@@ -538,8 +538,7 @@ class JudgeSide(Plain):
         try:
             return self.request(op, ref.node(), *parts, trails=trails)
         except (StopIteration, StopAsyncIteration):
-            if not ref.steps:
-                contract.require("stops", trails, ref.label, "an iteration ends")
+            contract.require("stops", trails, ref.label, "an iteration ends")
             raise
 
     def _compare_reads(self, ref: Ref, name: str, node: Any, trails: list[str]) -> None:
@@ -600,7 +599,11 @@ class JudgeSide(Plain):
             answer = answer[1]
         made = self.read(answer, trails)
         aliasing.watch([*arguments, *named.values()], made)
-        self._check_class(ref, made)
+        own = contract.trails_of(ref)[0]
+        is_value = not state.learns and ref.path is not None and ref_of(made) is None
+        if is_value and _classes([own]):  # what a class makes can be asked for its class
+            why = f"{own} is a class in the reference, and here gives a {type(made).__name__}"
+            raise contract.refused(f"class:{own}", why)
         recipes.remember(made, how)
         return made
 
@@ -608,7 +611,6 @@ class JudgeSide(Plain):
         self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str],
         *, lends: bool = False,
     ) -> list[Any]:  # fmt: skip
-        """A call, as the host is told of it: of what, and with what."""
         give = self._lend if lends else self.given
         values = [give(one, trails) for one in arguments]
         return [ref.node(), values, {name: give(one, trails) for name, one in named.items()}]
@@ -623,15 +625,6 @@ class JudgeSide(Plain):
             aliasing.held.note([value])
         return ["K", id(value), node]
 
-    def _check_class(self, ref: Ref, made: Any) -> None:
-        """What stands for a class of the reference's makes objects, of which it can be asked."""
-        if state.learns or ref.path is None or ref_of(made) is not None:
-            return
-        trail = contract.trails_of(ref)[0]
-        if _classes([trail]):
-            why = f"{trail} is a class in the reference, and here gives a {type(made).__name__}"
-            raise contract.refused(f"class:{trail}", why)
-
     construct = recipes.construct
 
     def _change(self, arguments: tuple[Any, ...], changed: Any, trails: list[str]) -> None:
@@ -642,11 +635,9 @@ class JudgeSide(Plain):
                 raise WireError("an argument became something else")
             if not contract.may("changes", trails):
                 aliasing.leave(trails)
-            elif isinstance(value, (list, bytearray)):
-                value[:] = after
             else:
                 value.clear()
-                value.update(after)
+                (value.update if isinstance(value, (dict, set)) else value.extend)(after)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
@@ -664,20 +655,6 @@ class JudgeSide(Plain):
             state.leaves[f"{trails[0]}[]"] = True
         return node
 
-    # -- what the host asks --------------------------------------------------------------------
-
-    def grant(self, op: str, number: Any = 0, *parts: Any) -> Any:
-        """Do what the host asks for: nothing but with what the tests gave it."""
-        if op == "warn":
-            return offered.warn(number, *map(self.decode, parts))
-        number = self.decode(number)
-        giving, test = state.handed.get(number, (["?"], ""))
-        trails = contract.step(giving, contract.HANDED)
-        if test not in ("", state.test) and not contract.may("late", trails):
-            raise RuntimeError("the test that gave this has ended")
-        given = [self.read(one, trails, looks=False) for one in parts]
-        return offered.ACTS[op](state.handles[number], trails, *given)
-
 
 def _classes(trails: list[str]) -> list[str]:
     """What the reference's own classes are there, by the names of built-in ones."""
@@ -689,11 +666,6 @@ def _kinds_of(cls: type) -> list[type]:
     """The built-in errors that a class is, without those that they are."""
     kinds = [one for one in cls.__mro__ if one.__module__ == "builtins"]
     return [one for one in kinds if not any(issubclass(k, one) for k in kinds if k is not one)]
-
-
-def _is_callable(found: Any) -> bool:
-    """Whether it can stand for a function, as a partial one does."""
-    return questions.is_stand(found) and "__call__" in type(found)._assay_form["operators"]
 
 
 def _is_code(found: Any) -> bool:

@@ -80,7 +80,6 @@ class State:
         self.tell("needs", entry, test)
 
     def undecided(self, entry: str) -> None:
-        """Tell what would have had to be permitted."""
         self.tell("undecided", entry)
 
     def hint(self, entry: str, why: str) -> None:
@@ -135,14 +134,13 @@ class Ref:
     go on using what its module imported.
     """
 
-    __slots__ = ("number", "path", "steps", "talk", "trails")
+    __slots__ = ("number", "path", "talk", "trails")
 
     def __init__(self, talk: JudgeSide, number: int, path: tuple[str, ...] | None = None) -> None:
         self.talk = talk
         self.number = number
         self.path = path
         self.trails: list[str] = []
-        self.steps = False  # whether it makes a generator go on, and so may end it
 
     def home(self) -> Any:
         """The session in which it is to be used now."""

@@ -26,11 +26,8 @@ from assay.graders.testing.inside.boundary.wire import changed
 if TYPE_CHECKING:
     from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
-_OF_TESTS = frozenset(["H", "E"])
-"""Objects of the tests, which may be asked; and errors of theirs."""
-
-_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])
-"""References to objects of the submission."""
+_OF_TESTS = frozenset(["H", "E"])  # which may be asked; and errors of theirs
+_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])  # of the submission
 
 
 class Recipe:
