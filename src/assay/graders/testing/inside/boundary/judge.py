@@ -203,9 +203,6 @@ def _mirror_mock(mock: ModuleType) -> None:
     _mirror(vars(mock)["_patch"], "__enter__", "__exit__", patched)
 
 
-# -- what happens in the host ----------------------------------------------------------------------
-
-
 def _reload(original: Any, module: Any) -> Any:
     ref = ref_of(module)
     if ref is None:
@@ -231,7 +228,6 @@ def _register(original: Any, self: Any, plugin: Any, name: Any = None) -> Any:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse to run in the judge what the submission can have written."""
     check = _CHECKS.get(event)
     if check is not None and (why := check(arguments)):
         raise barred(f"{why}: that cannot happen in the judge")

@@ -53,9 +53,7 @@ _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
-_CODE = frozenset(
-    "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
-)
+_CODE = "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
 
 
 class Reading:
@@ -66,7 +64,6 @@ class Reading:
         self.is_plain = True
 
     def permits(self, what: str) -> bool:
-        """Whether the reference has something of this kind here."""
         found = not self._only_values and contract.may(what, self.trails)
         self.is_plain = self.is_plain and not found
         return found
@@ -191,7 +188,6 @@ class JudgeSide(Plain):
         return fail(HostDiedError(self.dead))
 
     def end(self, why: str) -> None:
-        """Talk to the host no more."""
         self.dead = self.dead or why
         for link in (self._link, self._door, self.doing.link or self._link):
             link.close()
@@ -273,10 +269,9 @@ class JudgeSide(Plain):
             own: Ref = value._assay
             return own.node() if own.talk is self else self.encode(value.copy(), depth)
         if isinstance(value, BaseException):
-            number = state.hand(value, ["?"])
-            state.raised[number] = value
             kind, held = type(value), [self.held(one, 0) for one in value.args]
             bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
+            number = state.hand(value, ["?"])
             return ["E", number, kind.__module__, kind.__qualname__, held, bases]
         if isinstance(value, enum.Enum):
             name = value.name if value.name in type(value).__members__ else None
@@ -320,7 +315,8 @@ class JudgeSide(Plain):
     def others(self, node: list[Any]) -> Any:
         found = self.reference(node)
         reading: Reading | None = self.doing.reading
-        if reading is None or node[0] in ("J", "L", "K"):
+        is_error = node[0] == "J" and issubclass(type(found), BaseException)
+        if reading is None or is_error or node[0] in ("L", "K"):
             return found
         if node[0] == "h" and reading.permits("back"):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
@@ -376,10 +372,8 @@ class JudgeSide(Plain):
     def checked(self, found: Any) -> Any:
         """A value that cannot be marked: one with a NaN in it is permitted as a whole."""
         kind = getattr(getattr(found, "dtype", None), "kind", "f")
-        odd: Any = False
-        if kind in "fcmM":
-            gone = found - found  # of a NaT, too, which equals nothing
-            odd = gone != gone if kind in "mM" else gone != 0  # noqa: PLR0124
+        gone: Any = found - found if kind in "fcmM" else 0
+        odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT
         if bool(getattr(odd, "any", lambda: odd)()) and (reading := self.doing.reading):
             why = "it holds NaN or an infinity"
             contract.require("nan", reading.trails, "the submission", why)
@@ -398,12 +392,11 @@ class JudgeSide(Plain):
         return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
-        held = self.known.get(number)
-        if held is None:
+        if number not in self.known:
             cls: Any = self.reference(kind)
             cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
-            held = self.known[number] = self._stand(number, cls)
-            return held
+            return self.known.setdefault(number, self._stand(number, cls))
+        held = self.known[number]
         reading: Reading | None = self.doing.reading
         if reading is None or _is_code(held):
             return held
@@ -462,12 +455,10 @@ class JudgeSide(Plain):
         return found[name] if name is not None else found(self.decode(value))
 
     def linked(self, number: int, content: Any) -> Any:
-        """A container that an attribute holds."""
         found = self.decode(content)
-        kind = mirrors.LINKED.get(type(found))
-        if kind is None:
+        if type(found) not in mirrors.LINKED:
             return found
-        made = kind(found)
+        made = mirrors.LINKED[type(found)](found)
         made._assay, made._assay_seen = Ref(self, number), self.changes
         made._assay.trails = self._trails
         return made
@@ -480,13 +471,13 @@ class JudgeSide(Plain):
         self, number: int, kind: list[Any], arguments: list[Any], told: dict[str, Any],
         text: str | None, inner: list[Any], cause: Any, context: Any,
     ) -> BaseException:  # fmt: skip
-        held = self.known.get(number)
-        if held is not None:
-            return held
+        if number in self.known:
+            return self.known[number]
         cls: Any = self._aliased(self.reference(kind))
         ref = Ref(self, number)
         ref.trails = [f"{one}{contract.RAISED}" for one in self.doing.asking]
-        if ref_of(cls) is not None and len(_kinds_of(cls)) > 1:
+        kinds = [one for one in cls.__mro__ if one.__module__ == "builtins"]
+        if ref_of(cls) is not None and not all(issubclass(kinds[0], one) for one in kinds):
             contract.require("kinds", ref.trails, cls.__name__, "it is errors of several kinds")
         values = [self.taken(one, ref, "args") for one in arguments]
         group: Any = getattr(builtins, "BaseExceptionGroup", None)
@@ -565,8 +556,7 @@ class JudgeSide(Plain):
         widest = _classes(trails)
         if not widest and found not in (Exception, BaseException, AssertionError):
             return found
-        own = Ref(self, 0, (trails[0],))
-        name = trails[0].rpartition(".")[2]
+        own, name = Ref(self, 0, (trails[0],)), trails[0].rpartition(".")[2]
         made = mirrors.mirror_kind(own, name, f"the submission's {trails[0]}", [found])
         if not widest or any(issubclass(found, stands.BUILTINS[one]) for one in widest):
             self._aliases[found] = made
@@ -604,7 +594,8 @@ class JudgeSide(Plain):
         if is_value and _classes([own]):  # what a class makes can be asked for its class
             why = f"{own} is a class in the reference, and here gives a {type(made).__name__}"
             raise contract.refused(f"class:{own}", why)
-        recipes.remember(made, how)
+        if questions.is_stand(made) and (recipe := recipes.Recipe(how)).how is not None:
+            space_of(made).setdefault("_assay_recipe", recipe)
         return made
 
     def call_of(
@@ -662,14 +653,7 @@ def _classes(trails: list[str]) -> list[str]:
     return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
 
 
-def _kinds_of(cls: type) -> list[type]:
-    """The built-in errors that a class is, without those that they are."""
-    kinds = [one for one in cls.__mro__ if one.__module__ == "builtins"]
-    return [one for one in kinds if not any(issubclass(k, one) for k in kinds if k is not one)]
-
-
 def _is_code(found: Any) -> bool:
-    """Whether something is a function, a method, a class or a module."""
     if isinstance(found, (type, ModuleType)) or type(found) is CoroutineType:
         return True
     label = getattr(type(found), "_assay_label", "")
@@ -708,7 +692,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "C": lambda _, name: stands.BUILTINS[name],
     "m": JudgeSide.module,
     "h": lambda _, number: state.handles[number],
-    "J": lambda _, number: state.raised[number],  # an exception of the tests comes back
+    "J": lambda _, number: state.handles[number],  # an exception of the tests comes back
     "em": JudgeSide.member,
     "L": JudgeSide.linked,
     "K": lambda talk, number: talk._lent[number],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import os
 import socket
 import sys
@@ -59,7 +60,6 @@ class State:
         # What the host has of the tests: objects by number, and by which calls it got them.
         self.handles: dict[int, Any] = {}
         self.handed: dict[int, tuple[list[str], str]] = {}  # and in which test
-        self.raised: dict[int, BaseException] = {}
         self.patches: list[tuple[str, list[str], str, object]] = []  # in modules of both sides
         self.loops: dict[int, Any] = {}  # the event loop of the tests, by its thread
         # What runs.
@@ -73,8 +73,8 @@ class State:
         self.leaves: dict[str, bool] = {}  # whether what came by each trail held anything
         self.called: set[str] = set()  # the trails of the callbacks that were called
         self.unmade: list[Any] = []  # recipes of what it made and the host was not told
-        self.lock = threading.RLock()
         self._numbers: dict[int, int] = {}
+        self._free = itertools.count(1)
 
     def need(self, test: str, entry: str) -> None:
         self.tell("needs", entry, test)
@@ -87,22 +87,19 @@ class State:
 
     def hand(self, value: Any, trails: Sequence[str]) -> int:
         """The number by which the host knows an object of the tests, which it is handed now."""
-        with self.lock:
-            number = self._numbers.setdefault(id(value), len(self.handles) + 1)
-            self.handles[number] = value
-            self.handed[number] = (list(trails), self.test)
-            return number
+        number = self._numbers.setdefault(id(value), next(self._free))
+        self.handles[number] = value
+        self.handed[number] = (list(trails), self.test)
+        return number
 
     def is_ours(self, path: str) -> bool:
         """Whether a path lies in the judge's tree or where the host can write."""
         return path == self.root or path.startswith((f"{self.root}{os.sep}", *self.shared))
 
     def is_shared(self, path: str) -> bool:
-        """Whether the host can write to a path."""
         return path.startswith(self.shared)
 
     def is_test_code(self, path: str) -> bool:
-        """Whether a code object's file is one of the author's."""
         return path.startswith(f"{self.root}{os.sep}")
 
 
@@ -200,11 +197,6 @@ def forward(value: Any, name: str, *arguments: Any) -> Any:
     return talk.taken(talk.operate(ref, name, *arguments), ref, name)
 
 
-def length_of(value: Any) -> int:
-    """How long the host says something is; Python refuses what is no length."""
-    return forward(value, "__len__")
-
-
 def current() -> Any:
     """The session of the module that is being imported or tested."""
     talk = state.sessions.get(state.current)
@@ -228,7 +220,6 @@ class Doing(threading.local):
 
     @contextmanager
     def but(self, **now: Any) -> Generator[None, None, None]:
-        """Do something else for a while."""
         before = {name: getattr(self, name) for name in now}
         self.__dict__.update(now)
         try:
@@ -283,7 +274,6 @@ class Doors:
             self._arrived.notify_all()
 
     def _serve(self, link: socket.socket, about: list[Any]) -> None:
-        """Answer a thread of the host's."""
         talk = next((one for one in list(state.sessions.values()) if [one.number] == about), None)
         try:
             while talk is not None and not talk.dead:

@@ -77,12 +77,6 @@ def unmade(value: Any) -> Recipe | None:
     return recipe if is_left_to_fork or "_assay" not in space_of(value) else None
 
 
-def remember(made: Any, how: list[Any]) -> None:
-    """Remember by which call a function of the submission gave an object."""
-    if isinstance(type(made), Kind) and (recipe := Recipe(how)).how is not None:
-        space_of(made).setdefault("_assay_recipe", recipe)
-
-
 def construct(talk: JudgeSide, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Make an object of a class for a test, or leave it unmade."""
     ref, way = the_ref(cls), Ref(talk, 0)
