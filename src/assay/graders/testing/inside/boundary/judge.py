@@ -147,27 +147,21 @@ def _place_of(target: Any) -> tuple[str, list[str]] | None:
     return target.__module__, target.__qualname__.split(".")
 
 
-def _patch(target: Any, name: Any) -> None:
+def _patch(target: Any, name: Any, *, ends: bool = False) -> None:
     place = _place_of(target)
     if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
         return
-    made = (*place, name, getattr(target, name))
-    state.patches.append(made)
-    for talk in _living():
-        talk.patch(*made)
-
-
-def _unpatch(target: Any, name: Any) -> None:
-    place = _place_of(target) or ("", [])
+    living = [one for one in list(state.sessions.values()) if not one.dead]
     numbers = [at for at, one in enumerate(state.patches) if one[:3] == (*place, name)]
-    if numbers:
+    if not ends:
+        made = (*place, name, getattr(target, name))
+        state.patches.append(made)
+        for talk in living:
+            talk.patch(*made)
+    elif numbers:
         del state.patches[numbers[-1]]
-        for talk in _living():
+        for talk in living:
             talk.request("unpatch", *place, name)
-
-
-def _living() -> list[JudgeSide]:
-    return [one for one in list(state.sessions.values()) if not one.dead]
 
 
 def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:
@@ -188,7 +182,7 @@ def _mirror(owner: Any, enter: str, leave: str, patched: Callable[[Any], list[An
 
     def leave_both(original: Any, self: Any, *error: Any) -> Any:
         for target, name, *_ in patched(self)[::-1]:
-            _unpatch(target, name)
+            _patch(target, name, ends=True)
         return original(self, *error)
 
     _around(owner, enter, enter_both)

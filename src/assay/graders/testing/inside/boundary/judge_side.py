@@ -6,7 +6,6 @@ that it can have been given.
 
 from __future__ import annotations
 
-import builtins
 import enum
 import itertools
 import os
@@ -106,13 +105,6 @@ class JudgeSide(Plain):
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
         self.request("patch", module, path, name, self.given(value, ["patch"]))
 
-    def _lane(self) -> socket.socket:
-        if self.doing.link is None:
-            thread = next(self._threads)
-            send(self._door, ["thread", thread])
-            self.doing.link = doors.wait("thread", self.number, thread)
-        return self.doing.link
-
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
         """Ask the host, serve it until it answers, and give back what it said, still encoded."""
         if self.dead:
@@ -124,9 +116,13 @@ class JudgeSide(Plain):
         self.acts += op not in _LOOKS
         mine = self.changes
         try:
+            if self.doing.link is None:  # another thread
+                thread = next(self._threads)
+                send(self._door, ["thread", thread])
+                self.doing.link = doors.wait("thread", self.number, thread)
             # No test came to what is read on the way.
             with self.doing.but(asking=trails or ["?"], reading=None):
-                message = self._exchange(self._lane(), [op, self._news(), *parts])
+                message = self._exchange(self.doing.link, [op, self._news(), *parts])
                 self.changes += 1
                 if message[0] == "ok":
                     return message[1]
@@ -232,7 +228,7 @@ class JudgeSide(Plain):
     def _reply(self, *question: Any) -> list[Any]:
         try:
             return ["ok", self.encode(self._grant(*question))]
-        except (WireError, GoneError):
+        except WireError:
             raise
         except BaseException as error:
             if isinstance(error, state.failing) and error not in state.failures:
@@ -382,7 +378,9 @@ class JudgeSide(Plain):
     def kind(self, number: int, form: Any = None) -> Any:
         if number not in self.kinds:
             form = form or self.request("kind", ["R", number])[2]
-            name, module = word(form["name"]), word(form["module"])
+            name, module = form["name"], form["module"]
+            if not all(type(one) is str and len(one) <= 300 for one in (name, module)):
+                raise WireError("a name makes no sense")
             bases = [self.reference(base) for base in form["bases"]]
             ref = Ref(self, number, None if "<" in name else (module, *name.split(".")))
             if any(issubclass(base, BaseException) for base in bases):
@@ -440,7 +438,7 @@ class JudgeSide(Plain):
 
     def module(self, number: int, name: str, doc: Any = None) -> Any:
         if number not in self.known:
-            made = sys.modules.get(word(name))
+            made = sys.modules.get(name)
             if not isinstance(made, Module):
                 return make_module(self, number, name, doc)
             self.known[number] = made
@@ -480,8 +478,7 @@ class JudgeSide(Plain):
         if ref_of(cls) is not None and not all(issubclass(kinds[0], one) for one in kinds):
             contract.require("kinds", ref.trails, cls.__name__, "it is errors of several kinds")
         values = [self.taken(one, ref, "args") for one in arguments]
-        group: Any = getattr(builtins, "BaseExceptionGroup", None)
-        if inner and group is not None and issubclass(cls, group):
+        if inner and issubclass(cls, stands.BUILTINS.get("BaseExceptionGroup", ())):
             message = values[0] if values and type(values[0]) is str else ""
             error: Any = cls.__new__(cls, message, [self.reference(one) for one in inner])
         else:
@@ -661,17 +658,6 @@ def _is_code(found: Any) -> bool:
     return module in ("builtins", "functools") and (name in _CODE or module == "functools")
 
 
-def word(text: object) -> str:
-    """A name that the host told."""
-    if type(text) is not str or len(text) > 300:
-        raise WireError("a name makes no sense")
-    return text
-
-
-def _write(descriptor: int, text: str) -> None:
-    (sys.stdout if descriptor == 1 else sys.stderr).write(text)
-
-
 def _log(name: str, level: int, text: str) -> None:
     import logging
 
@@ -680,7 +666,10 @@ def _log(name: str, level: int, text: str) -> None:
         logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
 
 
-_SHOWN: dict[Any, Callable[..., None]] = {("out", int, str): _write, ("log", str, int, str): _log}
+_SHOWN: dict[Any, Callable[..., object]] = {
+    ("out", int, str): lambda at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
+    ("log", str, int, str): _log,
+}
 """What the host says without asking, by the types of its parts."""
 
 _sessions = itertools.count(1)

@@ -131,8 +131,6 @@ class Ref:
     go on using what its module imported.
     """
 
-    __slots__ = ("number", "path", "talk", "trails")
-
     def __init__(self, talk: JudgeSide, number: int, path: tuple[str, ...] | None = None) -> None:
         self.talk = talk
         self.number = number

@@ -33,8 +33,6 @@ _OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])  # of the submission
 class Recipe:
     """How an object came to be."""
 
-    __slots__ = ("_line", "how", "is_asked", "way")
-
     def __init__(self, how: list[Any], way: Ref | None = None) -> None:
         # The call, as the host is told; objects of the tests may be others when asked again.
         self.how = None if _has(["N", *how], _OF_TESTS) else how
