@@ -215,15 +215,14 @@ class JudgeSide(Plain):
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
         kind, *parts = message
+        show = _SHOWN.get((kind, *map(type, parts)))
         if kind == "ask":
             send(link, self._reply(*parts))
         elif kind not in ("out", "log"):
             raise WireError("a message of an unknown kind")
-        elif self._output > 0 and self.doing.fork is None:
-            show = _SHOWN.get((kind, *map(type, parts)))
-            if show is not None:
-                self._output -= len(parts[-1])
-                show(*parts)
+        elif show is not None and self._output > 0 and self.doing.fork is None:
+            self._output -= len(parts[-1])
+            show(*parts)
 
     def _reply(self, *question: Any) -> list[Any]:
         try:
@@ -240,13 +239,12 @@ class JudgeSide(Plain):
         """Do what the host asks for: nothing but with what the tests gave it."""
         if op == "warn":
             return offered.warn(number, *map(self.decode, parts))
-        number = self.decode(number)
-        giving, test = state.handed.get(number, (["?"], ""))
+        value, giving, test = state.handed[self.decode(number)]
         trails = contract.step(giving, contract.HANDED)
         if test not in ("", state.test) and not contract.may("late", trails):
             raise RuntimeError("the test that gave this has ended")
         given = [self.read(one, trails, looks=False) for one in parts]
-        return offered.ACTS[op](state.handles[number], trails, *given)
+        return offered.ACTS[op](value, trails, *given)
 
     # -- to the host ---------------------------------------------------------------------------
 
@@ -322,8 +320,6 @@ class JudgeSide(Plain):
         if questions.is_stand(found) and "__call__" in type(found)._assay_form["operators"]:
             kinds.append("code")  # it can stand for a function, as a partial one does
         if not any(map(reading.permits, kinds)):
-            if isinstance(found, ModuleType):
-                return contract.Inert(found, reading.trails[0])
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
         if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
@@ -353,9 +349,6 @@ class JudgeSide(Plain):
     def taken(self, node: Any, ref: Ref, name: str) -> Any:
         """Read what a test came to by a step from something."""
         return self.read(node, contract.step(contract.trails_of(ref), name))
-
-    def values(self, node: Any, trails: list[str]) -> Any:
-        return self.read(node, trails, only_values=True)
 
     def content(self, ref: Ref) -> Any:
         """What an object holds that is of a built-in type, too."""
@@ -506,7 +499,12 @@ class JudgeSide(Plain):
             if not name.startswith("_") and not contract.may("missing", trails):
                 barred(f"{trails[0]} is not there")
             raise
-        self._compare_reads(ref, name, node, trails)
+        key, is_plain = (ref.number, name), type(node) is not list or node[:1] in _PLAIN_TAGS
+        done, before = self._read_last.get(key, (-1, None))
+        self._read_last[key] = (self.acts, node)
+        # An attribute that is read again, with no call in between, is what it was.
+        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
+            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
         found = self.read(node, trails)
         if ref.path is None:
             return found
@@ -528,15 +526,6 @@ class JudgeSide(Plain):
         except (StopIteration, StopAsyncIteration):
             contract.require("stops", trails, ref.label, "an iteration ends")
             raise
-
-    def _compare_reads(self, ref: Ref, name: str, node: Any, trails: list[str]) -> None:
-        """An attribute that is read again, with no call in between, is what it was."""
-        key = (ref.number, name)
-        done, before = self._read_last.get(key, (-1, None))
-        self._read_last[key] = (self.acts, node)
-        is_plain = type(node) is not list or node[:1] in _PLAIN_TAGS
-        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
-            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.
@@ -680,8 +669,8 @@ _READERS: dict[str, Callable[..., Any]] = {
     "k": JudgeSide.kind,
     "C": lambda _, name: stands.BUILTINS[name],
     "m": JudgeSide.module,
-    "h": lambda _, number: state.handles[number],
-    "J": lambda _, number: state.handles[number],  # an exception of the tests comes back
+    "h": lambda _, number: state.handed[number][0],
+    "J": lambda _, number: state.handed[number][0],  # an exception of the tests comes back
     "em": JudgeSide.member,
     "L": JudgeSide.linked,
     "K": lambda talk, number: talk._lent[number],

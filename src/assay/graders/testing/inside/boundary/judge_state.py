@@ -57,9 +57,8 @@ class State:
         # Exceptions by which a test fails for good, and those that no submission can raise here.
         self.failing: tuple[type[BaseException], ...] = (AssertionError,)
         self.never: tuple[type[BaseException], ...] = ()
-        # What the host has of the tests: objects by number, and by which calls it got them.
-        self.handles: dict[int, Any] = {}
-        self.handed: dict[int, tuple[list[str], str]] = {}  # and in which test
+        # What the host has of the tests: objects by number, by which calls and in which test.
+        self.handed: dict[int, tuple[Any, list[str], str]] = {}
         self.patches: list[tuple[str, list[str], str, object]] = []  # in modules of both sides
         self.loops: dict[int, Any] = {}  # the event loop of the tests, by its thread
         # What runs.
@@ -88,8 +87,7 @@ class State:
     def hand(self, value: Any, trails: Sequence[str]) -> int:
         """The number by which the host knows an object of the tests, which it is handed now."""
         number = self._numbers.setdefault(id(value), next(self._free))
-        self.handles[number] = value
-        self.handed[number] = (list(trails), self.test)
+        self.handed[number] = (value, list(trails), self.test)
         return number
 
     def is_ours(self, path: str) -> bool:
