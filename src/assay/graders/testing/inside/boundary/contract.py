@@ -10,6 +10,7 @@ something that fails the test once it is used.
 from __future__ import annotations
 
 import re
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
@@ -145,7 +146,7 @@ for _name in OPERATORS - _LEFT_OUT:
 def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     """What a test gets of an object where the reference has a value: what it holds, or nothing."""
     ref: Any = ref_of(found)
-    if ref is None or isinstance(found, (type, BaseException)):
+    if ref is None or isinstance(found, (type, BaseException, ModuleType)):
         return Inert(found, trails[0])
     if ref.number in known:
         return known[ref.number]
@@ -166,7 +167,7 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         state.hint(
             f"op:{own[0]}:{trails[0]}", f"{trails[0]} is a value in the reference, and {lost}"
         )
-    return ref.home().values(node, trails)
+    return ref.home().read(node, trails, only_values=True)
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
@@ -176,7 +177,7 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
         many = 1 if count < 16 else min(count, 512)
         items, ended = ref.home().request("take", ref.node(), many)
         for one in items:
-            yield ref.home().values(one, trails)
+            yield ref.home().read(one, trails, only_values=True)
         if ended:
             return
         count += many

@@ -141,13 +141,6 @@ class HostSide(wire.Plain):
             ],
         ]
 
-    def held(self, value: Any, depth: int) -> Any:
-        """What an exception holds; its text where it cannot be told."""
-        try:
-            return self.encode(value, depth)
-        except wire.WireError:
-            return repr(value)
-
     def others(self, node: list[Any]) -> Any:
         return _READERS[node[0]](self, *node[1:])
 
@@ -233,11 +226,11 @@ class HostSide(wire.Plain):
             wire.send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
-        for name, text in state.get("environ", {}).items():
-            if text is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = text
+        for name, text in state.items():
+            if name.startswith("$") and text is None:
+                os.environ.pop(name[1:], None)
+            elif name.startswith("$"):
+                os.environ[name[1:]] = text
         if "cwd" in state:
             try:
                 os.chdir(state["cwd"])
@@ -369,10 +362,10 @@ class HostSide(wire.Plain):
 
     # -- forks, each for one question ----------------------------------------------------------
 
-    def do_fork(self, first: int, many: int) -> None:
+    def do_fork(self, numbers: list[int]) -> None:
         """Have each of some forks answer one question, which this process is not told."""
         self.forks = [one for one in self.forks if not _has_ended(one)]
-        for number in range(first, first + many):
+        for number in numbers:
             child = os.fork()
             if not child:
                 self.answer_one(number)

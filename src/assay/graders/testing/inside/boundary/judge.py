@@ -12,7 +12,6 @@ from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
-    Talk,
     barred,
     doors,
     is_authors,
@@ -23,7 +22,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.modules import Finder
 from assay.graders.testing.inside.boundary.recipes import check_unmade
-from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
+from assay.graders.testing.inside.boundary.wire import LIBRARIES, GoneError, library
 
 if TYPE_CHECKING:
     import socket
@@ -51,14 +50,17 @@ def install(
     if outcomes is not None:
         state.never = (outcomes.OutcomeException, SkipTest)
         state.failing = (AssertionError, outcomes.Failed)
+        import _pytest.monkeypatch
         import _pytest.python
         import pluggy
 
-        _mirror_monkeypatch()
+        _mirror(_pytest.monkeypatch.MonkeyPatch, "setattr", "undo", lambda one: one._setattr)
         _around(pluggy.PluginManager, "register", _register)
         if hasattr(getattr(_pytest.python, "IdMaker", None), "_idval_from_value"):
             _around(_pytest.python.IdMaker, "_idval_from_value", _name_member)
-    if not doors.open(link):
+    try:
+        doors.open(link)
+    except GoneError:
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
     for name in LIBRARIES:
@@ -88,15 +90,11 @@ def _forget_helpers() -> None:
         if type(module) is not ModuleType or not state.is_test_code(place) or "." not in file:
             continue
         is_kept = file in ("conftest.py", "__init__.py") or file.startswith("test_")
-        if not is_kept and any(map(_is_bound, list(vars(module).values()))):
+        refs = filter(None, map(ref_of, list(vars(module).values())))
+        if not is_kept and any(ref.path is None for ref in refs):
             del sys.modules[name]
             parent, _, child = name.rpartition(".")
             vars(sys.modules.get(parent, module)).pop(child, None)
-
-
-def _is_bound(value: Any) -> bool:
-    ref = ref_of(value)
-    return ref is not None and ref.path is None
 
 
 def begin(module: str, test: str) -> None:
@@ -151,29 +149,21 @@ def _place_of(target: Any) -> tuple[str, list[str]] | None:
     return target.__module__, target.__qualname__.split(".")
 
 
-def _patch(target: Any, name: Any) -> None:
-    """Make a patch of the tests hold in the host, too."""
+def _patch(target: Any, name: Any, *, ends: bool = False) -> None:
     place = _place_of(target)
     if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
         return
-    made = (*place, name, getattr(target, name))
-    state.patches.append(made)
-    for talk in _living():
-        talk.patch(*made)
-
-
-def _unpatch(target: Any, name: Any) -> None:
-    """Take the last patch back."""
-    place = _place_of(target) or ("", [])
+    living = [one for one in list(state.sessions.values()) if not one.dead]
     numbers = [at for at, one in enumerate(state.patches) if one[:3] == (*place, name)]
-    if numbers:
+    if not ends:
+        made = (*place, name, getattr(target, name))
+        state.patches.append(made)
+        for talk in living:
+            talk.patch(*made)
+    elif numbers:
         del state.patches[numbers[-1]]
-        for talk in _living():
+        for talk in living:
             talk.request("unpatch", *place, name)
-
-
-def _living() -> list[Talk]:
-    return [one for one in list(state.sessions.values()) if not one.dead]
 
 
 def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:
@@ -182,46 +172,34 @@ def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:
     setattr(owner, name, lambda *arguments, **named: act(original, *arguments, **named))
 
 
-def _mirror_monkeypatch() -> None:
-    from _pytest.monkeypatch import MonkeyPatch
+def _mirror(owner: Any, enter: str, leave: str, patched: Callable[[Any], list[Any]]) -> None:
+    """Have the patches of a library's class hold in the host, too."""
 
-    def set_attribute(original: Any, self: Any, *arguments: Any, **named: Any) -> None:
-        before = len(self._setattr)
-        original(self, *arguments, **named)
-        for target, name, _ in self._setattr[before:]:
+    def enter_both(original: Any, self: Any, *arguments: Any, **named: Any) -> Any:
+        before = len(patched(self))
+        found = original(self, *arguments, **named)
+        for target, name, *_ in patched(self)[before:]:
             _patch(target, name)
-
-    def undo(original: Any, self: Any) -> None:
-        patched = self._setattr[::-1]
-        original(self)
-        for target, name, _ in patched:
-            _unpatch(target, name)
-
-    _around(MonkeyPatch, "setattr", set_attribute)
-    _around(MonkeyPatch, "undo", undo)
-
-
-def _mirror_mock(mock: ModuleType) -> None:
-    def enter_both(original: Any, self: Any) -> Any:
-        found = original(self)
-        _patch(self.target, self.attribute)
         return found
 
     def leave_both(original: Any, self: Any, *error: Any) -> Any:
-        target = self.target
-        found = original(self, *error)
-        _unpatch(target, self.attribute)
-        return found
+        for target, name, *_ in patched(self)[::-1]:
+            _patch(target, name, ends=True)
+        return original(self, *error)
 
-    _around(vars(mock)["_patch"], "__enter__", enter_both)
-    _around(vars(mock)["_patch"], "__exit__", leave_both)
+    _around(owner, enter, enter_both)
+    _around(owner, leave, leave_both)
 
 
-# -- what happens in the host ----------------------------------------------------------------------
+def _mirror_mock(mock: ModuleType) -> None:
+    def patched(patch: Any) -> list[Any]:  # which has a target only while it holds
+        is_held = getattr(patch, "target", None) is not None
+        return [(patch.target, patch.attribute)] if is_held else []
+
+    _mirror(vars(mock)["_patch"], "__enter__", "__exit__", patched)
 
 
 def _reload(original: Any, module: Any) -> Any:
-    """Have the host load a module of the submission's anew."""
     ref = ref_of(module)
     if ref is None:
         return original(module)
@@ -250,7 +228,6 @@ def _register(original: Any, self: Any, plugin: Any, name: Any = None) -> Any:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse to run in the judge what the submission can have written."""
     check = _CHECKS.get(event)
     if check is not None and (why := check(arguments)):
         raise barred(f"{why}: that cannot happen in the judge")
@@ -261,19 +238,15 @@ def _caller() -> str:
 
 
 def _compiled(arguments: tuple[Any, ...]) -> str:
-    source = arguments[0]
-    if type(source) not in (bytes, str):
+    source, caller = arguments[0], _caller()
+    if type(source) not in (bytes, str) or not state.is_test_code(caller):
         return ""
-    caller = _caller()
-    if not state.is_test_code(caller):
-        return ""
-    text = source.encode("utf-8", "replace") if isinstance(source, str) else source
+    text = source.encode("utf-8", "replace") if isinstance(source, str) else bytes(source)
     try:
         with open(caller, "rb") as file:
-            is_authors_text = bytes(text).strip() in file.read()
+            return "" if text.strip() in file.read() else "a test runs text as code"
     except OSError:
-        is_authors_text = False
-    return "" if is_authors_text else "a test runs text as code"
+        return "a test runs text as code"
 
 
 def _opened(arguments: tuple[Any, ...]) -> str:

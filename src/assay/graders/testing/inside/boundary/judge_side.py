@@ -1,16 +1,19 @@
-"""What the judge makes of what the host tells: copies, stand-ins, mirrors of exceptions.
+"""The judge's talk with the host, and what it makes of what that tells: copies and stand-ins.
 
-`JudgeSide` reads references; each must be one that it can have been given.
+There is one session for each fresh import of the submission. It reads references; each must be one
+that it can have been given.
 """
 
 from __future__ import annotations
 
-import builtins
 import enum
+import itertools
+import os
 import sys
+import time
 from collections.abc import Callable
 from types import CoroutineType, FunctionType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.graders.testing.inside.boundary import (
     aliasing,
@@ -22,9 +25,12 @@ from assay.graders.testing.inside.boundary import (
     stands,
 )
 from assay.graders.testing.inside.boundary.judge_state import (
+    Doing,
+    HostDiedError,
     Ref,
-    Talk,
     barred,
+    doors,
+    fail,
     is_authors,
     is_module_of_both,
     ref_of,
@@ -33,15 +39,20 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
 )
 from assay.graders.testing.inside.boundary.modules import Module, make_module
-from assay.graders.testing.inside.boundary.wire import WireError
+from assay.graders.testing.inside.boundary.wire import GoneError, Plain, WireError, receive, send
 
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+_MOST_OUTPUT = 8 * 1024 * 1024
+_MOST_BYTES = 1024 * 1024 * 1024
+_LOOKS = ("get", "names", "base", "kind", "signature", "fork")
 _PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
-_CODE = frozenset(
-    "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
-)
+_CODE = "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
 
 
 _WIDE = (BaseException, Exception, AssertionError)
@@ -59,16 +70,24 @@ class Reading:
         self.is_plain = True
 
     def permits(self, what: str) -> bool:
-        """Whether the reference has something of this kind here."""
         found = not self._only_values and contract.may(what, self.trails)
         self.is_plain = self.is_plain and not found
         return found
 
 
-class JudgeSide(Talk):
-    """A session of the judge's: it knows what the host's references mean."""
+class JudgeSide(Plain):
+    """One fresh import of the submission: the talk with the host, and what its references mean."""
 
     def __init__(self) -> None:
+        self.number = next(_sessions)
+        self.dead = ""  # why there is nobody to talk to any more
+        self.doing = Doing()
+        self.changes = 0  # counts what may have changed in the host
+        self.acts = 0  # counts what was asked of it and not only looked at
+        self._forks, self._threads = itertools.count(), itertools.count()
+        self._raised_in: dict[int, int] = {}
+        self._told: dict[str, Any] = {}
+        self._output, self._bytes = _MOST_OUTPUT, _MOST_BYTES
         self.kinds: dict[int, Any] = {}
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
@@ -77,12 +96,169 @@ class JudgeSide(Talk):
         self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
-        super().__init__()
+        try:
+            send(doors.control, ["fork", self.number])
+            self.doing.link = self._link = doors.wait("session", self.number)
+            self._door = doors.wait("door", self.number)
+        except GoneError:
+            raise fail(HostDiedError("the process of the solution did not start")) from None
+
+    # -- talking -------------------------------------------------------------------------------
+
+    def given(self, value: Any, trails: list[str]) -> Any:
+        self.doing.giving = trails
+        return self.encode(value)
+
+    def patch(self, module: str, path: list[str], name: str, value: object) -> None:
+        self.request("patch", module, path, name, self.given(value, ["patch"]))
+
+    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
+        """Ask the host, serve it until it answers, and give back what it said, still encoded."""
+        if self.dead:
+            raise fail(HostDiedError(self.dead))
+        if self._lent and op != "renew" and not state.learns:
+            for value in aliasing.held.changed():
+                self.request("renew", id(value), self.encode(value))
+        self.changes += 1
+        self.acts += op not in _LOOKS
+        mine = self.changes
+        try:
+            if self.doing.link is None:  # another thread
+                thread = next(self._threads)
+                send(self._door, ["thread", thread])
+                self.doing.link = doors.wait("thread", self.number, thread)
+            # No test came to what is read on the way.
+            with self.doing.but(asking=trails or ["?"], reading=None):
+                message = self._exchange(self.doing.link, [op, self._news(), *parts])
+                self.changes += 1
+                if message[0] == "ok":
+                    return message[1]
+                error = self._raised(message[1], mine)
+        except TimeoutError:
+            error = self.died(f"the solution did not answer within {state.seconds:g} s")
+        except GoneError:
+            error = self.died("the process of the solution ended")
+        except (WireError, IndexError) as why:
+            error = self.died(f"the process of the solution sent what makes no sense: {why}")
+        except OSError as why:
+            error = self.died(f"the connection to the solution broke: {why}")
+        if isinstance(error, (StopIteration, StopAsyncIteration)) and op != "await":
+            # Among the items of `map` or `zip` it would end a test before it has compared any.
+            contract.require("stops", trails or ["?"], "the submission", "an iteration ends")
+        raise error
+
+    def question(self, op: str, *parts: Any) -> Any:
+        """Ask a fork of the host, which then is no more; None if it raises or does not answer."""
+        return next(self.questions([(op, *parts)]))
+
+    def questions(self, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Ask each question of a fork of its own.
+
+        The host does not know what its forks are asked, and none knows of the others.
+        """
+        numbers = [next(self._forks) for _ in asked]
+        self.request("fork", numbers)
+        links: list[socket.socket] = []
+        try:
+            links += [doors.wait("fork", self.number, one) for one in numbers]
+            for link, (op, *parts) in zip(links, asked):
+                try:
+                    with self.doing.but(fork=link):
+                        message = self._exchange(link, [op, {}, *parts])
+                    yield message[1] if message[0] == "ok" and len(message) > 1 else None
+                except (TimeoutError, WireError, OSError):
+                    yield None
+        except GoneError:
+            raise self.died("the process of the solution did not fork") from None
+        finally:
+            for link in links:
+                link.close()
+
+    def _exchange(self, link: socket.socket, message: list[Any]) -> list[Any]:
+        """Send a request, and serve the host until it answers."""
+        deadline = time.monotonic() + state.seconds
+        send(link, message)
+        while (left := deadline - time.monotonic()) > 0:
+            link.settimeout(left)
+            answer, size = receive(link, deadline)
+            self._bytes -= size
+            if self._bytes < 0:
+                raise WireError("it has sent more than is read")
+            if answer[0] in ("ok", "raise"):
+                return answer
+            self.answer(link, answer)
+        raise TimeoutError
+
+    def died(self, why: str) -> BaseException:
+        self.end(why)
+        return fail(HostDiedError(self.dead))
+
+    def end(self, why: str) -> None:
+        self.dead = self.dead or why
+        for link in (self._link, self._door, self.doing.link or self._link):
+            link.close()
+
+    def _raised(self, node: Any, mine: int) -> BaseException:
+        error = self.decode(node)
+        if not isinstance(error, BaseException):
+            raise WireError("an exception makes no sense")
+        if isinstance(error, state.never):
+            return barred(f"the solution raised {type(error).__name__}")
+        if error in state.failures and self._raised_in.get(id(error), -1) >= mine:
+            state.failures.remove(error)  # it comes back to the call in which it was raised
+        return error.with_traceback(None)
+
+    def _news(self) -> dict[str, Any]:
+        """What has changed around the tests since the host was told."""
+        environ = {name: one for name, one in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        try:
+            place = os.getcwd()
+        except OSError:
+            place = ""
+        path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
+        # What the submission changed of its own environment stays as it is.
+        now = {"cwd": place, "path": path, **{f"${name}": one for name, one in environ.items()}}
+        before, self._told = self._told, now
+        names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
+        return {one: now.get(one) for one in names}
+
+    def answer(self, link: socket.socket, message: list[Any]) -> None:
+        """Do what the host asks while it works for us: write its output, call a handle."""
+        kind, *parts = message
+        show = _SHOWN.get((kind, *map(type, parts)))
+        if kind == "ask":
+            send(link, self._reply(*parts))
+        elif kind not in ("out", "log"):
+            raise WireError("a message of an unknown kind")
+        elif show is not None and self._output > 0 and self.doing.fork is None:
+            self._output -= len(parts[-1])
+            show(*parts)
+
+    def _reply(self, *question: Any) -> list[Any]:
+        try:
+            return ["ok", self.encode(self._grant(*question))]
+        except WireError:
+            raise
+        except BaseException as error:
+            if isinstance(error, state.failing) and error not in state.failures:
+                fail(error)  # what the host makes of it does not matter
+                self._raised_in[id(error)] = self.changes
+            return ["raise", self.encode(error)]
+
+    def _grant(self, op: str, number: Any = 0, *parts: Any) -> Any:
+        """Do what the host asks for: nothing but with what the tests gave it."""
+        if op == "warn":
+            return offered.warn(number, *map(self.decode, parts))
+        value, giving, test = state.handed[self.decode(number)]
+        trails = contract.step(giving, contract.HANDED)
+        if test not in ("", state.test) and not contract.may("late", trails):
+            raise RuntimeError("the test that gave this has ended")
+        given = [self.read(one, trails, looks=False) for one in parts]
+        return offered.ACTS[op](value, trails, *given)
 
     # -- to the host ---------------------------------------------------------------------------
 
     def other(self, value: Any, depth: int) -> list[Any]:
-        """Tell of something that is not plain: a reference, or a handle."""
         value = contract.held_by(value)
         if self.doing.expresses and (recipe := recipes.unmade(value)) is not None:
             recipe.is_asked = True
@@ -97,7 +273,10 @@ class JudgeSide(Talk):
             own: Ref = value._assay
             return own.node() if own.talk is self else self.encode(value.copy(), depth)
         if isinstance(value, BaseException):
-            return self._error(value)
+            kind, held = type(value), [self.held(one, 0) for one in value.args]
+            bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
+            number = state.hand(value, ["?"])
+            return ["E", number, kind.__module__, kind.__qualname__, held, bases]
         if isinstance(value, enum.Enum):
             name = value.name if value.name in type(value).__members__ else None
             return ["EM", self.encode(type(value)), name, self.encode(value.value, depth + 1)]
@@ -110,22 +289,7 @@ class JudgeSide(Talk):
         )
         if is_named and "<" not in value.__qualname__ and not is_authors(value):
             return ["S", value.__module__, value.__qualname__]
-        number = state.number(value)
-        state.handed[number] = (list(self.doing.giving), state.test)
-        return ["H", number, offered.form_of(value)]
-
-    def _error(self, error: BaseException) -> list[Any]:
-        number = state.number(error)
-        state.raised[number] = error
-        arguments: list[Any] = []
-        for argument in error.args:
-            try:
-                arguments.append(self.encode(argument))
-            except WireError:
-                arguments.append(str(argument))
-        kind = type(error)
-        bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
-        return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
+        return ["H", state.hand(value, self.doing.giving), offered.form_of(value)]
 
     def express(self, value: Any) -> Any:
         """Write a value for a fork: what is not made yet, is made there."""
@@ -148,35 +312,32 @@ class JudgeSide(Talk):
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read what the host said; what makes no sense ends the session."""
-        if depth:
-            return super().decode(node, depth)
         try:
-            return super().decode(node)
+            return super().decode(node, depth)
         except WireError as error:
+            if depth:
+                raise
             why = f"the process of the solution sent what makes no sense: {error}"
             raise self.died(why) from None
 
     def others(self, node: list[Any]) -> Any:
-        """Read a reference.
-
-        Raises:
-            WireError: If it is malformed.
-        """
         found = self.reference(node)
         reading: Reading | None = self.doing.reading
-        if reading is None or node[0] in ("J", "L", "K"):
+        is_error = node[0] == "J" and issubclass(type(found), BaseException)
+        if reading is None or is_error or node[0] in ("L", "K"):
             return found
         if node[0] == "h" and reading.permits("back"):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
                 reading.permits("code")
             return found
-        if not reading.permits("code" if _is_code(found) else "object") and not (
-            _is_callable(found) and reading.permits("code")
-        ):
-            if isinstance(found, ModuleType):
-                return contract.Inert(found, reading.trails[0])
-            if node[0] == "em" and isinstance(found, (int, str)):
-                return found  # a number or a text that has a name, too
+        if node[0] == "em" and isinstance(found, (int, str)) and not reading.permits("object"):
+            return found  # a number or a text that has a name, too
+        kinds = ["code" if _is_code(found) else "object"]
+        kind: Any = type(found)
+        operators = kind._assay_form["operators"] if questions.is_stand(found) else ()
+        if "__call__" in operators or "__await__" in operators:
+            kinds.append("code")  # it can stand for a function or a coroutine, as a task does
+        if not any(map(reading.permits, kinds)):
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
         if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
@@ -188,7 +349,6 @@ class JudgeSide(Talk):
         return found
 
     def reference(self, node: list[Any]) -> Any:
-        """Read a reference, whatever the contract says."""
         reader = _READERS.get(node[0])
         if reader is None:
             raise WireError("a value of an unknown kind")
@@ -208,12 +368,8 @@ class JudgeSide(Talk):
     ) -> Any:
         """Read what a test came to.
 
-        Args:
-            node: What the host said.
-            trails: The ways by which the test came to it.
-            only_values: Whether an object is none that the contract may permit.
-            looks: Whether it counts as something that the submission gave.
-            is_named: Whether it is an attribute of a module or a class.
+        ``looks``: whether it counts as what the submission gave; ``is_named``: whether it is an
+        attribute of a module or a class.
         """
         reading = Reading(trails, only_values=only_values, is_named=is_named)
         with self.doing.but(reading=reading):
@@ -226,10 +382,6 @@ class JudgeSide(Talk):
         """Read what a test came to by a step from something."""
         return self.read(node, contract.step(contract.trails_of(ref), name))
 
-    def values(self, node: Any, trails: list[str]) -> Any:
-        """Read what has to be values."""
-        return self.read(node, trails, only_values=True)
-
     def content(self, ref: Ref) -> Any:
         """What an object holds that is of a built-in type, too."""
         return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
@@ -241,39 +393,33 @@ class JudgeSide(Talk):
     def checked(self, found: Any) -> Any:
         """A value that cannot be marked: one with a NaN in it is permitted as a whole."""
         kind = getattr(getattr(found, "dtype", None), "kind", "f")
-        odd: Any = False
-        if kind in "fcmM":
-            gone = found - found  # of a NaT, too, which equals nothing
-            odd = gone != gone if kind in "mM" else gone != 0  # noqa: PLR0124
+        gone: Any = found - found if kind in "fcmM" else 0
+        odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT
         if bool(getattr(odd, "any", lambda: odd)()) and (reading := self.doing.reading):
             why = "it holds NaN or an infinity"
             contract.require("nan", reading.trails, "the submission", why)
         return found
 
     def kind(self, number: int, form: Any = None) -> Any:
-        """What stands for a class."""
         if number not in self.kinds:
             form = form or self.request("kind", ["R", number])[2]
-            name, module = word(form["name"]), word(form["module"])
+            name, module = form["name"], form["module"]
+            if not all(type(one) is str and len(one) <= 300 for one in (name, module)):
+                raise WireError("a name makes no sense")
             bases = [self.reference(base) for base in form["bases"]]
             ref = Ref(self, number, None if "<" in name else (module, *name.split(".")))
-            is_error = any(issubclass(base, BaseException) for base in bases)
-            self.kinds[number] = (
-                mirrors.mirror_kind(ref, name, module, bases)
-                if is_error
-                else stands.stand_kind(ref, name, module, bases, form)
-            )
+            if any(issubclass(base, BaseException) for base in bases):
+                self.kinds[number] = mirrors.mirror_kind(ref, name, module, bases)
+            else:
+                self.kinds[number] = stands.stand_kind(ref, name, module, bases, form)
         return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
-        """What stands for an object."""
-        held = self.known.get(number)
-        if held is None:
+        if number not in self.known:
             cls: Any = self.reference(kind)
-            held = self.known[number] = self._stand(
-                number, cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
-            )
-            return held
+            cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
+            return self.known.setdefault(number, self._stand(number, cls))
+        held = self.known[number]
         reading: Reading | None = self.doing.reading
         if reading is None or _is_code(held):
             return held
@@ -316,9 +462,8 @@ class JudgeSide(Talk):
         return made
 
     def module(self, number: int, name: str, doc: Any = None) -> Any:
-        """What stands for a module."""
         if number not in self.known:
-            made = sys.modules.get(word(name))
+            made = sys.modules.get(name)
             if not isinstance(made, Module):
                 return make_module(self, number, name, doc)
             self.known[number] = made
@@ -333,39 +478,34 @@ class JudgeSide(Talk):
         return found[name] if name is not None else found(self.decode(value))
 
     def linked(self, number: int, content: Any) -> Any:
-        """A container that an attribute holds."""
         if self.doing.reading:
             self.doing.reading.is_named = False  # what is in it has no name of its own
         found = self.decode(content)
-        kind = mirrors.LINKED.get(type(found))
-        if kind is None:
+        if type(found) not in mirrors.LINKED:
             return found
-        made = kind(found)
+        made = mirrors.LINKED[type(found)](found)
         made._assay, made._assay_seen = Ref(self, number), self.changes
         made._assay.trails = self._trails
         return made
 
     @property
     def _trails(self) -> list[str]:
-        """The trails of what is being read."""
         return self.doing.reading.trails if self.doing.reading else ["?"]
 
     def error(
         self, number: int, kind: list[Any], arguments: list[Any], told: dict[str, Any],
         text: str | None, inner: list[Any], cause: Any, context: Any,
     ) -> BaseException:  # fmt: skip
-        """The mirror of an exception."""
-        held = self.known.get(number)
-        if held is not None:
-            return held
+        if number in self.known:
+            return self.known[number]
         cls: Any = self._aliased(self.reference(kind))
         ref = Ref(self, number)
         ref.trails = [f"{one}{contract.RAISED}" for one in self.doing.asking]
-        if ref_of(cls) is not None and len(_kinds_of(cls)) > 1:
+        kinds = [one for one in cls.__mro__ if ref_of(one) is None]
+        if ref_of(cls) is not None and not all(issubclass(kinds[0], one) for one in kinds):
             contract.require("kinds", ref.trails, cls.__name__, "it is errors of several kinds")
         values = [self.taken(one, ref, "args") for one in arguments]
-        group: Any = getattr(builtins, "BaseExceptionGroup", None)
-        if inner and group is not None and issubclass(cls, group):
+        if inner and issubclass(cls, stands.BUILTINS.get("BaseExceptionGroup", ())):
             message = values[0] if values and type(values[0]) is str else ""
             error: Any = cls.__new__(cls, message, [self.reference(one) for one in inner])
         else:
@@ -387,44 +527,25 @@ class JudgeSide(Talk):
         """An attribute. What a module has is found again in other sessions by its name."""
         trails = contract.step(contract.trails_of(ref), name)
         try:
-            node = self._asked("get", ref, [name], trails)
+            node = self.request("get", ref.node(), name, trails=trails)
         except AttributeError:
             # As an expected error, it would prove nothing.
             if not name.startswith("_") and not contract.may("missing", trails):
                 barred(f"{trails[0]} is not there")
             raise
-        self._compare_reads(ref, name, node, trails)
+        key, is_plain = (ref.number, name), type(node) is not list or node[:1] in _PLAIN_TAGS
+        done, before = self._read_last.get(key, (-1, None))
+        self._read_last[key] = (self.acts, node)
+        # An attribute that is read again, with no call in between, is what it was.
+        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
+            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
         found = self.read(node, trails, is_named=ref.path is not None)
-        own = ref_of(found)
         if ref.path is None:
-            if own is not None:
-                own.steps = name in ("send", "throw", "asend", "athrow")
             return found
+        own = ref_of(found)
         if own is not None and own.path is None and len(ref.path) == 1:
             own.path = (*ref.path, name)
         return self._narrow(found, trails)
-
-    def _asked(self, op: str, ref: Ref, parts: list[Any], trails: list[str]) -> Any:
-        """What the host says of something.
-
-        It ends an iteration of the test's where the reference does: among the items of `map` or
-        `zip` it would end a test before it has compared any.
-        """
-        try:
-            return self.request(op, ref.node(), *parts, trails=trails)
-        except (StopIteration, StopAsyncIteration):
-            if not ref.steps:
-                contract.require("stops", trails, ref.label, "an iteration ends")
-            raise
-
-    def _compare_reads(self, ref: Ref, name: str, node: Any, trails: list[str]) -> None:
-        """An attribute that is read again, with no call in between, is what it was."""
-        key = (ref.number, name)
-        done, before = self._read_last.get(key, (-1, None))
-        self._read_last[key] = (self.acts, node)
-        is_plain = type(node) is not list or node[:1] in _PLAIN_TAGS
-        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
-            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.
@@ -440,10 +561,7 @@ class JudgeSide(Talk):
             contract.may("class", [f"{one}:{first.__name__}" for one in trails])
         if ref_of(found) is not None or not issubclass(found, BaseException):
             return found
-        begins = tuple(f"class:{one}:" for one in trails)
-        widest = [
-            one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)
-        ]
+        widest = _classes(trails)
         if not widest and found not in _WIDE:
             return found
         made = self._own(found, trails)
@@ -468,39 +586,36 @@ class JudgeSide(Talk):
         return mirrors.mirror_kind(Ref(self, 0, (name,)), name, alias.__module__, [cls, alias])
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
-        """Set an attribute."""
         self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
 
     def delete(self, ref: Ref, name: str) -> None:
-        """Take an attribute away."""
         self.request("delete", ref.node(), name)
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call something of the submission's."""
         trails = contract.step(contract.trails_of(ref), contract.CALL)
         shares = aliasing.shares()
-        how = self.call_of(ref, arguments, named, trails, self._lend if shares else self.given)
+        how = self.call_of(ref, arguments, named, trails, lends=shares)
         op = "share" if shares else "call"
-        answer = self._asked(op, ref, [*how[1:], *stands.where()], trails)
+        answer = self.request(op, *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             self._change(arguments, answer[2], trails)
             answer = answer[1]
         made = self.read(answer, trails)
         aliasing.watch([*arguments, *named.values()], made)
-        self._check_class(ref, made)
-        recipes.remember(made, how)
+        own = contract.trails_of(ref)[0]
+        is_value = not state.learns and ref.path is not None and ref_of(made) is None
+        if is_value and _classes([own]):  # what a class makes can be asked for its class
+            why = f"{own} is a class in the reference, and here gives a {type(made).__name__}"
+            raise contract.refused(f"class:{own}", why)
+        if questions.is_stand(made) and (recipe := recipes.Recipe(how)).how is not None:
+            space_of(made).setdefault("_assay_recipe", recipe)
         return made
 
     def call_of(
-        self,
-        ref: Ref,
-        arguments: tuple[Any, ...],
-        named: dict[str, Any],
-        trails: list[str],
-        give: Callable[[Any, list[str]], Any] | None = None,
-    ) -> list[Any]:
-        """A call, as the host is told of it: of what, and with what."""
-        give = give or self.given
+        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str],
+        *, lends: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        give = self._lend if lends else self.given
         values = [give(one, trails) for one in arguments]
         return [ref.node(), values, {name: give(one, trails) for name, one in named.items()}]
 
@@ -514,30 +629,7 @@ class JudgeSide(Talk):
             aliasing.held.note([value])
         return ["K", id(value), node]
 
-    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
-        """Ask the host, which first is told how the test changed what it has lent."""
-        if self._lent and op != "renew" and not state.learns:
-            for value in aliasing.held.changed():
-                super().request("renew", id(value), self.encode(value))
-        try:
-            return super().request(op, *parts, trails=trails)
-        except (StopIteration, StopAsyncIteration):
-            if op in ("operate", "set", "delete"):  # which end no iteration of their own
-                contract.require("stops", trails or ["?"], "the submission", "an iteration ends")
-            raise
-
-    def _check_class(self, ref: Ref, made: Any) -> None:
-        """What stands for a class of the reference's makes objects, of which it can be asked."""
-        if state.learns or ref.path is None or ref_of(made) is not None:
-            return
-        trail = contract.trails_of(ref)[0]
-        if any(one.startswith(f"class:{trail}:") for one in state.needs.get("", ())):
-            why = f"{trail} is a class in the reference, and here gives a {type(made).__name__}"
-            raise contract.refused(f"class:{trail}", why)
-
-    def construct(self, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Make an object of a class, or leave it unmade."""
-        return recipes.construct(self, cls, arguments, named)
+    construct = recipes.construct
 
     def _change(self, arguments: tuple[Any, ...], changed: Any, trails: list[str]) -> None:
         """Make the changes to its arguments that the reference makes, too."""
@@ -547,11 +639,9 @@ class JudgeSide(Talk):
                 raise WireError("an argument became something else")
             if not contract.may("changes", trails):
                 aliasing.leave(trails)
-            elif isinstance(value, (list, bytearray)):
-                value[:] = after
             else:
                 value.clear()
-                value.update(after)
+                (value.update if isinstance(value, (dict, set)) else value.extend)(after)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
@@ -569,36 +659,14 @@ class JudgeSide(Talk):
             state.leaves[f"{trails[0]}[]"] = True
         return node
 
-    # -- what the host asks --------------------------------------------------------------------
 
-    def grant(self, op: str, parts: list[Any]) -> Any:
-        """Do what the host asks for: nothing but with what the tests gave it."""
-        if op == "warn":
-            return offered.warn(*map(self.decode, parts))
-        number, *rest = parts
-        number = self.decode(number)
-        giving, test = state.handed.get(number, (["?"], ""))
-        trails = contract.step(giving, contract.HANDED)
-        if test not in ("", state.test) and not contract.may("late", trails):
-            raise RuntimeError("the test that gave this has ended")
-        given = [self.read(one, trails, looks=False) for one in rest]
-        return offered.ACTS[op](state.handles[number], trails, *given)
-
-
-def _kinds_of(cls: type) -> list[type]:
-    """The errors of Python and of libraries that a class is, without those that they are."""
-    kinds = [one for one in cls.__mro__ if ref_of(one) is None]
-    return [one for one in kinds if not any(issubclass(k, one) for k in kinds if k is not one)]
-
-
-def _is_callable(found: Any) -> bool:
-    """Whether it can stand for a function or a coroutine, as a partial one or a task does."""
-    operators = type(found)._assay_form["operators"] if questions.is_stand(found) else ()
-    return "__call__" in operators or "__await__" in operators
+def _classes(trails: list[str]) -> list[str]:
+    """What the reference's own classes are there, by the names of built-in ones."""
+    begins = tuple(f"class:{one}:" for one in trails)
+    return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
 
 
 def _is_code(found: Any) -> bool:
-    """Whether something is a function, a method, a class or a module."""
     if isinstance(found, (type, ModuleType)) or type(found) is CoroutineType:
         return True
     label = getattr(type(found), "_assay_label", "")
@@ -606,13 +674,21 @@ def _is_code(found: Any) -> bool:
     return module in ("builtins", "functools") and (name in _CODE or module == "functools")
 
 
-def word(text: object) -> str:
-    """A name that the host told."""
-    if type(text) is not str or len(text) > 300:
-        raise WireError("a name makes no sense")
-    return text
+def _log(name: str, level: int, text: str) -> None:
+    import logging
+
+    logger = logging.getLogger(name)
+    if logger.isEnabledFor(level):
+        logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
 
 
+_SHOWN: dict[Any, Callable[..., object]] = {
+    ("out", int, str): lambda at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
+    ("log", str, int, str): _log,
+}
+"""What the host says without asking, by the types of its parts."""
+
+_sessions = itertools.count(1)
 _coroutines: dict[int, tuple[Any, Ref]] = {}
 _READERS: dict[str, Callable[..., Any]] = {
     "o": JudgeSide.stand,
@@ -620,8 +696,8 @@ _READERS: dict[str, Callable[..., Any]] = {
     "k": JudgeSide.kind,
     "C": lambda _, name: stands.BUILTINS[name],
     "m": JudgeSide.module,
-    "h": lambda _, number: state.handles[number],
-    "J": lambda _, number: state.raised[number],  # an exception of the tests comes back
+    "h": lambda _, number: state.handed[number][0],
+    "J": lambda _, number: state.handed[number][0],  # an exception of the tests comes back
     "em": JudgeSide.member,
     "L": JudgeSide.linked,
     "K": lambda talk, number: talk._lent[number],

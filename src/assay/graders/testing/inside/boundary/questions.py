@@ -21,7 +21,6 @@ from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     forward,
-    length_of,
     ref_of,
     space_of,
     state,
@@ -530,7 +529,7 @@ def truth(value: Any) -> bool:
         return forward(value, "__bool__") is True
     if kind._assay_base is not None and "__len__" not in form["own"]:
         return bool(content(value))
-    return "__len__" not in form["operators"] or length_of(value) > 0
+    return "__len__" not in form["operators"] or forward(value, "__len__") > 0
 
 
 def hash_of(value: Any) -> int:

@@ -26,32 +26,18 @@ from assay.graders.testing.inside.boundary.wire import changed
 if TYPE_CHECKING:
     from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
-_OF_TESTS = frozenset(["H", "E"])
-"""Objects of the tests, which may be asked; and errors of theirs."""
-
-_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])
-"""References to objects of the submission."""
+_OF_TESTS = frozenset(["H", "E"])  # which may be asked; and errors of theirs
+_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])  # of the submission
 
 
 class Recipe:
-    """How an object came to be.
-
-    Args:
-        how: The call that made it, or will: of what, and its arguments, as the host is told.
-        way: The way to what a test makes; its number is known once it is made. None for what a
-            function of the submission gave.
-
-    Attributes:
-        how: The call; None if objects of the tests are in it, which may be others when asked again.
-        is_asked: Whether the host, or a fork of it, was told.
-    """
-
-    __slots__ = ("_line", "how", "is_asked", "way")
+    """How an object came to be."""
 
     def __init__(self, how: list[Any], way: Ref | None = None) -> None:
+        # The call, as the host is told; objects of the tests may be others when asked again.
         self.how = None if _has(["N", *how], _OF_TESTS) else how
-        self.way = way
-        self.is_asked = False
+        self.way = way  # to what a test makes; None for what a function of the submission gave
+        self.is_asked = False  # whether the host, or a fork of it, was told
         self._line = _line() if way else None
 
     def make(self, value: Any) -> None:
@@ -63,7 +49,7 @@ class Recipe:
         try:
             answer = talk.request("call", *how, *where(), trails=way.trails)
         except BaseException as error:
-            if self._line == _line() and not isinstance(error, (StopIteration, StopAsyncIteration)):
+            if self._line == _line():
                 raise  # as if it had been made at once
             raise barred(f"{way.trails[0]} raised {type(error).__name__}") from error
         answer = answer[1] if type(answer) is list and answer[:1] == ["X"] else answer
@@ -87,12 +73,6 @@ def unmade(value: Any) -> Recipe | None:
         return None
     is_left_to_fork = state.learns and recipe.way is not None  # as it is for a submission
     return recipe if is_left_to_fork or "_assay" not in space_of(value) else None
-
-
-def remember(made: Any, how: list[Any]) -> None:
-    """Remember by which call a function of the submission gave an object."""
-    if isinstance(type(made), Kind) and (recipe := Recipe(how)).how is not None:
-        space_of(made).setdefault("_assay_recipe", recipe)
 
 
 def construct(talk: JudgeSide, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -158,12 +138,9 @@ def _held(talk: JudgeSide, content: Any, given: dict[Any, Any], trails: list[str
 def check_unmade() -> None:
     """What a test made and did not use must be possible to make, too."""
     for recipe in state.unmade:
-        way = recipe.way
-        if (
-            not (recipe.is_asked or way.talk.dead)
-            and way.talk.question("probe", ["N", *recipe.how]) is None
-        ):
-            barred(f"{way.trails[0]} could not be made")
+        talk, how = recipe.way.talk, ["N", *recipe.how]
+        if not recipe.is_asked and not talk.dead and talk.question("probe", how) is None:
+            barred(f"{recipe.way.trails[0]} could not be made")
     state.unmade.clear()
 
 
@@ -186,12 +163,8 @@ def _made(talk: JudgeSide, how: list[Any]) -> list[Any]:
     """A call in which the objects that were not made yet are."""
 
     def make(part: list[Any]) -> Any:
-        is_unmade = part[0] == "N" and len(part) > _OF_CALL
+        is_unmade = part[0] == "N" and len(part) > 4  # it has a number, too
         return the_ref(talk.unmade[part[4]]).node() if is_unmade else None
 
     call: list[Any] = changed(["N", *how], make)
     return call[1:]
-
-
-_OF_CALL = 4
-"""Parts of a call; what is unmade has a number, too."""

@@ -160,6 +160,13 @@ class Plain:
         """Take a value that may hold a NaN, and cannot be marked."""
         return found
 
+    def held(self, value: Any, depth: int) -> Any:
+        """Write what an exception holds; its text where it cannot be told."""
+        try:
+            return self.encode(value, depth)
+        except WireError:
+            return repr(value)
+
     def encode(self, value: Any, depth: int = 0) -> Any:
         """Write a value."""
         kind = type(value)
