@@ -38,8 +38,7 @@ _LIBRARY = frozenset(
     "array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma ntpath numbers "
     "opcode string textwrap token tokenize traceback weakref zlib".split()
 )
-_LIBRARY_HOME = os.path.dirname(os.__file__)
-_LIBRARY_PATH = [_LIBRARY_HOME, os.path.join(_LIBRARY_HOME, "lib-dynload")]
+_HOME = os.path.dirname(os.__file__)
 
 
 class Output:
@@ -60,10 +59,8 @@ class Output:
         """Keep the pipe from filling up."""
         import select
 
-        while True:
-            select.select([self._reader], [], [])
-            if not self._pull():
-                return
+        while select.select([self._reader], [], []) and self._pull():
+            pass
 
     def _pull(self) -> bool:
         """Read what there is; whether more may come."""
@@ -121,7 +118,7 @@ def _find_libraries(session: host_side.HostSide) -> None:
     def find_spec(name: str, *_: object) -> Any:
         if name not in _LIBRARY:
             return None
-        spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, [_HOME, f"{_HOME}/lib-dynload"])
         if name == "logging" and spec is not None:
             load = spec.loader.exec_module
 

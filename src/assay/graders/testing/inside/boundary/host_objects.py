@@ -42,21 +42,21 @@ def described(kind: Any) -> dict[str, Any]:
     operators = _operators(kind)
     if getattr(kind, "__hash__", None) is None:
         operators -= {"__hash__"}
-    methods = [
-        name
-        for name, member in list(vars(kind).items())
-        if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-        and type(name) is str
-        and (not name.startswith("__") or name == "__init__")
-    ]
+    kinds = (types.FunctionType, property, classmethod, staticmethod)
+    methods = [name for name, member in list(vars(kind).items()) if isinstance(member, kinds)]
     return {
         "operators": sorted(operators),
         "equal": _equality(kind),
         "own": sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one)),
-        "methods": methods,
+        "methods": [one for one in methods if one == "__init__" or is_plain_name(one)],
         "meta": sorted(_operators(type(kind))),
         "doc": kind.__doc__ if type(kind.__doc__) is str else None,
     }
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether it is none of Python's own names, for which the judge would not ask."""
+    return type(name) is str and not name.startswith("__")
 
 
 def _operators(kind: Any) -> set[str]:
@@ -84,11 +84,9 @@ def is_own(kind: type, name: str) -> bool:
 def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
     owner = _owner(kind, "__eq__")
-    if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
-        return "enum"
-    if owner in CONTENTS:
-        return "base"
-    return "identity" if owner.__module__ == "builtins" else "own"
+    if owner.__module__ != "builtins":
+        return "own"
+    return "enum" if issubclass(kind, enum.Enum) else "base" if owner in CONTENTS else "identity"
 
 
 CURRENT: list[Any] = []
@@ -127,19 +125,6 @@ def _later(function: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-def _handle_operator(name: str, is_async: object) -> Callable[..., Any]:
-    def operate(self: Handle, *arguments: object, **named: object) -> Any:
-        if name == "__call__":
-            return ask("call", self._assay_handle, list(arguments), named)
-        return ask("operate", self._assay_handle, name, list(arguments))
-
-    is_awaited = is_async if name == "__call__" else name in _AWAITED
-    return _later(operate) if is_awaited else operate
-
-
-_AWAITED = ("__aenter__", "__aexit__", "__anext__")
-
-
 def handle(number: int, form: dict[str, Any]) -> Any:
     """What stands for something of the judge's."""
     if form.get("kind") == "function":
@@ -150,7 +135,17 @@ def handle(number: int, form: dict[str, Any]) -> Any:
 @functools.lru_cache(maxsize=1_000)
 def _handle_kind(operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]) -> Any:
     """The class of the handles whose objects have these operators."""
-    space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
+    awaited = ("__aenter__", "__aexit__", "__anext__", *(["__call__"] if is_async else []))
+
+    def operator(name: str) -> Callable[..., Any]:
+        def operate(self: Handle, *arguments: object, **named: object) -> Any:
+            if name == "__call__":
+                return ask("call", self._assay_handle, list(arguments), named)
+            return ask("operate", self._assay_handle, name, list(arguments))
+
+        return _later(operate) if name in awaited else operate
+
+    space = {name: operator(name) for name in operators if name in OPERATORS}
     made = type("Handle", (Handle,), space)
     for one in abcs:
         getattr(importlib.import_module("collections.abc"), one).register(made)
@@ -193,13 +188,12 @@ def _written(parameters: list[Any]) -> tuple[str, str]:
     """The parameters of a function, and how it passes them on."""
     words: list[str] = []
     passed: list[str] = []
-    is_starred = False
+    kinds = [kind for _, kind, _ in parameters]
     for place, (name, kind, has) in enumerate(parameters):
-        if kind == 3 and not is_starred:
+        if kind == 3 and not {2, 3} & {*kinds[:place]}:
             words.append("*")
-        is_starred = is_starred or kind in (2, 3)
         words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_assay_default" if has else ""))
-        if kind == 0 and (place + 1 == len(parameters) or parameters[place + 1][1] != 0):
+        if kind == 0 and kinds[place + 1 : place + 2] != [0]:
             words.append("/")
         passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
     return ", ".join(words), ", ".join(passed)

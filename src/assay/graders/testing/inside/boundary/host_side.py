@@ -109,11 +109,8 @@ class HostSide(wire.Plain):
             return ["k", number]
         self.told.add(number)
         bases = [self.class_of(base) for base in kind.__bases__]
-        return [
-            "k",
-            number,
-            {"name": name, "module": module, "bases": bases, **host_objects.described(kind)},
-        ]
+        form = {"name": name, "module": module, "bases": bases, **host_objects.described(kind)}
+        return ["k", number, form]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         mine = getattr(value, "_assay_judges", None)
@@ -121,11 +118,8 @@ class HostSide(wire.Plain):
             return ["J", mine]
         kind = type(value)
         described = self.class_of(kind)  # the judge reads it first, so it is told first
-        told = [
-            name
-            for name in list(vars(value))
-            if type(name) is str and (not name.startswith("__") or name == "__notes__")
-        ]
+        names = [*vars(value)]
+        told = [one for one in names if one == "__notes__" or host_objects.is_plain_name(one)]
         inner: Any = getattr(value, "exceptions", None) if depth < 10 else None
         return [
             "e",
@@ -197,10 +191,9 @@ class HostSide(wire.Plain):
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, host_objects.Handle):  # to flush it would ask the judge
-                continue
             try:
-                stream.flush()
+                if not isinstance(stream, host_objects.Handle):  # that would ask the judge
+                    stream.flush()
             except (AttributeError, OSError, ValueError):
                 continue
         for output in self.outputs:

@@ -210,12 +210,11 @@ class JudgeSide(Talk):
         """What an object holds that is of a built-in type, too."""
         return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
 
-    def unbounded(self, found: float) -> Any:
-        reading = self.doing.reading
-        return found if reading is None else contract.number(found, reading.trails)
-
     def checked(self, found: Any) -> Any:
-        """A value that cannot be marked: one with a NaN in it is permitted as a whole."""
+        """A number is marked; what cannot be marked and has a NaN in it is permitted as a whole."""
+        if type(found) is float:
+            reading = self.doing.reading
+            return found if reading is None else contract.number(found, reading.trails)
         kind = getattr(getattr(found, "dtype", None), "kind", "f")
         odd: Any = False
         if kind in "fcmM":

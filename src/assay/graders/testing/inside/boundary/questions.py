@@ -365,11 +365,10 @@ class _Change:
         if tag in ("l", "t", "s", "f", "q"):
             changed = self._one_of(rest[0])
             return None if changed is None and rest[0] else [tag, changed or [1]]
-        if tag in ("d", "od", "dc", "dd"):
-            return self._mapping(tag, *rest)
-        if tag == "w":
+        if tag in ("d", "od", "dc", "dd", "w"):  # keys and values, or a name and what it holds
             inner = self.of(rest[1])
-            return None if inner is None else [tag, rest[0], inner]
+            first = rest[0] if tag == "w" or rest[0][1] else ["l", ["x"]]
+            return None if inner is None else [tag, first, inner, *rest[2:]]
         return self._plain(node) if tag in _STEPS else None
 
     def _scalar(self, value: Any, kind: type) -> Any:
@@ -410,12 +409,6 @@ class _Change:
             if new is not None:
                 return [*items[:place], new, *items[place + 1 :]]
         return None
-
-    def _mapping(self, tag: str, pairs: list[Any], *rest: Any) -> Any:
-        values = self._one_of([value for _, value in pairs])
-        if values is None:
-            return None if pairs else [tag, [["x", 1]], *rest]
-        return [tag, [[key, new] for (key, _), new in zip(pairs, values)], *rest]
 
     def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         changed = self._one_of([*arguments, *named.values()])

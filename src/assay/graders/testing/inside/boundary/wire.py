@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 * 1024 * 1024
 """Bytes of one frame."""
 
-DEEPEST = 60
-"""How deep values may lie in each other."""
+DEEPEST = 120
+"""How deep values may lie in each other; the keys and values of a mapping lie in lists of it."""
 
 ARITHMETIC = frozenset(
     f"__{side}{one}__"
@@ -56,14 +56,7 @@ _LONGEST_INT = 8_000
 """Bits of an integer that is written in decimal digits; Python bounds their number."""
 
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
-_MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
-_PAIRED = frozenset(_MAPPINGS.values())
-_CONTAINERS: dict[str, Any] = {tag: kind for kind, tag in {**_SEQUENCES, **_MAPPINGS}.items()}
-_FACTORIES: dict[str, Any] = {
-    "": None,
-    **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
-}
-"""The factories of a `defaultdict` that it keeps on the other side."""
+_TAGGED: dict[str, Any] = {tag: kind for kind, tag in _SEQUENCES.items()}
 
 
 class WireError(Exception):
@@ -103,8 +96,7 @@ def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[An
         raise WireError(f"a frame of {size} bytes is too large")
     try:
         data = _exactly(link, size, deadline)
-        read_float = _finite if _HUGE.search(data) else None
-        message: Any = json.loads(data, parse_float=read_float, parse_constant=Unbounded)
+        message: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if type(message) is not list or not message or type(message[0]) is not str:
@@ -127,26 +119,8 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
-class Unbounded(float):
-    """A NaN or an infinity, as it was read: what becomes of it is for the receiver to say."""
-
-
-_HUGE = re.compile(rb"\d[eE]\+?\d{3}")
-
-
-def _finite(text: str) -> float:
-    found = float(text)
-    if found - found != 0:
-        raise ValueError("a number is out of range")
-    return found
-
-
 class Plain:
     """Copies plain values; a runtime extends it by its own references."""
-
-    def unbounded(self, found: float) -> Any:
-        """Take a NaN or an infinity that was read."""
-        return found
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -157,36 +131,28 @@ class Plain:
         raise WireError("a value of an unknown kind")
 
     def checked(self, found: Any) -> Any:
-        """Take a value that may hold a NaN, and cannot be marked."""
+        """Take what was read and is, or may hold, a NaN or an infinity."""
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
         """Write a value."""
         kind = type(value)
-        if kind in _SCALARS and (kind is not int or value.bit_length() <= _LONGEST_INT):
+        if kind is float or _is_bare(value):
             return value
         if depth > DEEPEST:
             raise WireError(f"values lie more than {DEEPEST} deep in each other")
         if kind in _SEQUENCES:
-            # Of numbers and texts alone there is nothing to write differently.
             items = list(value)
-            if not _is_flat(items):
+            if not _are_bare(items):
                 items = [self.encode(item, depth + 1) for item in items]
             return [_SEQUENCES[kind], items]
-        if kind in _MAPPINGS:
-            pairs = [
-                [self.encode(key, depth + 1), self.encode(item, depth + 1)]
-                for key, item in list(value.items())
-            ]
-            if kind is defaultdict:
-                name = getattr(value.default_factory, "__name__", "")
-                is_plain = _FACTORIES.get(name) is value.default_factory
-                return ["dd", pairs, name if is_plain else ""]
-            return [_MAPPINGS[kind], pairs]
-        node = _written(value, kind)
-        if node is None:
+        key = _key_of(kind)
+        parts = _KINDS[key][1](kind, value) if key else None
+        if parts is None:
             return self.other(value, depth)
-        return [one if type(one) is str else self.encode(one, depth + 1) for one in node]
+        tag = _KINDS[key][0]
+        named = [_name_of(key)] if tag in _NAMED else []
+        return [tag, *named, *[self.encode(part, depth + 1) for part in parts]]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -194,26 +160,19 @@ class Plain:
         Raises:
             WireError: If it is malformed.
         """
-        if type(node) in _SCALARS:
+        if _is_bare(node):
             return node
-        if type(node) is Unbounded:
-            return self.unbounded(float(node))
+        if type(node) is float:
+            return self.checked(node)
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
         tag: str = node[0]
         try:
-            kind = _CONTAINERS.get(tag)
-            if kind is not None and tag not in _PAIRED:
+            if tag in _TAGGED:
                 items = node[1]
-                if not _is_flat(items):
+                if not _are_bare(items):
                     items = [self.decode(item, depth + 1) for item in items]
-                return kind(items)
-            if kind is not None:
-                pairs = {
-                    self.decode(key, depth + 1): self.decode(item, depth + 1)
-                    for key, item in node[1]
-                }
-                return kind(_FACTORIES[node[2]], pairs) if tag == "dd" else kind(pairs)
+                return _TAGGED[tag](items)
             is_named = tag in _NAMED
             key = _KEYS.get((tag, node[1]) if is_named else tag)
             if key is not None:
@@ -244,38 +203,29 @@ def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
     if tag == "N":
         named = {name: inner(one) for name, one in rest[2].items()}
         return [tag, inner(rest[0]), list(map(inner, rest[1])), named, *rest[3:]]
-    if tag in _PAIRED:
-        return [tag, [list(map(inner, pair)) for pair in rest[0]], *rest[1:]]
-    return [tag, list(map(inner, rest[0]))] if tag in _CONTAINERS else [tag, *map(inner, rest)]
+    return [tag, list(map(inner, rest[0]))] if tag in _TAGGED else [tag, *map(inner, rest)]
 
 
 _UNPARTED = frozenset(["R", "P", "S", "C", "H", "E", "K"])
 """References, which have no other values in them."""
 
 
-def _is_flat(items: list[Any]) -> bool:
+def _is_bare(value: Any) -> bool:
+    """Whether something is on both sides, and on the wire, as it is."""
+    if type(value) is float:
+        return value - value == 0
+    return value.bit_length() <= _LONGEST_INT if type(value) is int else type(value) in _SCALARS
+
+
+def _are_bare(items: list[Any]) -> bool:
     kinds = set(map(type, items))
-    if not kinds <= _SCALARS:
-        return False
-    return int not in kinds or all(
-        type(item) is not int or item.bit_length() <= _LONGEST_INT for item in items
-    )
+    return kinds <= _SCALARS and (kinds.isdisjoint((int, float)) or all(map(_is_bare, items)))
 
 
 @functools.lru_cache(maxsize=1_000)
 def library(name: str) -> dict[str, Any]:
     """What a library has, from when it was first asked for: tests replace such things."""
     return dict(vars(importlib.import_module(name)))
-
-
-def _written(value: Any, kind: type) -> list[Any] | None:
-    """Write a value whose class is one of `_KINDS`; None for any other."""
-    key = _key_of(kind)
-    if key is None:
-        return None
-    tag, write, _ = _KINDS[key]
-    parts = write(kind, value)
-    return None if parts is None else [tag, *([_name_of(key)] if tag in _NAMED else []), *parts]
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -294,18 +244,13 @@ def _name_of(key: Any) -> str:
     return getattr(key, "__name__", key).rpartition(".")[2]
 
 
-@functools.lru_cache(maxsize=1_000)
-def _kind_of(key: Any) -> Any:
-    """What is meant by a key."""
-    if type(key) is not str:
-        return key
-    module, _, name = key.partition(".")
-    return library(module)[name] if name else importlib.import_module(module)
-
-
 def _made(key: Any, parts: list[Any]) -> Any:
     """Make a value of its parts."""
-    return _KINDS[key][2](_kind_of(key), *parts)
+    kind = key
+    if type(key) is str:
+        module, _, name = key.partition(".")
+        kind = library(module)[name] if name else importlib.import_module(module)
+    return _KINDS[key][2](kind, *parts)
 
 
 def content_of(value: Any) -> Any:
@@ -317,7 +262,7 @@ def content_of(value: Any) -> Any:
     for base in type(value).__mro__:
         if base in CONTENTS:
             return CONTENTS[base](value)
-        key = _key_of(base)
+        key = None if issubclass(base, dict) else _key_of(base)
         parts = _KINDS[key][1](base, value) if key else None
         if parts is not None:
             return _made(key, parts)
@@ -326,10 +271,10 @@ def content_of(value: Any) -> Any:
 
 CONTENTS: dict[Any, Callable[[Any], Any]] = {
     dict: lambda value: dict(dict.items(value)),
-    list: lambda value: [*list.__iter__(value)],
-    tuple: lambda value: (*tuple.__iter__(value),),
-    set: lambda value: {*set.__iter__(value)},
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    **{
+        kind: lambda value, kind=kind: kind(kind.__iter__(value))
+        for kind in (list, tuple, set, frozenset)
+    },
     str: str.__str__,
     bytes: lambda value: bytes.__getitem__(value, slice(None)),
     bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
@@ -345,6 +290,30 @@ CONTENTS: dict[Any, Callable[[Any], Any]] = {
 
 def _make(kind: Any, *parts: Any) -> Any:
     return kind(*parts)
+
+
+def _spread(kind: Any, parts: tuple[Any, ...]) -> Any:
+    return kind(*parts)
+
+
+def _items(_: Any, value: Any) -> list[Any]:
+    return [[*value]]
+
+
+def _pairs(_: Any, value: Any) -> list[Any]:
+    return [[*value], [*value.values()]]
+
+
+def _of_pairs(kind: Any, keys: Any, values: Any) -> Any:
+    if not type(keys) is type(values) is list:
+        raise TypeError("not lists")
+    return kind(dict(zip(keys, values)))
+
+
+def _default_pairs(_: Any, value: Any) -> list[Any]:
+    name = getattr(value.default_factory, "__name__", "")
+    is_plain = _FACTORIES.get(name) is value.default_factory
+    return [*_pairs(dict, value), name if is_plain else ""]
 
 
 def _attributes(*names: str) -> Callable[..., list[Any]]:
@@ -416,6 +385,11 @@ _DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _BYTES = (_base64, _of_base64)
 _TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
+_FACTORIES: dict[str, Any] = {
+    "": None,
+    **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
+}
+"""The factories of a `defaultdict` that it keeps on the other side."""
 _NAMED = ("w", "ip", "zn")
 """Tags of several kinds, whose names follow."""
 
@@ -429,14 +403,18 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
     type(NotImplemented): ("ni", _attributes(), _make),
-    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
-    type({}.keys()): ("w", lambda _, keys: [[*keys]], lambda _, keys: dict.fromkeys(keys).keys()),
-    type({}.values()): (
-        "w",
-        lambda _, held: [[*held]],
-        lambda _, held: dict(enumerate(held)).values(),
+    dict: ("d", _pairs, _of_pairs),
+    OrderedDict: ("od", _pairs, _of_pairs),
+    Counter: ("dc", _pairs, _of_pairs),
+    defaultdict: (
+        "dd",
+        _default_pairs,
+        lambda kind, keys, values, name: kind(_FACTORIES[name], _of_pairs(dict, keys, values)),
     ),
-    type({}.items()): ("w", lambda _, items: [[*items]], lambda _, items: dict(items).items()),
+    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
+    type({}.keys()): ("w", _items, lambda _, keys: dict.fromkeys(keys).keys()),
+    type({}.values()): ("w", _items, lambda _, held: dict(enumerate(held)).values()),
+    type({}.items()): ("w", _items, lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
     "datetime.datetime": ("dt", _moment, _of_moment),
     "datetime.time": ("tm", _moment, _of_moment),
@@ -454,12 +432,8 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
     **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
     **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], lambda kind, maps: kind(*maps)),
-    "array.array": (
-        "w",
-        lambda _, value: [(value.typecode, value.tolist())],
-        lambda kind, parts: kind(*parts),
-    ),
+    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], _spread),
+    "array.array": ("w", lambda _, one: [(one.typecode, one.tolist())], _spread),
     "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
     "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
     "numpy": ("na", _numpy, _of_numpy),
