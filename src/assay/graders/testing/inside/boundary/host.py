@@ -52,7 +52,6 @@ class Output:
         os.set_blocking(self._reader, False)
         self._lock = threading.Lock()
         self._kept = bytearray()
-        self._room = _MOST_OUTPUT
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
@@ -67,8 +66,8 @@ class Output:
         with self._lock:
             try:
                 while chunk := os.read(self._reader, 1 << 16):
-                    self._kept += chunk[: max(self._room, 0)]
-                    self._room -= len(chunk)
+                    self._kept += chunk
+                    del self._kept[_MOST_OUTPUT:]
             except OSError as error:
                 return isinstance(error, BlockingIOError)
             return False
@@ -145,7 +144,6 @@ def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
 
 
 def _serve(number: int) -> None:
-    """Be one session."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     session = host_side.HostSide(number)
     host_objects.CURRENT[:] = [session]

@@ -186,14 +186,13 @@ def _function(number: int, form: dict[str, Any]) -> Any:
 
 def _written(parameters: list[Any]) -> tuple[str, str]:
     """The parameters of a function, and how it passes them on."""
-    words: list[str] = []
-    passed: list[str] = []
-    kinds = [kind for _, kind, _ in parameters]
-    for place, (name, kind, has) in enumerate(parameters):
-        if kind == 3 and not {2, 3} & {*kinds[:place]}:
-            words.append("*")
-        words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_assay_default" if has else ""))
-        if kind == 0 and kinds[place + 1 : place + 2] != [0]:
-            words.append("/")
-        passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
-    return ", ".join(words), ", ".join(passed)
+    stars = {2: "*", 4: "**"}
+    words: list[list[str]] = [[], [], [], [], []]
+    for name, kind, has in parameters:
+        words[kind].append(stars.get(kind, "") + name + ("=_assay_default" if has else ""))
+    if words[0]:
+        words[0].append("/")
+    if words[3] and not words[2]:
+        words[2].append("*")
+    passed = [{**stars, 3: f"{name}="}.get(kind, "") + name for name, kind, _ in parameters]
+    return ", ".join(one for group in words for one in group), ", ".join(passed)

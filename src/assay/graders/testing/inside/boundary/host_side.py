@@ -48,7 +48,6 @@ class HostSide(wire.Plain):
     def __init__(self, number: int) -> None:
         self.number = number
         self.objects: dict[int, Any] = {}
-        self.numbers: dict[int, int] = {}
         self.told: set[int] = set()
         self.handles: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], list[Any]] = {}
@@ -68,10 +67,8 @@ class HostSide(wire.Plain):
         return ["L", self.number_of(value), node] if type(value) in _MUTABLE else node
 
     def number_of(self, value: object) -> int:
-        with self.lock:
-            number = self.numbers.setdefault(id(value), len(self.objects) + 1)
-            self.objects.setdefault(number, value)
-            return number
+        self.objects.setdefault(id(value), value)  # it is held, so that no other has its number
+        return id(value)
 
     def other(self, value: Any, depth: int) -> list[Any]:
         kind = type(value)
@@ -151,7 +148,6 @@ class HostSide(wire.Plain):
         return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
-        """A member of an enumeration."""
         found = self.decode(kind)
         return found[name] if name is not None else found(self.decode(value))
 
@@ -227,15 +223,13 @@ class HostSide(wire.Plain):
 
     def take_state(self, state: dict[str, Any]) -> None:
         for name, text in state.get("environ", {}).items():
-            if text is None:
-                os.environ.pop(name, None)
-            else:
+            os.environ.pop(name, None)
+            if text is not None:
                 os.environ[name] = text
-        if "cwd" in state:
-            try:
-                os.chdir(state["cwd"])
-            except OSError:
-                pass
+        try:
+            os.chdir(state.get("cwd", "."))
+        except OSError:
+            pass
         if "path" in state:
             ours = [entry for entry in sys.path if entry not in self.judges_path]
             self.judges_path = list(state["path"])
@@ -248,10 +242,13 @@ class HostSide(wire.Plain):
         if state:
             self.take_state(state)
         action = getattr(self, f"do_{op}")
-        # What has to run where the submission's event loop is, runs there.
         if op not in ("call", "operate") or parts[3:] != ["on loop"]:
             return action(*parts)
-        return self.on_loop(lambda: action(*parts[:3]))
+
+        async def act() -> Any:
+            return action(*parts[:3])
+
+        return self.on_loop(act())
 
     # -- what can be asked ---------------------------------------------------------------------
 
@@ -266,12 +263,9 @@ class HostSide(wire.Plain):
     do_base = _of_values(wire.content_of)
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
+    # The same of objects of which the other is made first.
+    do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
     do_member = _of_values(host_objects.of_super, is_linked=True)
-
-    def do_turned(self, name: str, one: Any, other: Any) -> Any:
-        """The same question about objects of which the other is made first."""
-        last = self.decode(other)
-        return self.encode(getattr(operator, name)(self.decode(one), last))
 
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
@@ -302,9 +296,6 @@ class HostSide(wire.Plain):
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
         wire.library(module)  # values of it go on to be copied
         self.do_set(["P", module, path], name, value, is_patch=True)
-
-    def do_unpatch(self, module: str, path: list[str], name: str) -> None:
-        self.do_delete(["P", module, path], name)
 
     def do_call(
         self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
@@ -346,7 +337,6 @@ class HostSide(wire.Plain):
         return self.decode(target), values, {name: self.decode(one) for name, one in named.items()}
 
     def made(self, target: Any, arguments: list[Any], named: dict[str, Any], *_: object) -> Any:
-        """What the test would have made by a call."""
         function, values, options = self.call_of(target, arguments, named)
         return function(*values, **options)
 
@@ -372,7 +362,6 @@ class HostSide(wire.Plain):
             self.forks.append(child)
 
     def answer_one(self, number: int) -> None:
-        """Be a fork: answer one question, and end."""
         try:
             self.lock = threading.RLock()
             self.outputs = ()
@@ -381,8 +370,7 @@ class HostSide(wire.Plain):
             os.dup2(nowhere, 2)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             link = self.local.link = connect(["fork", self.number, number])
-            message, _ = wire.receive(link)
-            self.serve(link, message)
+            self.serve(link, wire.receive(link)[0])
         finally:
             os._exit(0)
 
@@ -404,8 +392,10 @@ class HostSide(wire.Plain):
         return ["G", parts]
 
     def do_await(self, target: Any) -> Any:
-        value = self.decode(target)
-        return self.encode(self.on_loop(lambda: value, waits=True))
+        async def wait() -> Any:
+            return self.encode(await self.decode(target))
+
+        return self.on_loop(wait())
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -425,22 +415,17 @@ class HostSide(wire.Plain):
         }
         kinds = tuple(self.decode(base) for base in bases)
         options = {key: self.decode(value) for key, value in named.items()}
-        made = types.new_class(name, kinds, options, lambda space: space.update(members))
-        return self.encode(made)
+        return self.encode(types.new_class(name, kinds, options, lambda one: one.update(members)))
 
-    def on_loop(self, action: Callable[[], Any], *, waits: bool = False) -> Any:
+    def on_loop(self, doing: Any) -> Any:
         """Do something where the submission's event loop is, and wait for what it gives."""
         import asyncio
-
-        async def run() -> Any:
-            found = action()
-            return await found if waits else found
 
         with self.lock:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
                 threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result()
+        return asyncio.run_coroutine_threadsafe(doing, self.loop).result()
 
 
 def _has_ended(child: int) -> bool:
@@ -464,10 +449,9 @@ _READERS: dict[str, Callable[..., Any]] = {
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, reversed)
+_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, operator.contains, reversed)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
-    "__contains__": operator.contains,
     "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),

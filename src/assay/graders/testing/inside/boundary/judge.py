@@ -167,7 +167,7 @@ def _unpatch(target: Any, name: Any) -> None:
     if numbers:
         del state.patches[numbers[-1]]
         for talk in _living():
-            talk.request("unpatch", *place, name)
+            talk.request("delete", ["P", *place], name)
 
 
 def _living() -> list[Talk]:

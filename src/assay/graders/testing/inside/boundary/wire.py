@@ -68,12 +68,7 @@ class GoneError(WireError):
 
 
 def send(link: socket.socket, message: object) -> None:
-    """Send one frame.
-
-    Raises:
-        GoneError: If nobody is there any more.
-        WireError: If it is too large.
-    """
+    """Send one frame, which must not be too large."""
     data = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(data) > MOST_BYTES:
         raise WireError(f"a value of {len(data)} bytes is too large to be copied")
@@ -84,13 +79,7 @@ def send(link: socket.socket, message: object) -> None:
 
 
 def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[Any], int]:
-    """Receive one frame: a list that begins with a word, and the number of its bytes.
-
-    Raises:
-        TimeoutError: If the time passes.
-        GoneError: At the end of the stream.
-        WireError: For anything but a frame.
-    """
+    """Receive one frame: a list that begins with a word, and the number of its bytes."""
     (size,) = struct.unpack(">I", _exactly(link, 4, deadline))
     if size > MOST_BYTES:
         raise WireError(f"a frame of {size} bytes is too large")
@@ -150,16 +139,10 @@ class Plain:
         parts = _KINDS[key][1](kind, value) if key else None
         if parts is None:
             return self.other(value, depth)
-        tag = _KINDS[key][0]
-        named = [_name_of(key)] if tag in _NAMED else []
-        return [tag, *named, *[self.encode(part, depth + 1) for part in parts]]
+        return [_tag_of(key), *[self.encode(part, depth + 1) for part in parts]]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
-        """Read a value.
-
-        Raises:
-            WireError: If it is malformed.
-        """
+        """Read a value."""
         if _is_bare(node):
             return node
         if type(node) is float:
@@ -173,11 +156,8 @@ class Plain:
                 if not _are_bare(items):
                     items = [self.decode(item, depth + 1) for item in items]
                 return _TAGGED[tag](items)
-            is_named = tag in _NAMED
-            key = _KEYS.get((tag, node[1]) if is_named else tag)
-            if key is not None:
-                parts = node[2:] if is_named else node[1:]
-                found = _made(key, [self.decode(part, depth + 1) for part in parts])
+            if tag in _KEYS:
+                found = _made(_KEYS[tag], [self.decode(part, depth + 1) for part in node[1:]])
                 return self.checked(found) if tag in _CHECKED else found
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
@@ -185,14 +165,12 @@ class Plain:
 
 
 def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
-    """Something written, in which a part is what `change` makes of it, unless that is None.
-
-    The items of a list or a call are no part, even where the first of them is a text.
-    """
+    """Something written, in which a part is what `change` makes of it, unless that is None."""
     if type(node) is not list:
         return node
     if (found := change(node)) is not None:
         return found
+    # The items of a list or a call are no part, even where the first of them is a text.
     tag, *rest = node
     if tag in _UNPARTED:
         return node
@@ -240,12 +218,13 @@ def _key_of(kind: type) -> Any:
     return module if module in _KINDS else None
 
 
-def _name_of(key: Any) -> str:
-    return getattr(key, "__name__", key).rpartition(".")[2]
+def _tag_of(key: Any) -> str:
+    """The tag of a kind; where several have one, the name of the class follows."""
+    tag = _KINDS[key][0]
+    return tag + getattr(key, "__name__", key).rpartition(".")[2] if tag.endswith(":") else tag
 
 
 def _made(key: Any, parts: list[Any]) -> Any:
-    """Make a value of its parts."""
     kind = key
     if type(key) is str:
         module, _, name = key.partition(".")
@@ -254,11 +233,7 @@ def _made(key: Any, parts: list[Any]) -> Any:
 
 
 def content_of(value: Any) -> Any:
-    """What a value of a subclass of a plain class holds, by that class alone.
-
-    Raises:
-        TypeError: If it is of none.
-    """
+    """What a value of a subclass of a plain class holds, by that class alone."""
     for base in type(value).__mro__:
         if base in CONTENTS:
             return CONTENTS[base](value)
@@ -273,11 +248,9 @@ CONTENTS: dict[Any, Callable[[Any], Any]] = {
     dict: lambda value: dict(dict.items(value)),
     **{
         kind: lambda value, kind=kind: kind(kind.__iter__(value))
-        for kind in (list, tuple, set, frozenset)
+        for kind in (list, tuple, set, frozenset, bytes, bytearray)
     },
     str: str.__str__,
-    bytes: lambda value: bytes.__getitem__(value, slice(None)),
-    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
     int: int.__int__,
     float: float.__float__,
     complex: lambda value: complex.__add__(value, 0j),
@@ -311,9 +284,15 @@ def _of_pairs(kind: Any, keys: Any, values: Any) -> Any:
 
 
 def _default_pairs(_: Any, value: Any) -> list[Any]:
-    name = getattr(value.default_factory, "__name__", "")
-    is_plain = _FACTORIES.get(name) is value.default_factory
-    return [*_pairs(dict, value), name if is_plain else ""]
+    """A factory that both sides have is told by what it makes."""
+    factory = value.default_factory
+    is_known = type(factory) is type and factory in _FACTORIES
+    return [*_pairs(_, value), factory() if is_known else None]
+
+
+def _of_default_pairs(kind: Any, keys: Any, values: Any, made: Any) -> Any:
+    factory = next((one for one in _FACTORIES if type(made) is one), None)
+    return kind(factory, _of_pairs(dict, keys, values))
 
 
 def _attributes(*names: str) -> Callable[..., list[Any]]:
@@ -385,13 +364,7 @@ _DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
 _BYTES = (_base64, _of_base64)
 _TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
-_FACTORIES: dict[str, Any] = {
-    "": None,
-    **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
-}
-"""The factories of a `defaultdict` that it keeps on the other side."""
-_NAMED = ("w", "ip", "zn")
-"""Tags of several kinds, whose names follow."""
+_FACTORIES = (bool, int, float, str, list, tuple, set, dict)
 
 _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]]] = {
     int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
@@ -406,15 +379,11 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     dict: ("d", _pairs, _of_pairs),
     OrderedDict: ("od", _pairs, _of_pairs),
     Counter: ("dc", _pairs, _of_pairs),
-    defaultdict: (
-        "dd",
-        _default_pairs,
-        lambda kind, keys, values, name: kind(_FACTORIES[name], _of_pairs(dict, keys, values)),
-    ),
-    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
-    type({}.keys()): ("w", _items, lambda _, keys: dict.fromkeys(keys).keys()),
-    type({}.values()): ("w", _items, lambda _, held: dict(enumerate(held)).values()),
-    type({}.items()): ("w", _items, lambda _, items: dict(items).items()),
+    defaultdict: ("dd", _default_pairs, _of_default_pairs),
+    type(vars(type)): ("w:", lambda _, value: [dict(value)], _make),
+    type({}.keys()): ("w:", _items, lambda _, keys: dict.fromkeys(keys).keys()),
+    type({}.values()): ("w:", _items, lambda _, held: dict(enumerate(held)).values()),
+    type({}.items()): ("w:", _items, lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
     "datetime.datetime": ("dt", _moment, _of_moment),
     "datetime.time": ("tm", _moment, _of_moment),
@@ -424,21 +393,21 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     "fractions.Fraction": ("F", _attributes("numerator", "denominator"), _make),
     "uuid.UUID": ("u", *_TEXT),
     **{
-        f"ipaddress.IPv{n}{one}": ("ip", *_TEXT)
+        f"ipaddress.IPv{n}{one}": ("ip:", *_TEXT)
         for n in (4, 6)
         for one in ("Address", "Interface", "Network")
     },
     # Read as a path of the system that reads, which is the first.
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
-    **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
-    **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], _spread),
-    "array.array": ("w", lambda _, one: [(one.typecode, one.tolist())], _spread),
-    "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
-    "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
+    **{f"pathlib.{one}": ("w:", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
+    **{f"collections.{one}": ("w:", *_DATA) for one in ("UserDict", "UserList", "UserString")},
+    "collections.ChainMap": ("w:", lambda _, one: [tuple(one.maps)], _spread),
+    "array.array": ("w:", lambda _, one: [(one.typecode, one.tolist())], _spread),
+    "types.SimpleNamespace": ("w:", lambda _, value: [vars(value)], _of_names),
+    "argparse.Namespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "numpy": ("na", _numpy, _of_numpy),
-    "pytz": ("zn", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
-    "zoneinfo": ("zn", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
+    "pytz": ("zn:", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
+    "zoneinfo": ("zn:", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
 }
 """The classes that are copied: their tag, the parts of a value, and a value of the parts.
 
@@ -449,10 +418,7 @@ of a library that few have stands for its classes, which it makes; some of them 
 LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str and "." in key)
 """The modules of Python's library whose values are copied."""
 
-_KEYS = {
-    (tag, _name_of(key)) if tag in _NAMED else tag: key
-    for key, (tag, _, _) in reversed([*_KINDS.items()])
-}
+_KEYS = {_tag_of(key): key for key in reversed([*_KINDS])}
 """The keys by what stands on the wire; the first of those with one tag."""
 
 _CHECKED = ("na", "c", "D")
