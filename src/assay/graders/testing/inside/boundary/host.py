@@ -31,12 +31,11 @@ from assay.graders.testing.inside.boundary import host_objects, host_side, wire 
 
 _MOST_OUTPUT = 4 * 1024 * 1024
 _LIBRARY = frozenset(
+    # The second half is what those of the first import.
     "asyncio base64 concurrent copy dataclasses decimal fractions inspect ipaddress json logging "
     "pathlib pickle platform queue random selectors shutil socket ssl subprocess tempfile typing "
-    "urllib uuid warnings "
-    # What those import.
-    "array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma ntpath numbers "
-    "opcode string textwrap token tokenize traceback weakref zlib".split()
+    "urllib uuid warnings array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma "
+    "ntpath numbers opcode string textwrap token tokenize traceback weakref zlib".split()
 )
 _HOME = os.path.dirname(os.__file__)
 
@@ -76,9 +75,8 @@ class Output:
         """What was written since the last time."""
         self._pull()
         with self._lock:
-            text = self._kept.decode("utf-8", "replace")
-            self._kept.clear()
-        return text
+            taken, self._kept = self._kept, bytearray()
+        return taken.decode("utf-8", "replace")
 
 
 def _door(session: host_side.HostSide) -> None:
@@ -100,9 +98,8 @@ def _forward_warnings(session: host_side.HostSide) -> None:
     def show(message: Any, category: Any, filename: Any, lineno: Any, *_: Any) -> None:
         is_own = isinstance(message, category) and category.__module__ != "builtins"
         text = message if is_own else str(message)
-        if "use of fork()" in str(text):  # ours; see `HostSide.do_fork`
-            return
-        session.ask("warn", 0, text, category, str(filename), int(lineno))
+        if "use of fork()" not in str(text):  # ours; see `HostSide.do_fork`
+            session.ask("warn", 0, text, category, str(filename), int(lineno))
 
     warnings.simplefilter("always")
     warnings.showwarning = show

@@ -39,17 +39,14 @@ def is_of_both(module: str) -> bool:
 
 def described(kind: Any) -> dict[str, Any]:
     """What the judge is told of a class."""
-    operators = _operators(kind)
-    if getattr(kind, "__hash__", None) is None:
-        operators -= {"__hash__"}
     kinds = (types.FunctionType, property, classmethod, staticmethod)
     methods = [name for name, member in list(vars(kind).items()) if isinstance(member, kinds)]
     return {
-        "operators": sorted(operators),
+        "operators": _operators(kind),
         "equal": _equality(kind),
         "own": sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one)),
         "methods": [one for one in methods if one == "__init__" or is_plain_name(one)],
-        "meta": sorted(_operators(type(kind))),
+        "meta": _operators(type(kind)),
         "doc": kind.__doc__ if type(kind.__doc__) is str else None,
     }
 
@@ -59,10 +56,10 @@ def is_plain_name(name: object) -> bool:
     return type(name) is str and not name.startswith("__")
 
 
-def _operators(kind: Any) -> set[str]:
+def _operators(kind: Any) -> list[str]:
     """The operators that a class has, and not all have."""
-    spaces = [vars(base) for base in kind.__mro__ if base not in (object, type)]
-    return set().union(*spaces) & OPERATORS
+    names = {name for one in kind.__mro__ if one not in (object, type) for name in vars(one)}
+    return sorted(OPERATORS & (names - {"__hash__"} if kind.__hash__ is None else names))
 
 
 def _owner(kind: type, name: str) -> type:
@@ -119,15 +116,15 @@ def _later(function: Callable[..., Any]) -> Callable[..., Any]:
     async def wait(*arguments: Any, **named: Any) -> Any:
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, functools.partial(function, *arguments, **named))
+        doing = functools.partial(function, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(None, doing)
 
     return wait
 
 
 def handle(number: int, form: dict[str, Any]) -> Any:
     """What stands for something of the judge's."""
-    if form.get("kind") == "function":
+    if "kind" in form:
         return _function(number, form)
     return _handle_kind(tuple(form["operators"]), form["async"], tuple(form["abcs"]))(number)
 
@@ -158,7 +155,7 @@ _ANY = [["arguments", 2, False], ["named", 4, False]]
 _FORMS = {
     "async": "async def made({}): return await _assay_call({})",
     "generator": "def made({}): return (yield from _assay_call({}))",
-    "": "def made({}): return _assay_call({})",
+    "function": "def made({}): return _assay_call({})",
 }
 
 
@@ -172,7 +169,7 @@ def _function(number: int, form: dict[str, Any]) -> Any:
         named = {name: one for name, one in named.items() if one is not _DEFAULT}
         return ask("call", number, list(arguments[:count]), named)
 
-    what = next((one for one in ("generator", "async") if form[one]), "")
+    what = form["kind"]
     space = {"_assay_call": _later(call) if what == "async" else call, "_assay_default": _DEFAULT}
     parameters = form.get("parameters", _ANY)
     names = [name for name, kind, _ in parameters if kind < 2]

@@ -48,7 +48,6 @@ class HostSide(wire.Plain):
     def __init__(self, number: int) -> None:
         self.number = number
         self.objects: dict[int, Any] = {}
-        self.told: set[int] = set()
         self.handles: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], list[Any]] = {}
         self.local = threading.local()
@@ -101,23 +100,22 @@ class HostSide(wire.Plain):
         module, name = str(kind.__module__), str(kind.__qualname__)
         if module == "builtins" and getattr(builtins, name, None) is kind:
             return ["C", name]
-        number = self.number_of(kind)
-        if number in self.told:
+        is_told, number = id(kind) in self.objects, self.number_of(kind)
+        if is_told:
             return ["k", number]
-        self.told.add(number)
         bases = [self.class_of(base) for base in kind.__bases__]
         form = {"name": name, "module": module, "bases": bases, **host_objects.described(kind)}
         return ["k", number, form]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
-        mine = getattr(value, "_assay_judges", None)
-        if type(mine) is int:
+        if type(mine := getattr(value, "_assay_judges", None)) is int:
             return ["J", mine]
         kind = type(value)
         described = self.class_of(kind)  # the judge reads it first, so it is told first
         names = [*vars(value)]
         told = [one for one in names if one == "__notes__" or host_objects.is_plain_name(one)]
         inner: Any = getattr(value, "exceptions", None) if depth < 10 else None
+        causes = (value.__cause__, value.__context__) if depth < 10 else (None, None)
         return [
             "e",
             self.number_of(value),
@@ -126,10 +124,7 @@ class HostSide(wire.Plain):
             {name: self.held(vars(value)[name], depth + 1) for name in told[:50]},
             str(value) if host_objects.is_own(kind, "__str__") else None,
             [self.error(one, depth + 1) for one in inner] if isinstance(inner, tuple) else [],
-            *[
-                None if one is None or depth >= 10 else self.error(one, depth + 5)
-                for one in (value.__cause__, value.__context__)
-            ],
+            *[None if one is None else self.error(one, depth + 5) for one in causes],
         ]
 
     def held(self, value: Any, depth: int) -> Any:
@@ -242,7 +237,7 @@ class HostSide(wire.Plain):
         if state:
             self.take_state(state)
         action = getattr(self, f"do_{op}")
-        if op not in ("call", "operate") or parts[3:] != ["on loop"]:
+        if parts[3:] != ["on loop"]:
             return action(*parts)
 
         async def act() -> Any:
@@ -259,6 +254,7 @@ class HostSide(wire.Plain):
 
     do_reload = _of_values(importlib.reload)
     do_get = _of_values(getattr, is_linked=True)
+    do_names = _of_values(lambda target: [*map(str, dir(target))])
     # The content of an instance of a subclass of a built-in type.
     do_base = _of_values(wire.content_of)
     # A question as Python asks it, whichever of the two answers.
@@ -270,17 +266,16 @@ class HostSide(wire.Plain):
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
         kind = self.decode(target)
-        self.told.discard(self.number_of(kind))
+        del self.objects[id(kind)]
         return self.class_of(kind)
 
-    def do_names(self, target: Any) -> Any:
-        return [str(name) for name in dir(self.decode(target))]
-
-    def do_set(self, target: Any, name: str, value: Any, *, is_patch: bool = False) -> None:
+    def do_set(self, target: Any, name: str, value: Any, *how: str) -> None:
         owner = self.decode(target)
+        if how == ("patch",):
+            wire.library(target[1])  # values of it go on to be copied
         replaced = self.replaced.setdefault((id(owner), name), [])
         # A tool that patches a class does not see what the class itself has, and deletes to undo.
-        if is_patch or (isinstance(owner, type) and name in vars(owner) and not replaced):
+        if how or (isinstance(owner, type) and name in vars(owner) and not replaced):
             replaced.append(vars(owner).get(name, _NOTHING))
         setattr(owner, name, self.decode(value))
 
@@ -293,25 +288,18 @@ class HostSide(wire.Plain):
         else:
             setattr(owner, name, before)
 
-    def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
-        wire.library(module)  # values of it go on to be copied
-        self.do_set(["P", module, path], name, value, is_patch=True)
-
-    def do_call(
-        self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
-    ) -> Any:
-        function, values, options = self.call_of(target, arguments, named)
+    def do_call(self, *call: Any, shares: bool = False) -> Any:
+        function, values, options = self.call_of(*call)
         before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in _MUTABLE}
         found = function(*values, **options)
         lent = [number for number, one in self.lent.items() if one is found]
         result = ["K", lent[0]] if lent else self.linked(found) if shares else self.encode(found)
-        after = [[at, self.encode(values[at])] for at in before]
-        changed = [[at, node] for at, node in after if node != before[at]]
+        changed = [[at, now] for at in before if (now := self.encode(values[at])) != before[at]]
         return ["X", result, changed] if changed else result
 
-    def do_share(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_share(self, *call: Any) -> Any:
         """A call in a test that would see who has which container."""
-        return self.do_call(target, arguments, named, shares=True)
+        return self.do_call(*call, shares=True)
 
     def do_renew(self, number: int, node: Any) -> None:
         """What the test has done to a container that it had lent."""
@@ -336,8 +324,8 @@ class HostSide(wire.Plain):
         values = [self.decode(one) for one in arguments]
         return self.decode(target), values, {name: self.decode(one) for name, one in named.items()}
 
-    def made(self, target: Any, arguments: list[Any], named: dict[str, Any], *_: object) -> Any:
-        function, values, options = self.call_of(target, arguments, named)
+    def made(self, *call: Any) -> Any:
+        function, values, options = self.call_of(*call[:3])
         return function(*values, **options)
 
     def do_take(self, target: Any, many: int) -> Any:
@@ -365,18 +353,17 @@ class HostSide(wire.Plain):
         try:
             self.lock = threading.RLock()
             self.outputs = ()
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere, 2)
+            for descriptor in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             link = self.local.link = connect(["fork", self.number, number])
             self.serve(link, wire.receive(link)[0])
         finally:
             os._exit(0)
 
-    def do_probe(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_probe(self, *call: Any) -> Any:
         """Whether something can be made, and what it then holds."""
-        function, values, options = self.call_of(target, arguments, named)
+        function, values, options = self.call_of(*call)
         made = function(*values, **options)
         try:
             held = wire.content_of(made)

@@ -296,7 +296,7 @@ class Talk(Plain):
 
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
         """Make a patch of the tests hold in the host, too."""
-        self.request("patch", module, path, name, self.given(value, ["patch"]))
+        self.request("set", ["P", module, path], name, self.given(value, ["patch"]), "patch")
 
     def _lane(self) -> socket.socket:
         """The connection of this thread."""

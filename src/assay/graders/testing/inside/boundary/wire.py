@@ -12,7 +12,6 @@ are imported with the first such value. (The judge has them all from the start.)
 
 from __future__ import annotations
 
-import binascii
 import functools
 import importlib
 import json
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MOST_BYTES = 32 * 1024 * 1024
-"""Bytes of one frame."""
+MOST_BYTES = 32 * 1024 * 1024  # of one frame
 
 DEEPEST = 120
 """How deep values may lie in each other; the keys and values of a mapping lie in lists of it."""
@@ -84,8 +82,7 @@ def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[An
     if size > MOST_BYTES:
         raise WireError(f"a frame of {size} bytes is too large")
     try:
-        data = _exactly(link, size, deadline)
-        message: Any = json.loads(data)
+        message: Any = json.loads(_exactly(link, size, deadline))
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if type(message) is not list or not message or type(message[0]) is not str:
@@ -124,7 +121,6 @@ class Plain:
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Write a value."""
         kind = type(value)
         if kind is float or _is_bare(value):
             return value
@@ -142,7 +138,6 @@ class Plain:
         return [_tag_of(key), *[self.encode(part, depth + 1) for part in parts]]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
-        """Read a value."""
         if _is_bare(node):
             return node
         if type(node) is float:
@@ -265,10 +260,6 @@ def _make(kind: Any, *parts: Any) -> Any:
     return kind(*parts)
 
 
-def _spread(kind: Any, parts: tuple[Any, ...]) -> Any:
-    return kind(*parts)
-
-
 def _items(_: Any, value: Any) -> list[Any]:
     return [[*value]]
 
@@ -301,18 +292,6 @@ def _attributes(*names: str) -> Callable[..., list[Any]]:
 
 def _method(name: str) -> Callable[..., list[Any]]:
     return lambda kind, value: [getattr(kind, name)(value)]
-
-
-def _base64(_: Any, value: Any) -> list[Any]:
-    return [binascii.b2a_base64(value, newline=False).decode("ascii")]
-
-
-def _of_base64(kind: Any, data: str) -> Any:
-    written = str.encode(data, "ascii")
-    content = binascii.a2b_base64(written)
-    if binascii.b2a_base64(content, newline=False) != written:
-        raise ValueError("not base64")
-    return kind(content)
 
 
 def _of_text(kind: Any, text: str) -> Any:
@@ -360,17 +339,17 @@ def _of_numpy(np: Any, dtype: str, shape: tuple[int, ...] | None, data: bytes) -
     return made[()] if shape is None else made
 
 
-_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
-_BYTES = (_base64, _of_base64)
-_TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
+_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
+_HEX = (_method("hex"), lambda kind, text: kind.fromhex(text))
+_TEXT = (_method("__str__"), _of_text)
 _FACTORIES = (bool, int, float, str, list, tuple, set, dict)
 
 _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]]] = {
     int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
-    bytes: ("b", *_BYTES),
-    bytearray: ("B", *_BYTES),
-    memoryview: ("b", *_BYTES),
+    bytes: ("b", *_HEX),
+    bytearray: ("B", *_HEX),
+    memoryview: ("b", *_HEX),
     complex: ("c", _attributes("real", "imag"), _make),
     range: ("r", _attributes("start", "stop", "step"), _make),
     slice: ("sl", _attributes("start", "stop", "step"), _make),
@@ -401,8 +380,8 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
     **{f"pathlib.{one}": ("w:", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
     **{f"collections.{one}": ("w:", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w:", lambda _, one: [tuple(one.maps)], _spread),
-    "array.array": ("w:", lambda _, one: [(one.typecode, one.tolist())], _spread),
+    "collections.ChainMap": ("w:", lambda _, one: [tuple(one.maps)], lambda kind, of: kind(*of)),
+    "array.array": ("w:", lambda _, one: [(one.typecode, [*one])], lambda kind, of: kind(*of)),
     "types.SimpleNamespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "argparse.Namespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "numpy": ("na", _numpy, _of_numpy),
