@@ -31,15 +31,13 @@ from assay.graders.testing.inside.boundary import host_objects, host_side, wire 
 
 _MOST_OUTPUT = 4 * 1024 * 1024
 _LIBRARY = frozenset(
+    # The second half is what those of the first import.
     "asyncio base64 concurrent copy dataclasses decimal fractions inspect ipaddress json logging "
     "pathlib pickle platform queue random selectors shutil socket ssl subprocess tempfile typing "
-    "urllib uuid warnings "
-    # What those import.
-    "array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma ntpath numbers "
-    "opcode string textwrap token tokenize traceback weakref zlib".split()
+    "urllib uuid warnings array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma "
+    "ntpath numbers opcode string textwrap token tokenize traceback weakref zlib".split()
 )
-_LIBRARY_HOME = os.path.dirname(os.__file__)
-_LIBRARY_PATH = [_LIBRARY_HOME, os.path.join(_LIBRARY_HOME, "lib-dynload")]
+_HOME = os.path.dirname(os.__file__)
 
 
 class Output:
@@ -53,25 +51,22 @@ class Output:
         os.set_blocking(self._reader, False)
         self._lock = threading.Lock()
         self._kept = bytearray()
-        self._room = _MOST_OUTPUT
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
         """Keep the pipe from filling up."""
         import select
 
-        while True:
-            select.select([self._reader], [], [])
-            if not self._pull():
-                return
+        while select.select([self._reader], [], []) and self._pull():
+            pass
 
     def _pull(self) -> bool:
         """Read what there is; whether more may come."""
         with self._lock:
             try:
                 while chunk := os.read(self._reader, 1 << 16):
-                    self._kept += chunk[: max(self._room, 0)]
-                    self._room -= len(chunk)
+                    self._kept += chunk
+                    del self._kept[_MOST_OUTPUT:]
             except OSError as error:
                 return isinstance(error, BlockingIOError)
             return False
@@ -80,9 +75,8 @@ class Output:
         """What was written since the last time."""
         self._pull()
         with self._lock:
-            text = self._kept.decode("utf-8", "replace")
-            self._kept.clear()
-        return text
+            taken, self._kept = self._kept, bytearray()
+        return taken.decode("utf-8", "replace")
 
 
 def _door(session: host_side.HostSide) -> None:
@@ -104,9 +98,8 @@ def _forward_warnings(session: host_side.HostSide) -> None:
     def show(message: Any, category: Any, filename: Any, lineno: Any, *_: Any) -> None:
         is_own = isinstance(message, category) and category.__module__ != "builtins"
         text = message if is_own else str(message)
-        if "use of fork()" in str(text):  # ours; see `HostSide.do_fork`
-            return
-        session.ask("warn", 0, text, category, str(filename), int(lineno))
+        if "use of fork()" not in str(text):  # ours; see `HostSide.do_fork`
+            session.ask("warn", 0, text, category, str(filename), int(lineno))
 
     warnings.simplefilter("always")
     warnings.showwarning = show
@@ -121,7 +114,7 @@ def _find_libraries(session: host_side.HostSide) -> None:
     def find_spec(name: str, *_: object) -> Any:
         if name not in _LIBRARY:
             return None
-        spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, [_HOME, f"{_HOME}/lib-dynload"])
         if name == "logging" and spec is not None:
             load = spec.loader.exec_module
 
@@ -148,7 +141,6 @@ def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
 
 
 def _serve(number: int) -> None:
-    """Be one session."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     session = host_side.HostSide(number)
     host_objects.CURRENT[:] = [session]

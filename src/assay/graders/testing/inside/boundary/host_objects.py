@@ -39,30 +39,27 @@ def is_of_both(module: str) -> bool:
 
 def described(kind: Any) -> dict[str, Any]:
     """What the judge is told of a class."""
-    operators = _operators(kind)
-    if getattr(kind, "__hash__", None) is None:
-        operators -= {"__hash__"}
-    methods = [
-        name
-        for name, member in list(vars(kind).items())
-        if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-        and type(name) is str
-        and (not name.startswith("__") or name == "__init__")
-    ]
+    kinds = (types.FunctionType, property, classmethod, staticmethod)
+    methods = [name for name, member in list(vars(kind).items()) if isinstance(member, kinds)]
     return {
-        "operators": sorted(operators),
+        "operators": _operators(kind),
         "equal": _equality(kind),
         "own": sorted(one for one in (*OPERATORS, "__new__") if is_own(kind, one)),
-        "methods": methods,
-        "meta": sorted(_operators(type(kind))),
+        "methods": [one for one in methods if one == "__init__" or is_plain_name(one)],
+        "meta": _operators(type(kind)),
         "doc": kind.__doc__ if type(kind.__doc__) is str else None,
     }
 
 
-def _operators(kind: Any) -> set[str]:
+def is_plain_name(name: object) -> bool:
+    """Whether it is none of Python's own names, for which the judge would not ask."""
+    return type(name) is str and not name.startswith("__")
+
+
+def _operators(kind: Any) -> list[str]:
     """The operators that a class has, and not all have."""
-    spaces = [vars(base) for base in kind.__mro__ if base not in (object, type)]
-    return set().union(*spaces) & OPERATORS
+    names = {name for one in kind.__mro__ if one not in (object, type) for name in vars(one)}
+    return sorted(OPERATORS & (names - {"__hash__"} if kind.__hash__ is None else names))
 
 
 def _owner(kind: type, name: str) -> type:
@@ -84,11 +81,9 @@ def is_own(kind: type, name: str) -> bool:
 def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
     owner = _owner(kind, "__eq__")
-    if issubclass(kind, enum.Enum) and owner in (object, enum.Enum, *CONTENTS):
-        return "enum"
-    if owner in CONTENTS:
-        return "base"
-    return "identity" if owner.__module__ == "builtins" else "own"
+    if owner.__module__ != "builtins":
+        return "own"
+    return "enum" if issubclass(kind, enum.Enum) else "base" if owner in CONTENTS else "identity"
 
 
 CURRENT: list[Any] = []
@@ -121,28 +116,15 @@ def _later(function: Callable[..., Any]) -> Callable[..., Any]:
     async def wait(*arguments: Any, **named: Any) -> Any:
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, functools.partial(function, *arguments, **named))
+        doing = functools.partial(function, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(None, doing)
 
     return wait
 
 
-def _handle_operator(name: str, is_async: object) -> Callable[..., Any]:
-    def operate(self: Handle, *arguments: object, **named: object) -> Any:
-        if name == "__call__":
-            return ask("call", self._assay_handle, list(arguments), named)
-        return ask("operate", self._assay_handle, name, list(arguments))
-
-    is_awaited = is_async if name == "__call__" else name in _AWAITED
-    return _later(operate) if is_awaited else operate
-
-
-_AWAITED = ("__aenter__", "__aexit__", "__anext__")
-
-
 def handle(number: int, form: dict[str, Any]) -> Any:
     """What stands for something of the judge's."""
-    if form.get("kind") == "function":
+    if "kind" in form:
         return _function(number, form)
     return _handle_kind(tuple(form["operators"]), form["async"], tuple(form["abcs"]))(number)
 
@@ -150,7 +132,17 @@ def handle(number: int, form: dict[str, Any]) -> Any:
 @functools.lru_cache(maxsize=1_000)
 def _handle_kind(operators: tuple[str, ...], is_async: object, abcs: tuple[str, ...]) -> Any:
     """The class of the handles whose objects have these operators."""
-    space = {name: _handle_operator(name, is_async) for name in operators if name in OPERATORS}
+    awaited = ("__aenter__", "__aexit__", "__anext__", *(["__call__"] if is_async else []))
+
+    def operator(name: str) -> Callable[..., Any]:
+        def operate(self: Handle, *arguments: object, **named: object) -> Any:
+            if name == "__call__":
+                return ask("call", self._assay_handle, list(arguments), named)
+            return ask("operate", self._assay_handle, name, list(arguments))
+
+        return _later(operate) if name in awaited else operate
+
+    space = {name: operator(name) for name in operators if name in OPERATORS}
     made = type("Handle", (Handle,), space)
     for one in abcs:
         getattr(importlib.import_module("collections.abc"), one).register(made)
@@ -163,7 +155,7 @@ _ANY = [["arguments", 2, False], ["named", 4, False]]
 _FORMS = {
     "async": "async def made({}): return await _assay_call({})",
     "generator": "def made({}): return (yield from _assay_call({}))",
-    "": "def made({}): return _assay_call({})",
+    "function": "def made({}): return _assay_call({})",
 }
 
 
@@ -177,7 +169,7 @@ def _function(number: int, form: dict[str, Any]) -> Any:
         named = {name: one for name, one in named.items() if one is not _DEFAULT}
         return ask("call", number, list(arguments[:count]), named)
 
-    what = next((one for one in ("generator", "async") if form[one]), "")
+    what = form["kind"]
     space = {"_assay_call": _later(call) if what == "async" else call, "_assay_default": _DEFAULT}
     parameters = form.get("parameters", _ANY)
     names = [name for name, kind, _ in parameters if kind < 2]
@@ -191,15 +183,13 @@ def _function(number: int, form: dict[str, Any]) -> Any:
 
 def _written(parameters: list[Any]) -> tuple[str, str]:
     """The parameters of a function, and how it passes them on."""
-    words: list[str] = []
-    passed: list[str] = []
-    is_starred = False
-    for place, (name, kind, has) in enumerate(parameters):
-        if kind == 3 and not is_starred:
-            words.append("*")
-        is_starred = is_starred or kind in (2, 3)
-        words.append({2: "*", 4: "**"}.get(kind, "") + name + ("=_assay_default" if has else ""))
-        if kind == 0 and (place + 1 == len(parameters) or parameters[place + 1][1] != 0):
-            words.append("/")
-        passed.append({2: "*", 3: f"{name}=", 4: "**"}.get(kind, "") + name)
-    return ", ".join(words), ", ".join(passed)
+    stars = {2: "*", 4: "**"}
+    words: list[list[str]] = [[], [], [], [], []]
+    for name, kind, has in parameters:
+        words[kind].append(stars.get(kind, "") + name + ("=_assay_default" if has else ""))
+    if words[0]:
+        words[0].append("/")
+    if words[3] and not words[2]:
+        words[2].append("*")
+    passed = [{**stars, 3: f"{name}="}.get(kind, "") + name for name, kind, _ in parameters]
+    return ", ".join(one for group in words for one in group), ", ".join(passed)

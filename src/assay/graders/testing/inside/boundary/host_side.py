@@ -48,8 +48,6 @@ class HostSide(wire.Plain):
     def __init__(self, number: int) -> None:
         self.number = number
         self.objects: dict[int, Any] = {}
-        self.numbers: dict[int, int] = {}
-        self.told: set[int] = set()
         self.handles: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], list[Any]] = {}
         self.local = threading.local()
@@ -68,10 +66,8 @@ class HostSide(wire.Plain):
         return ["L", self.number_of(value), node] if type(value) in _MUTABLE else node
 
     def number_of(self, value: object) -> int:
-        with self.lock:
-            number = self.numbers.setdefault(id(value), len(self.objects) + 1)
-            self.objects.setdefault(number, value)
-            return number
+        self.objects.setdefault(id(value), value)  # it is held, so that no other has its number
+        return id(value)
 
     def other(self, value: Any, depth: int) -> list[Any]:
         kind = type(value)
@@ -104,29 +100,22 @@ class HostSide(wire.Plain):
         module, name = str(kind.__module__), str(kind.__qualname__)
         if module == "builtins" and getattr(builtins, name, None) is kind:
             return ["C", name]
-        number = self.number_of(kind)
-        if number in self.told:
+        is_told, number = id(kind) in self.objects, self.number_of(kind)
+        if is_told:
             return ["k", number]
-        self.told.add(number)
         bases = [self.class_of(base) for base in kind.__bases__]
-        return [
-            "k",
-            number,
-            {"name": name, "module": module, "bases": bases, **host_objects.described(kind)},
-        ]
+        form = {"name": name, "module": module, "bases": bases, **host_objects.described(kind)}
+        return ["k", number, form]
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
-        mine = getattr(value, "_assay_judges", None)
-        if type(mine) is int:
+        if type(mine := getattr(value, "_assay_judges", None)) is int:
             return ["J", mine]
         kind = type(value)
         described = self.class_of(kind)  # the judge reads it first, so it is told first
-        told = [
-            name
-            for name in list(vars(value))
-            if type(name) is str and (not name.startswith("__") or name == "__notes__")
-        ]
+        names = [*vars(value)]
+        told = [one for one in names if one == "__notes__" or host_objects.is_plain_name(one)]
         inner: Any = getattr(value, "exceptions", None) if depth < 10 else None
+        causes = (value.__cause__, value.__context__) if depth < 10 else (None, None)
         return [
             "e",
             self.number_of(value),
@@ -135,10 +124,7 @@ class HostSide(wire.Plain):
             {name: self.held(vars(value)[name], depth + 1) for name in told[:50]},
             str(value) if host_objects.is_own(kind, "__str__") else None,
             [self.error(one, depth + 1) for one in inner] if isinstance(inner, tuple) else [],
-            *[
-                None if one is None or depth >= 10 else self.error(one, depth + 5)
-                for one in (value.__cause__, value.__context__)
-            ],
+            *[None if one is None else self.error(one, depth + 5) for one in causes],
         ]
 
     def others(self, node: list[Any]) -> Any:
@@ -150,7 +136,6 @@ class HostSide(wire.Plain):
         return self.handles[number]
 
     def member(self, kind: list[Any], name: str | None, value: Any) -> Any:
-        """A member of an enumeration."""
         found = self.decode(kind)
         return found[name] if name is not None else found(self.decode(value))
 
@@ -190,10 +175,9 @@ class HostSide(wire.Plain):
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, host_objects.Handle):  # to flush it would ask the judge
-                continue
             try:
-                stream.flush()
+                if not isinstance(stream, host_objects.Handle):  # that would ask the judge
+                    stream.flush()
             except (AttributeError, OSError, ValueError):
                 continue
         for output in self.outputs:
@@ -248,10 +232,13 @@ class HostSide(wire.Plain):
         if state:
             self.take_state(state)
         action = getattr(self, f"do_{op}")
-        # What has to run where the submission's event loop is, runs there.
-        if op not in ("call", "operate") or parts[3:] != ["on loop"]:
+        if parts[3:] != ["on loop"]:
             return action(*parts)
-        return self.on_loop(lambda: action(*parts[:3]))
+
+        async def act() -> Any:
+            return action(*parts[:3])
+
+        return self.on_loop(act())
 
     # -- what can be asked ---------------------------------------------------------------------
 
@@ -262,31 +249,28 @@ class HostSide(wire.Plain):
 
     do_reload = _of_values(importlib.reload)
     do_get = _of_values(getattr, is_linked=True)
+    do_names = _of_values(lambda target: [*map(str, dir(target))])
     # The content of an instance of a subclass of a built-in type.
     do_base = _of_values(wire.content_of)
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
+    # The same of objects of which the other is made first.
+    do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
     do_member = _of_values(host_objects.of_super, is_linked=True)
-
-    def do_turned(self, name: str, one: Any, other: Any) -> Any:
-        """The same question about objects of which the other is made first."""
-        last = self.decode(other)
-        return self.encode(getattr(operator, name)(self.decode(one), last))
 
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
         kind = self.decode(target)
-        self.told.discard(self.number_of(kind))
+        del self.objects[id(kind)]
         return self.class_of(kind)
 
-    def do_names(self, target: Any) -> Any:
-        return [str(name) for name in dir(self.decode(target))]
-
-    def do_set(self, target: Any, name: str, value: Any, *, is_patch: bool = False) -> None:
+    def do_set(self, target: Any, name: str, value: Any, *how: str) -> None:
         owner = self.decode(target)
+        if how == ("patch",):
+            wire.library(target[1])  # values of it go on to be copied
         replaced = self.replaced.setdefault((id(owner), name), [])
         # A tool that patches a class does not see what the class itself has, and deletes to undo.
-        if is_patch or (isinstance(owner, type) and name in vars(owner) and not replaced):
+        if how or (isinstance(owner, type) and name in vars(owner) and not replaced):
             replaced.append(vars(owner).get(name, _NOTHING))
         setattr(owner, name, self.decode(value))
 
@@ -299,28 +283,18 @@ class HostSide(wire.Plain):
         else:
             setattr(owner, name, before)
 
-    def do_patch(self, module: str, path: list[str], name: str, value: Any) -> None:
-        wire.library(module)  # values of it go on to be copied
-        self.do_set(["P", module, path], name, value, is_patch=True)
-
-    def do_unpatch(self, module: str, path: list[str], name: str) -> None:
-        self.do_delete(["P", module, path], name)
-
-    def do_call(
-        self, target: Any, arguments: list[Any], named: dict[str, Any], *, shares: bool = False
-    ) -> Any:
-        function, values, options = self.call_of(target, arguments, named)
+    def do_call(self, *call: Any, shares: bool = False) -> Any:
+        function, values, options = self.call_of(*call)
         before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in _MUTABLE}
         found = function(*values, **options)
         lent = [number for number, one in self.lent.items() if one is found]
         result = ["K", lent[0]] if lent else self.linked(found) if shares else self.encode(found)
-        after = [[at, self.encode(values[at])] for at in before]
-        changed = [[at, node] for at, node in after if node != before[at]]
+        changed = [[at, now] for at in before if (now := self.encode(values[at])) != before[at]]
         return ["X", result, changed] if changed else result
 
-    def do_share(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_share(self, *call: Any) -> Any:
         """A call in a test that would see who has which container."""
-        return self.do_call(target, arguments, named, shares=True)
+        return self.do_call(*call, shares=True)
 
     def do_renew(self, number: int, node: Any) -> None:
         """What the test has done to a container that it had lent."""
@@ -345,9 +319,8 @@ class HostSide(wire.Plain):
         values = [self.decode(one) for one in arguments]
         return self.decode(target), values, {name: self.decode(one) for name, one in named.items()}
 
-    def made(self, target: Any, arguments: list[Any], named: dict[str, Any], *_: object) -> Any:
-        """What the test would have made by a call."""
-        function, values, options = self.call_of(target, arguments, named)
+    def made(self, *call: Any) -> Any:
+        function, values, options = self.call_of(*call[:3])
         return function(*values, **options)
 
     def do_take(self, target: Any, many: int) -> Any:
@@ -372,17 +345,14 @@ class HostSide(wire.Plain):
             self.forks.append(child)
 
     def answer_one(self, number: int) -> None:
-        """Be a fork: answer one question, and end."""
         try:
             self.lock = threading.RLock()
             self.outputs = ()
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere, 2)
+            for descriptor in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             link = self.local.link = connect(["fork", self.number, number])
-            message, _ = wire.receive(link)
-            self.serve(link, message)
+            self.serve(link, wire.receive(link)[0])
         finally:
             os._exit(0)
 
@@ -404,8 +374,10 @@ class HostSide(wire.Plain):
         return ["G", parts]
 
     def do_await(self, target: Any) -> Any:
-        value = self.decode(target)
-        return self.encode(self.on_loop(lambda: value, waits=True))
+        async def wait() -> Any:
+            return self.encode(await self.decode(target))
+
+        return self.on_loop(wait())
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -425,22 +397,17 @@ class HostSide(wire.Plain):
         }
         kinds = tuple(self.decode(base) for base in bases)
         options = {key: self.decode(value) for key, value in named.items()}
-        made = types.new_class(name, kinds, options, lambda space: space.update(members))
-        return self.encode(made)
+        return self.encode(types.new_class(name, kinds, options, lambda one: one.update(members)))
 
-    def on_loop(self, action: Callable[[], Any], *, waits: bool = False) -> Any:
+    def on_loop(self, doing: Any) -> Any:
         """Do something where the submission's event loop is, and wait for what it gives."""
         import asyncio
-
-        async def run() -> Any:
-            found = action()
-            return await found if waits else found
 
         with self.lock:
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
                 threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result()
+        return asyncio.run_coroutine_threadsafe(doing, self.loop).result()
 
 
 def _has_ended(child: int) -> bool:
@@ -464,10 +431,9 @@ _READERS: dict[str, Callable[..., Any]] = {
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }
-_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, reversed)
+_FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, operator.contains, reversed)
 _BY_FUNCTION: dict[str, Callable[..., Any]] = {
     **{f"__{one.__name__}__": one for one in _FUNCTIONS},
-    "__contains__": operator.contains,
     "__getitem__": operator.getitem,
     "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
     "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),

@@ -163,7 +163,7 @@ def _patch(target: Any, name: Any, *, ends: bool = False) -> None:
     elif numbers:
         del state.patches[numbers[-1]]
         for talk in living:
-            talk.request("unpatch", *place, name)
+            talk.request("delete", ["P", *place], name)
 
 
 def _around(owner: Any, name: str, act: Callable[..., Any]) -> None:

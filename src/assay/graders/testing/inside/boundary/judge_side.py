@@ -110,7 +110,8 @@ class JudgeSide(Plain):
         return self.encode(value)
 
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
-        self.request("patch", module, path, name, self.given(value, ["patch"]))
+        given = self.given(value, ["patch"])
+        self.request("set", ["P", module, path], name, given, "patch")
 
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
         """Ask the host, serve it until it answers, and give back what it said, still encoded."""
@@ -386,12 +387,11 @@ class JudgeSide(Plain):
         """What an object holds that is of a built-in type, too."""
         return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
 
-    def unbounded(self, found: float) -> Any:
-        reading = self.doing.reading
-        return found if reading is None else contract.number(found, reading.trails)
-
     def checked(self, found: Any) -> Any:
-        """A value that cannot be marked: one with a NaN in it is permitted as a whole."""
+        """A number is marked; what cannot be marked and has a NaN in it is permitted as a whole."""
+        if type(found) is float:
+            reading = self.doing.reading
+            return found if reading is None else contract.number(found, reading.trails)
         kind = getattr(getattr(found, "dtype", None), "kind", "f")
         gone: Any = found - found if kind in "fcmM" else 0
         odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT

@@ -30,11 +30,10 @@ def form_of(value: Any) -> dict[str, Any]:
         operators = sorted(name for name in OPERATORS if _has_operator(value, name))
         abcs = [one for one in _ABCS if isinstance(value, getattr(collections.abc, one))]
         return {"operators": operators, "async": _is_async(value), "abcs": abcs}
+    is_async, generates = inspect.iscoroutinefunction(value), inspect.isgeneratorfunction(value)
     form: dict[str, Any] = {
-        "kind": "function",
+        "kind": "async" if is_async else "generator" if generates else "function",
         "name": getattr(value, "__name__", "function"),
-        "async": inspect.iscoroutinefunction(value),
-        "generator": inspect.isgeneratorfunction(value),
         "doc": value.__doc__ if type(value.__doc__) is str else None,
     }
     try:

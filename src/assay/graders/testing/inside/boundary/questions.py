@@ -208,7 +208,7 @@ class _Question:
 
     def check_order(self) -> None:
         """An order holds whichever of the two was made first, and not both ways round."""
-        if None not in self.recipes and not self._is_true(self.recipes, "turned"):
+        if None not in self.recipes and not self._is_true(self.recipes[::-1], "turned"):
             self._require("turned", self._told())
         if self._is_true(self.nodes[::-1]):
             self._require("both", f"{self._told()}, both ways,")
@@ -369,11 +369,12 @@ class _Change:
             changed = self._one_of(rest[0])
             return None if changed is None and rest[0] else [tag, changed or [1]]
         if tag in ("d", "od", "dc", "dd"):
-            return self._mapping(tag, *rest)
-        if tag == "w":
-            inner = self.of(rest[1])
-            return None if inner is None else [tag, rest[0], inner]
-        return self._plain(node) if tag in _STEPS else None
+            keys, values = rest[0], self.of(rest[1])
+            return values and [tag, keys if keys[1] else ["l", ["x"]], values, *rest[2:]]
+        if tag.startswith("w:"):
+            inner = self.of(rest[0])
+            return None if inner is None else [tag, inner]
+        return self._plain(node) if tag.partition(":")[0] in _STEPS else None
 
     def _scalar(self, value: Any, kind: type) -> Any:
         others = [one for one in self._constants.get(kind, ()) if self._is_alike(one, value)]
@@ -416,12 +417,6 @@ class _Change:
                 return [*items[:place], new, *items[place + 1 :]]
         return None
 
-    def _mapping(self, tag: str, pairs: list[Any], *rest: Any) -> Any:
-        values = self._one_of([value for _, value in pairs])
-        if values is None:
-            return None if pairs else [tag, [["x", 1]], *rest]
-        return [tag, [[key, new] for (key, _), new in zip(pairs, values)], *rest]
-
     def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
         changed = self._one_of([*arguments, *named.values()])
         if changed is None:
@@ -432,7 +427,7 @@ class _Change:
     def _plain(self, node: list[Any]) -> Any:
         step = self.draw.choice((-3, -2, -1, 1, 2, 3))
         try:
-            return _PLAIN.encode(_STEPS[node[0]](_PLAIN.decode(node), step))
+            return _PLAIN.encode(_STEPS[node[0].partition(":")[0]](_PLAIN.decode(node), step))
         except (WireError, ValueError, ArithmeticError):
             return None
 

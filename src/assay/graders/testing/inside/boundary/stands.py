@@ -66,8 +66,8 @@ class Remote:
 
     def __dir__(self) -> list[str]:
         ref = ref_of(self)
-        found: Any = [] if ref is None else ref.home().request("names", ref.node())
-        return [one for one in found if type(one) is str and not is_quiet(one)]
+        found: Any = ["", []] if ref is None else ref.home().request("names", ref.node())
+        return [one for one in found[1] if type(one) is str and not is_quiet(one)]
 
     @property
     def __signature__(self) -> Any:

@@ -12,7 +12,6 @@ are imported with the first such value. (The judge has them all from the start.)
 
 from __future__ import annotations
 
-import binascii
 import functools
 import importlib
 import json
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MOST_BYTES = 32 * 1024 * 1024
-"""Bytes of one frame."""
+MOST_BYTES = 32 * 1024 * 1024  # of one frame
 
-DEEPEST = 60
-"""How deep values may lie in each other."""
+DEEPEST = 120
+"""How deep values may lie in each other; the keys and values of a mapping lie in lists of it."""
 
 ARITHMETIC = frozenset(
     f"__{side}{one}__"
@@ -56,14 +54,7 @@ _LONGEST_INT = 8_000
 """Bits of an integer that is written in decimal digits; Python bounds their number."""
 
 _SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
-_MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
-_PAIRED = frozenset(_MAPPINGS.values())
-_CONTAINERS: dict[str, Any] = {tag: kind for kind, tag in {**_SEQUENCES, **_MAPPINGS}.items()}
-_FACTORIES: dict[str, Any] = {
-    "": None,
-    **{one.__name__: one for one in (bool, int, float, str, list, tuple, set, dict)},
-}
-"""The factories of a `defaultdict` that it keeps on the other side."""
+_TAGGED: dict[str, Any] = {tag: kind for kind, tag in _SEQUENCES.items()}
 
 
 class WireError(Exception):
@@ -75,12 +66,7 @@ class GoneError(WireError):
 
 
 def send(link: socket.socket, message: object) -> None:
-    """Send one frame.
-
-    Raises:
-        GoneError: If nobody is there any more.
-        WireError: If it is too large.
-    """
+    """Send one frame, which must not be too large."""
     data = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(data) > MOST_BYTES:
         raise WireError(f"a value of {len(data)} bytes is too large to be copied")
@@ -91,20 +77,12 @@ def send(link: socket.socket, message: object) -> None:
 
 
 def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[Any], int]:
-    """Receive one frame: a list that begins with a word, and the number of its bytes.
-
-    Raises:
-        TimeoutError: If the time passes.
-        GoneError: At the end of the stream.
-        WireError: For anything but a frame.
-    """
+    """Receive one frame: a list that begins with a word, and the number of its bytes."""
     (size,) = struct.unpack(">I", _exactly(link, 4, deadline))
     if size > MOST_BYTES:
         raise WireError(f"a frame of {size} bytes is too large")
     try:
-        data = _exactly(link, size, deadline)
-        read_float = _finite if _HUGE.search(data) else None
-        message: Any = json.loads(data, parse_float=read_float, parse_constant=Unbounded)
+        message: Any = json.loads(_exactly(link, size, deadline))
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if type(message) is not list or not message or type(message[0]) is not str:
@@ -127,26 +105,8 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
-class Unbounded(float):
-    """A NaN or an infinity, as it was read: what becomes of it is for the receiver to say."""
-
-
-_HUGE = re.compile(rb"\d[eE]\+?\d{3}")
-
-
-def _finite(text: str) -> float:
-    found = float(text)
-    if found - found != 0:
-        raise ValueError("a number is out of range")
-    return found
-
-
 class Plain:
     """Copies plain values; a runtime extends it by its own references."""
-
-    def unbounded(self, found: float) -> Any:
-        """Take a NaN or an infinity that was read."""
-        return found
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -157,7 +117,7 @@ class Plain:
         raise WireError("a value of an unknown kind")
 
     def checked(self, found: Any) -> Any:
-        """Take a value that may hold a NaN, and cannot be marked."""
+        """Take what was read and is, or may hold, a NaN or an infinity."""
         return found
 
     def held(self, value: Any, depth: int) -> Any:
@@ -168,64 +128,38 @@ class Plain:
             return repr(value)
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Write a value."""
         kind = type(value)
-        if kind in _SCALARS and (kind is not int or value.bit_length() <= _LONGEST_INT):
+        if kind is float or _is_bare(value):
             return value
         if depth > DEEPEST:
             raise WireError(f"values lie more than {DEEPEST} deep in each other")
         if kind in _SEQUENCES:
-            # Of numbers and texts alone there is nothing to write differently.
             items = list(value)
-            if not _is_flat(items):
+            if not _are_bare(items):
                 items = [self.encode(item, depth + 1) for item in items]
             return [_SEQUENCES[kind], items]
-        if kind in _MAPPINGS:
-            pairs = [
-                [self.encode(key, depth + 1), self.encode(item, depth + 1)]
-                for key, item in list(value.items())
-            ]
-            if kind is defaultdict:
-                name = getattr(value.default_factory, "__name__", "")
-                is_plain = _FACTORIES.get(name) is value.default_factory
-                return ["dd", pairs, name if is_plain else ""]
-            return [_MAPPINGS[kind], pairs]
-        node = _written(value, kind)
-        if node is None:
+        key = _key_of(kind)
+        parts = _KINDS[key][1](kind, value) if key else None
+        if parts is None:
             return self.other(value, depth)
-        return [one if type(one) is str else self.encode(one, depth + 1) for one in node]
+        return [_tag_of(key), *[self.encode(part, depth + 1) for part in parts]]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
-        """Read a value.
-
-        Raises:
-            WireError: If it is malformed.
-        """
-        if type(node) in _SCALARS:
+        if _is_bare(node):
             return node
-        if type(node) is Unbounded:
-            return self.unbounded(float(node))
+        if type(node) is float:
+            return self.checked(node)
         if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
             raise WireError("a value makes no sense")
         tag: str = node[0]
         try:
-            kind = _CONTAINERS.get(tag)
-            if kind is not None and tag not in _PAIRED:
+            if tag in _TAGGED:
                 items = node[1]
-                if not _is_flat(items):
+                if not _are_bare(items):
                     items = [self.decode(item, depth + 1) for item in items]
-                return kind(items)
-            if kind is not None:
-                pairs = {
-                    self.decode(key, depth + 1): self.decode(item, depth + 1)
-                    for key, item in node[1]
-                }
-                return kind(_FACTORIES[node[2]], pairs) if tag == "dd" else kind(pairs)
-            is_named = tag in _NAMED
-            key = _KEYS.get((tag, node[1]) if is_named else tag)
-            if key is not None:
-                parts = node[2:] if is_named else node[1:]
-                found = _made(key, [self.decode(part, depth + 1) for part in parts])
+                return _TAGGED[tag](items)
+            if tag in _KEYS:
+                found = _made(_KEYS[tag], [self.decode(part, depth + 1) for part in node[1:]])
                 return self.checked(found) if tag in _CHECKED else found
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
@@ -233,14 +167,12 @@ class Plain:
 
 
 def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
-    """Something written, in which a part is what `change` makes of it, unless that is None.
-
-    The items of a list or a call are no part, even where the first of them is a text.
-    """
+    """Something written, in which a part is what `change` makes of it, unless that is None."""
     if type(node) is not list:
         return node
     if (found := change(node)) is not None:
         return found
+    # The items of a list or a call are no part, even where the first of them is a text.
     tag, *rest = node
     if tag in _UNPARTED:
         return node
@@ -251,38 +183,29 @@ def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
     if tag == "N":
         named = {name: inner(one) for name, one in rest[2].items()}
         return [tag, inner(rest[0]), list(map(inner, rest[1])), named, *rest[3:]]
-    if tag in _PAIRED:
-        return [tag, [list(map(inner, pair)) for pair in rest[0]], *rest[1:]]
-    return [tag, list(map(inner, rest[0]))] if tag in _CONTAINERS else [tag, *map(inner, rest)]
+    return [tag, list(map(inner, rest[0]))] if tag in _TAGGED else [tag, *map(inner, rest)]
 
 
 _UNPARTED = frozenset(["R", "P", "S", "C", "H", "E", "K"])
 """References, which have no other values in them."""
 
 
-def _is_flat(items: list[Any]) -> bool:
+def _is_bare(value: Any) -> bool:
+    """Whether something is on both sides, and on the wire, as it is."""
+    if type(value) is float:
+        return value - value == 0
+    return value.bit_length() <= _LONGEST_INT if type(value) is int else type(value) in _SCALARS
+
+
+def _are_bare(items: list[Any]) -> bool:
     kinds = set(map(type, items))
-    if not kinds <= _SCALARS:
-        return False
-    return int not in kinds or all(
-        type(item) is not int or item.bit_length() <= _LONGEST_INT for item in items
-    )
+    return kinds <= _SCALARS and (kinds.isdisjoint((int, float)) or all(map(_is_bare, items)))
 
 
 @functools.lru_cache(maxsize=1_000)
 def library(name: str) -> dict[str, Any]:
     """What a library has, from when it was first asked for: tests replace such things."""
     return dict(vars(importlib.import_module(name)))
-
-
-def _written(value: Any, kind: type) -> list[Any] | None:
-    """Write a value whose class is one of `_KINDS`; None for any other."""
-    key = _key_of(kind)
-    if key is None:
-        return None
-    tag, write, _ = _KINDS[key]
-    parts = write(kind, value)
-    return None if parts is None else [tag, *([_name_of(key)] if tag in _NAMED else []), *parts]
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -297,34 +220,26 @@ def _key_of(kind: type) -> Any:
     return module if module in _KINDS else None
 
 
-def _name_of(key: Any) -> str:
-    return getattr(key, "__name__", key).rpartition(".")[2]
-
-
-@functools.lru_cache(maxsize=1_000)
-def _kind_of(key: Any) -> Any:
-    """What is meant by a key."""
-    if type(key) is not str:
-        return key
-    module, _, name = key.partition(".")
-    return library(module)[name] if name else importlib.import_module(module)
+def _tag_of(key: Any) -> str:
+    """The tag of a kind; where several have one, the name of the class follows."""
+    tag = _KINDS[key][0]
+    return tag + getattr(key, "__name__", key).rpartition(".")[2] if tag.endswith(":") else tag
 
 
 def _made(key: Any, parts: list[Any]) -> Any:
-    """Make a value of its parts."""
-    return _KINDS[key][2](_kind_of(key), *parts)
+    kind = key
+    if type(key) is str:
+        module, _, name = key.partition(".")
+        kind = library(module)[name] if name else importlib.import_module(module)
+    return _KINDS[key][2](kind, *parts)
 
 
 def content_of(value: Any) -> Any:
-    """What a value of a subclass of a plain class holds, by that class alone.
-
-    Raises:
-        TypeError: If it is of none.
-    """
+    """What a value of a subclass of a plain class holds, by that class alone."""
     for base in type(value).__mro__:
         if base in CONTENTS:
             return CONTENTS[base](value)
-        key = _key_of(base)
+        key = None if issubclass(base, dict) else _key_of(base)
         parts = _KINDS[key][1](base, value) if key else None
         if parts is not None:
             return _made(key, parts)
@@ -333,13 +248,11 @@ def content_of(value: Any) -> Any:
 
 CONTENTS: dict[Any, Callable[[Any], Any]] = {
     dict: lambda value: dict(dict.items(value)),
-    list: lambda value: [*list.__iter__(value)],
-    tuple: lambda value: (*tuple.__iter__(value),),
-    set: lambda value: {*set.__iter__(value)},
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    **{
+        kind: lambda value, kind=kind: kind(kind.__iter__(value))
+        for kind in (list, tuple, set, frozenset, bytes, bytearray)
+    },
     str: str.__str__,
-    bytes: lambda value: bytes.__getitem__(value, slice(None)),
-    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
     int: int.__int__,
     float: float.__float__,
     complex: lambda value: complex.__add__(value, 0j),
@@ -354,24 +267,38 @@ def _make(kind: Any, *parts: Any) -> Any:
     return kind(*parts)
 
 
+def _items(_: Any, value: Any) -> list[Any]:
+    return [[*value]]
+
+
+def _pairs(_: Any, value: Any) -> list[Any]:
+    return [[*value], [*value.values()]]
+
+
+def _of_pairs(kind: Any, keys: Any, values: Any) -> Any:
+    if not type(keys) is type(values) is list:
+        raise TypeError("not lists")
+    return kind(dict(zip(keys, values)))
+
+
+def _default_pairs(_: Any, value: Any) -> list[Any]:
+    """A factory that both sides have is told by what it makes."""
+    factory = value.default_factory
+    is_known = type(factory) is type and factory in _FACTORIES
+    return [*_pairs(_, value), factory() if is_known else None]
+
+
+def _of_default_pairs(kind: Any, keys: Any, values: Any, made: Any) -> Any:
+    factory = next((one for one in _FACTORIES if type(made) is one), None)
+    return kind(factory, _of_pairs(dict, keys, values))
+
+
 def _attributes(*names: str) -> Callable[..., list[Any]]:
     return lambda _, value: [getattr(value, name) for name in names]
 
 
 def _method(name: str) -> Callable[..., list[Any]]:
     return lambda kind, value: [getattr(kind, name)(value)]
-
-
-def _base64(_: Any, value: Any) -> list[Any]:
-    return [binascii.b2a_base64(value, newline=False).decode("ascii")]
-
-
-def _of_base64(kind: Any, data: str) -> Any:
-    written = str.encode(data, "ascii")
-    content = binascii.a2b_base64(written)
-    if binascii.b2a_base64(content, newline=False) != written:
-        raise ValueError("not base64")
-    return kind(content)
 
 
 def _of_text(kind: Any, text: str) -> Any:
@@ -419,31 +346,30 @@ def _of_numpy(np: Any, dtype: str, shape: tuple[int, ...] | None, data: bytes) -
     return made[()] if shape is None else made
 
 
-_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
-_BYTES = (_base64, _of_base64)
-_TEXT = (_method("__str__"), _of_text)
 _DATA = (_attributes("data"), _make)
-_NAMED = ("w", "ip", "zn")
-"""Tags of several kinds, whose names follow."""
+_DTYPE = re.compile(r"[<>|][?biufcSUMm][\w\[\]]{0,10}")
+_HEX = (_method("hex"), lambda kind, text: kind.fromhex(text))
+_TEXT = (_method("__str__"), _of_text)
+_FACTORIES = (bool, int, float, str, list, tuple, set, dict)
 
 _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]]] = {
     int: ("I", lambda _, value: [hex(value)], lambda kind, text: kind(text, 16)),
-    bytes: ("b", *_BYTES),
-    bytearray: ("B", *_BYTES),
-    memoryview: ("b", *_BYTES),
+    bytes: ("b", *_HEX),
+    bytearray: ("B", *_HEX),
+    memoryview: ("b", *_HEX),
     complex: ("c", _attributes("real", "imag"), _make),
     range: ("r", _attributes("start", "stop", "step"), _make),
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
     type(NotImplemented): ("ni", _attributes(), _make),
-    type(vars(type)): ("w", lambda _, value: [dict(value)], _make),
-    type({}.keys()): ("w", lambda _, keys: [[*keys]], lambda _, keys: dict.fromkeys(keys).keys()),
-    type({}.values()): (
-        "w",
-        lambda _, held: [[*held]],
-        lambda _, held: dict(enumerate(held)).values(),
-    ),
-    type({}.items()): ("w", lambda _, items: [[*items]], lambda _, items: dict(items).items()),
+    dict: ("d", _pairs, _of_pairs),
+    OrderedDict: ("od", _pairs, _of_pairs),
+    Counter: ("dc", _pairs, _of_pairs),
+    defaultdict: ("dd", _default_pairs, _of_default_pairs),
+    type(vars(type)): ("w:", lambda _, value: [dict(value)], _make),
+    type({}.keys()): ("w:", _items, lambda _, keys: dict.fromkeys(keys).keys()),
+    type({}.values()): ("w:", _items, lambda _, held: dict(enumerate(held)).values()),
+    type({}.items()): ("w:", _items, lambda _, items: dict(items).items()),
     "datetime.date": ("da", _method("isoformat"), lambda kind, text: kind.fromisoformat(text)),
     "datetime.datetime": ("dt", _moment, _of_moment),
     "datetime.time": ("tm", _moment, _of_moment),
@@ -453,25 +379,21 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     "fractions.Fraction": ("F", _attributes("numerator", "denominator"), _make),
     "uuid.UUID": ("u", *_TEXT),
     **{
-        f"ipaddress.IPv{n}{one}": ("ip", *_TEXT)
+        f"ipaddress.IPv{n}{one}": ("ip:", *_TEXT)
         for n in (4, 6)
         for one in ("Address", "Interface", "Network")
     },
     # Read as a path of the system that reads, which is the first.
     **{f"pathlib.{one}": ("p", *_TEXT) for one in ("Path", "PosixPath", "WindowsPath")},
-    **{f"pathlib.{one}": ("w", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
-    **{f"collections.{one}": ("w", *_DATA) for one in ("UserDict", "UserList", "UserString")},
-    "collections.ChainMap": ("w", lambda _, one: [tuple(one.maps)], lambda kind, maps: kind(*maps)),
-    "array.array": (
-        "w",
-        lambda _, value: [(value.typecode, value.tolist())],
-        lambda kind, parts: kind(*parts),
-    ),
-    "types.SimpleNamespace": ("w", lambda _, value: [vars(value)], _of_names),
-    "argparse.Namespace": ("w", lambda _, value: [vars(value)], _of_names),
+    **{f"pathlib.{one}": ("w:", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
+    **{f"collections.{one}": ("w:", *_DATA) for one in ("UserDict", "UserList", "UserString")},
+    "collections.ChainMap": ("w:", lambda _, one: [tuple(one.maps)], lambda kind, of: kind(*of)),
+    "array.array": ("w:", lambda _, one: [(one.typecode, [*one])], lambda kind, of: kind(*of)),
+    "types.SimpleNamespace": ("w:", lambda _, value: [vars(value)], _of_names),
+    "argparse.Namespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "numpy": ("na", _numpy, _of_numpy),
-    "pytz": ("zn", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
-    "zoneinfo": ("zn", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
+    "pytz": ("zn:", _zone, lambda pytz, name: _of_text(pytz.timezone, name)),
+    "zoneinfo": ("zn:", _zone, lambda zoneinfo, name: _of_text(zoneinfo.ZoneInfo, name)),
 }
 """The classes that are copied: their tag, the parts of a value, and a value of the parts.
 
@@ -482,10 +404,7 @@ of a library that few have stands for its classes, which it makes; some of them 
 LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is str and "." in key)
 """The modules of Python's library whose values are copied."""
 
-_KEYS = {
-    (tag, _name_of(key)) if tag in _NAMED else tag: key
-    for key, (tag, _, _) in reversed([*_KINDS.items()])
-}
+_KEYS = {_tag_of(key): key for key in reversed([*_KINDS])}
 """The keys by what stands on the wire; the first of those with one tag."""
 
 _CHECKED = ("na", "c", "D")
