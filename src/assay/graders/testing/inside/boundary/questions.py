@@ -28,7 +28,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
     tree_of,
 )
-from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed
+from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +38,7 @@ _NEAR, _ALONE, _PROBED = 6, 8, 3
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
+DECIDED = (*_ORDERS, "__contains__")
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 
 
@@ -80,7 +81,7 @@ def equal(one: Any, other: Any) -> Any:
         plain = ("identity", "enum", "")
         if hows[0] in plain and hows[1] in plain and not _is_one_object(one, other):
             return NotImplemented if not _has_content(one) else content(one) == other
-    return _decided("__eq__", one, other)
+    return _decided(one, "__eq__", other)
 
 
 def _is_one_object(one: Any, other: Any) -> bool:
@@ -90,28 +91,22 @@ def _is_one_object(one: Any, other: Any) -> bool:
     return here is not None and there is not None and here.number == there.number
 
 
-def ordering(name: str) -> Callable[[Any, Any], Any]:
-    """Make the method that compares by an order."""
+def operator(name: str) -> Callable[..., Any]:
+    """Make an operator of two values: an order or membership is decided, all else is forwarded."""
+    ask = _decided if name in DECIDED else forward
 
-    def order(self: Any, other: Any) -> Any:
+    def operate(self: Any, *others: Any) -> Any:
         kind = type(self)
-        if kind._assay_base is not None and name not in kind._assay_form["own"]:
-            theirs = content(other) if _has_content(other) else other
-            return getattr(kind._assay_base, name)(content(self), theirs)
-        return _decided(name, self, other)
+        if kind._assay_base is None or name in kind._assay_form["own"]:
+            return ask(self, name, *others)
+        if name != "__contains__":
+            others = tuple(content(one) if _has_content(one) else one for one in others)
+        return getattr(kind._assay_base, name)(content(self), *others)
 
-    return order
-
-
-def contains(self: Any, item: Any) -> Any:
-    """Whether a stand-in contains something."""
-    kind = type(self)
-    if kind._assay_base is not None and "__contains__" not in kind._assay_form["own"]:
-        return item in content(self)
-    return _decided("__contains__", self, item)
+    return operate
 
 
-def _decided(name: str, one: Any, other: Any) -> Any:
+def _decided(one: Any, name: str, other: Any) -> Any:
     """The answer to a question, in which a yes was told from a no."""
     asked = _Question(name, (one, other))
     if any(type(value)._assay_label in state.allowed for value in asked.stands):
@@ -129,14 +124,7 @@ def _decided(name: str, one: Any, other: Any) -> Any:
 
 
 class _Question:
-    """A comparison of two values, of which at least one stands for the submission's.
-
-    Attributes:
-        stands: Those that do.
-        said: What was said to the near misses, a letter each: yes, no, or x for nothing that a
-            submission could not say, too, such as that a function takes no other arguments.
-        key: Which question it is, the same in every run.
-    """
+    """A comparison of two values, of which at least one stands for the submission's."""
 
     def __init__(self, name: str, pair: tuple[Any, Any]) -> None:
         self.name, self.pair = name, pair
@@ -144,17 +132,22 @@ class _Question:
         first = self.stands[0]
         self.talk = (the_ref(type(first)) if ref_of(type(first)) else the_ref(first)).home()
         ways = [self.talk.way_of(value) for value in self.stands]
-        self.trails = [trail for way in ways for trail in contract.trails_of(way)]
+        # What the contract calls it.
+        self.named = [f"{name}:{trail}" for way in ways for trail in contract.trails_of(way)]
         self.nodes = [self.talk.express(value) for value in pair]
         self.recipes = [self.talk.recipe(*each) for each in zip(pair, self.nodes)]
-        self.said = self.key = ""
+        # What was said to the near misses, a letter each: yes, no, or x for nothing that a
+        # submission could not say, too, such as that a function takes no other arguments.
+        self.said = ""
+        self.key = ""  # which question it is, the same in every run
         self.label: str = type(first)._assay_label
+        self.told = _TOLD.get(name, "an order of an object")
 
     def near_misses(self) -> tuple[list[tuple[list[Any], bool]], int]:
         """The same question with a side changed, and whether it may be refused; and its place."""
         made = [_is_made_by_test(value) for value in self.pair]
         told, asked = (1, 0) if made[1] or not made[0] else (0, 1)
-        text = [f"{self.name} {self.trails[0]}", [_bare(self.recipes[n]) for n in (told, asked)]]
+        text = [self.named[0], [_bare(self.recipes[n]) for n in (told, asked)]]
         change = _change_of(json.dumps(text))
         self.key = f"{binascii.crc32(json.dumps(text).encode()):08x}"
         # What the test says is expected comes in as many questions as each of its near misses does:
@@ -199,47 +192,43 @@ class _Question:
         for side, recipe in enumerate(self.recipes):
             if recipe is None or recipe == self.nodes[side]:
                 continue
-            entries = self._named(f"again{side}")
-            is_needed = not state.needs.get(state.test, frozenset()).isdisjoint(entries)
-            if (state.learns or is_needed) and self._is_true(self._with(side, recipe)):
-                for entry in entries if state.learns else ():
-                    state.need(state.test, entry)
-            elif is_needed:
+            what, again = f"again{side}", self._with(side, recipe)
+            if state.learns:
+                if self._is_true(again):
+                    contract.may(what, self.named)
+            elif contract.may(what, self.named) and not self._is_true(again):
                 why = f"{self.name} does not hold of what is made again"
-                raise contract.refused(entries[0], why)
+                raise contract.refused(f"{what}:{self.named[0]}", why)
 
     def check_order(self) -> None:
         """An order holds whichever of the two was made first, and not both ways round."""
         if None not in self.recipes and not self._is_true(self.recipes, "turned"):
-            self._require("turned", self._told())
+            contract.require("turned", self.named, self.label, self.told)
         if self._is_true(self.nodes[::-1]):
-            self._require("both", f"{self._told()}, both ways,")
+            contract.require("both", self.named, self.label, f"{self.told}, both ways,")
 
     def check_near(self) -> None:
         """What was said to the near misses is what the reference said."""
         if not self.said:
-            self._require("bare", self._told())
+            contract.require("bare", self.named, self.label, self.told)
             return
-        said, exact = self._named("said"), [f"{one}:{self.key}" for one in self._named("exact")]
         count = self.said.count("1")
         if state.learns:
             most = count + self.said.count("x")
-            answers = [f"{one}:{most}" for one in said] + [f"{one}:{self.said}" for one in exact]
-            for entry in answers:
-                state.need(state.test, entry)
+            contract.may("said", [f"{one}:{most}" for one in self.named])
+            contract.may("exact", [f"{one}:{self.key}:{self.said}" for one in self.named])
             return
-        limits = [int(one) for one in _answers(said)]
+        limits = [int(one) for one in _answers([f"said:{one}:" for one in self.named])]
         if not limits and self.name == "__eq__" and any(map(_is_written_in_source, self.stands)):
             limits = [0]
         if not limits:
-            why = f"{self._told()} was not asked for of the reference"
-            only = f"and so only code of {self.label} would decide"
-            raise contract.refused(said[0], f"{why}, {only}")
-        theirs = _answers(exact)
-        is_alike = not theirs or any(self._agrees(one) for one in theirs)
+            why = f"{self.told} was not asked for of the reference"
+            contract.require("said", self.named, self.label, why)
+        theirs = _answers([f"exact:{one}:{self.key}:" for one in self.named])
+        is_alike = not theirs or any(map(self._agrees, theirs))
         if count > max(limits) or not is_alike:
             why = f"holds for {count} of {len(self.said)} near misses, unlike the reference's"
-            raise contract.refused(said[0], f"{self._told()} of {self.label} {why}")
+            raise contract.refused(f"said:{self.named[0]}", f"{self.told} of {self.label} {why}")
 
     def _agrees(self, theirs: str) -> bool:
         """Whether the answers are the reference's, but for what one of them refuses.
@@ -251,25 +240,14 @@ class _Question:
             return "01" not in both
         return not {"01", "10"} & {*both} and 2 * len(both) >= len(theirs) - theirs.count("x")
 
-    def _named(self, kind: str) -> list[str]:
-        """What the contract calls something about this question."""
-        return [f"{kind}:{self.name}:{trail}" for trail in self.trails]
 
-    def _require(self, kind: str, what: str) -> None:
-        named = [f"{self.name}:{trail}" for trail in self.trails]
-        contract.require(kind, named, self.label, what)
-
-    def _told(self) -> str:
-        orders = dict.fromkeys(_ORDERS, "an order of an object")
-        kinds = {"__eq__": "equality of an object", **orders}
-        return kinds.get(self.name, "what is in it of an object")
+_TOLD = {"__eq__": "equality of an object", "__contains__": "what is in it of an object"}
 
 
-def _answers(entries: list[str]) -> list[str]:
+def _answers(starts: list[str]) -> list[str]:
     """What the reference said in comparisons like this one."""
-    starts = tuple(f"{one}:" for one in entries)
     needed = state.needs.get(state.test, ())
-    return [one.rpartition(":")[2] for one in needed if one.startswith(starts)]
+    return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(starts))]
 
 
 def _is_written_in_source(value: Any) -> bool:
@@ -353,54 +331,51 @@ class _Change:
     def of(self, node: Any) -> Any:
         """A value one step from another; None where there is none."""
         kind = type(node)
-        if kind is bool:
-            return not node
         if kind in (int, float, str):
             return self._scalar(node, kind)
         if kind is not list or not node:
-            return None
-        tag, rest = node[0], node[1:]
+            return not node if kind is bool else None
+        tag, *rest = node
         if tag == "N":
-            return self._call(*rest[:3])
-        if tag in ("l", "t", "s", "f", "q"):
-            changed = self._one_of(rest[0])
-            return None if changed is None and rest[0] else [tag, changed or [1]]
-        if tag in ("d", "od", "dc", "dd"):
-            return self._mapping(tag, *rest)
+            target, values, named = rest[:3]
+            new, count = self._one_of([*values, *named.values()]), len(values)
+            return new and [tag, target, new[:count], dict(zip(named, new[count:]))]
+        if tag in _ITEMS or tag in _PAIRS:
+            return self._container(tag, *rest)
         if tag == "w":
-            inner = self.of(rest[1])
-            return None if inner is None else [tag, rest[0], inner]
-        return self._plain(node) if tag in _STEPS else None
+            new = self._one_of(rest[1:])
+            return new and [tag, rest[0], *new]
+        try:
+            return _PLAIN.encode(_STEPS[tag](_PLAIN.decode(node), self.draw.choice(_SIZES)))
+        except (WireError, ValueError, ArithmeticError, KeyError):
+            return None
 
     def _scalar(self, value: Any, kind: type) -> Any:
-        others = [one for one in self._constants.get(kind, ()) if self._is_alike(one, value)]
-        if others and self.draw.random() < 0.5:
-            return self.draw.choice(others)
-        if kind is str:
-            return self._text(value)
-        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
-        if kind is int:
+        others = [one for one in self._constants.get(kind, ()) if one != value]
+        alike = [one for one in others if kind is not str or _look(one) == _look(value)]
+        if alike and self.draw.random() < 0.5:
+            return self.draw.choice(alike)
+        if kind is not str:
             tens = 10 if value and value % 10 == 0 else 1
-            return value + step * tens
-        return value + step * max(1.0, abs(value) / 8)
-
-    def _is_alike(self, one: Any, value: Any) -> bool:
-        if one == value:
-            return False
-        return type(one) is not str or (
-            one.isalpha(), one.isdigit(), " " in one
-        ) == (value.isalpha(), value.isdigit(), " " in value)  # fmt: skip
-
-    def _text(self, value: str) -> str:
+            return value + self.draw.choice(_SIZES) * (
+                tens if kind is int else max(1.0, abs(value) / 8)
+            )
         places = [place for place, one in enumerate(value) if one.isalnum()]
         if not places:  # such as a format's marks, of which other ones would be malformed
-            others = [one for one in self._constants.get(str, ()) if one != value]
             return self.draw.choice(others) if others else value + "x"
         place = self.draw.choice(places)
         old = value[place]
         letters = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
         new = self.draw.choice([one for one in letters if one != old])
         return value[:place] + new + value[place + 1 :]
+
+    def _container(self, tag: str, items: list[Any], *rest: Any) -> Any:
+        if not items:
+            return [tag, [["x", 1] if tag in _PAIRS else 1], *rest]
+        new = self._one_of([value for _, value in items] if tag in _PAIRS else items)
+        if new and tag in _PAIRS:
+            new = [[key, one] for (key, _), one in zip(items, new)]
+        return new and [tag, new, *rest]
 
     def _one_of(self, items: list[Any]) -> list[Any] | None:
         places = list(range(len(items)))
@@ -411,41 +386,20 @@ class _Change:
                 return [*items[:place], new, *items[place + 1 :]]
         return None
 
-    def _mapping(self, tag: str, pairs: list[Any], *rest: Any) -> Any:
-        values = self._one_of([value for _, value in pairs])
-        if values is None:
-            return None if pairs else [tag, [["x", 1]], *rest]
-        return [tag, [[key, new] for (key, _), new in zip(pairs, values)], *rest]
 
-    def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        changed = self._one_of([*arguments, *named.values()])
-        if changed is None:
-            return None
-        count = len(arguments)
-        return ["N", target, changed[:count], dict(zip(named, changed[count:]))]
-
-    def _plain(self, node: list[Any]) -> Any:
-        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
-        try:
-            return _PLAIN.encode(_STEPS[node[0]](_PLAIN.decode(node), step))
-        except (WireError, ValueError, ArithmeticError):
-            return None
-
-
-def _days(value: Any, step: int) -> Any:
-    from datetime import timedelta
-
-    return value + timedelta(days=step)
-
-
-def _add(value: Any, step: int) -> Any:
-    return value + step
+def _look(text: str) -> tuple[bool, ...]:
+    return text.isalpha(), text.isdigit(), " " in text
 
 
 _PLAIN = Plain()
+_SIZES = (-3, -2, -1, 1, 2, 3)
+_ITEMS, _PAIRS = ("l", "t", "s", "f", "q"), ("d", "od", "dc", "dd")
 _STEPS: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(("da", "dt", "td"), _days),
-    **dict.fromkeys(("I", "c", "D", "F", "ip"), _add),
+    **dict.fromkeys(
+        ("da", "dt", "td"),
+        lambda value, step: value + library("datetime")["timedelta"](days=step),
+    ),
+    **dict.fromkeys(("I", "c", "D", "F", "ip"), lambda value, step: value + step),
     **dict.fromkeys(("b", "B"), lambda value, _: value + b"x"),
     "r": lambda value, step: range(value.start, value.stop + step, value.step),
     "p": lambda value, step: value / str(abs(step)),
@@ -465,19 +419,6 @@ def _constants(file: str) -> dict[type, list[Any]]:
 
 
 # -- other operators -------------------------------------------------------------------------------
-
-
-def arithmetic(name: str) -> Callable[..., Any]:
-    """Make an operator of two values: the submission computes, the contract says of what kind."""
-
-    def operate(self: Any, *others: Any) -> Any:
-        kind = type(self)
-        if kind._assay_base is not None and name not in kind._assay_form["own"]:
-            plain = [content(one) if _has_content(one) else one for one in others]
-            return getattr(kind._assay_base, name)(content(self), *plain)
-        return forward(self, name, *others)
-
-    return operate
 
 
 def truth(value: Any) -> bool:

@@ -291,8 +291,7 @@ def where() -> list[str]:
 
 _OPERATORS: dict[str, Any] = {
     **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
-    **{one: questions.arithmetic(one) for one in ARITHMETIC},
-    **{one: questions.ordering(one) for one in ("__lt__", "__le__", "__gt__", "__ge__")},
+    **{one: questions.operator(one) for one in (*ARITHMETIC, *questions.DECIDED)},
     "__call__": _call,
     "__repr__": _repr,
     "__iter__": _iter,
@@ -301,7 +300,6 @@ _OPERATORS: dict[str, Any] = {
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
-    "__contains__": questions.contains,
 }
 
 
