@@ -47,9 +47,8 @@ def step(trails: list[str], name: str) -> list[str]:
     """The trails one step on."""
     if name in _TRANSPARENT:
         return trails
-    return [
-        _short(trail + (name if name in (CALL, RAISED, HANDED) else f".{name}")) for trail in trails
-    ]
+    last = name if name in (CALL, RAISED, HANDED) else f".{name}"
+    return [_short(trail + last) for trail in trails]
 
 
 def _short(trail: str) -> str:
@@ -94,8 +93,7 @@ class Inert:
     def __init__(self, held: Any, trail: str) -> None:
         label = getattr(type(held), "_assay_label", type(held).__name__)
         why = f"{trail} is a value in the reference, and here an object of {label}"
-        for name, value in {"_held": held, "_why": (f"object:{trail}", why)}.items():
-            object.__setattr__(self, name, value)
+        self._held, self._why = held, (f"object:{trail}", why)
         state.hint(f"object:{trail}", why)
 
     def __repr__(self) -> str:
@@ -220,22 +218,18 @@ for _name in (*_TWO_SIDED, *(f"r{one}" for one in _TWO_SIDED), "neg", "abs", "po
 
 def look(found: Any, trails: list[str]) -> None:
     """Remember whether a value holds anything at all; see `empties`."""
-    key = trails[0]
-    if not state.leaves.get(key):
-        state.leaves[key] = _has_leaf(found)
+    state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
 
 
 def _has_leaf(found: Any) -> bool:
     kind = type(found)
-    if kind in (str, bytes, bytearray):
-        return bool(found)
     if kind is Inert or isinstance(kind, Kind):
         return True
     if kind.__module__ == "numpy":
         return bool(getattr(found, "size", 1))
     if not hasattr(kind, "__len__") or not hasattr(kind, "__iter__"):
         return True
-    if hasattr(kind, "keys"):
+    if kind in (str, bytes, bytearray) or hasattr(kind, "keys"):
         return len(found) > 0
     try:
         return any(map(_has_leaf, found))
@@ -243,14 +237,12 @@ def _has_leaf(found: Any) -> bool:
         return True
 
 
-def look_at_item(found: Any, ref: Any) -> None:
-    """Remember what an iterator gave."""
-    look(found, [f"{trails_of(ref)[0]}[]"])
-
-
-def look_at_end(ref: Any) -> None:
-    """Remember that an iterator has ended, perhaps before it gave anything."""
-    state.leaves.setdefault(f"{trails_of(ref)[0]}[]", False)
+def look_at_items(ref: Any, *found: Any) -> None:
+    """Remember what an iterator gave; nothing, where it ends, perhaps before it gave anything."""
+    trail = f"{trails_of(ref)[0]}[]"
+    state.leaves.setdefault(trail, False)
+    for one in found:
+        look(one, [trail])
 
 
 def empties() -> None:

@@ -21,7 +21,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
-_TEST_DIRECTORIES = ("tests", "test")
+_TEST_DIRECTORIES = frozenset(["tests", "test"])
 _SOURCES = ("", "src", "lib", "python")
 _LIBRARY = os.path.dirname(os.__file__)
 _STANDARD = (
@@ -51,15 +51,6 @@ class _Space(dict[str, Any]):
             return getattr(self._module, name)
         except AttributeError:
             raise KeyError(name) from None
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (type(name) is str and hasattr(self._module, name))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
 
 
 class Module(Remote, ModuleType):
@@ -115,22 +106,12 @@ _OF_SOURCES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
 class Finder:
-    """Finds the submission's modules in the host, and leaves all others to Python.
-
-    The author's are those of the judge's tree that are tests, or that help tests: modules which
-    import a test library, or are named like helpers and have functions that assert. The others of
-    the tree are the source's version of what the submission may have changed.
-
-    Args:
-        hidden: Real paths of the hidden files.
-
-    Attributes:
-        when_loaded: What to do to modules of Python's library once they are loaded.
-    """
+    """Finds the submission's modules in the host, and leaves all others to Python."""
 
     def __init__(self, hidden: frozenset[str]) -> None:
-        self._hidden = hidden
+        self._hidden = hidden  # real paths of the hidden files
         self._imported: set[tuple[int, str]] = set()
+        # What to do to modules of Python's library once they are loaded.
         self.when_loaded: dict[str, Callable[[ModuleType], None]] = {}
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -177,11 +158,15 @@ class Finder:
         return is_named or any(one.startswith(directory + os.sep) for one in self._hidden)
 
     def is_authors(self, place: str) -> bool:
-        """Whether a file of the judge's tree is a test, or helps tests."""
+        """Whether a file of the judge's tree is a test, or helps tests.
+
+        It helps if it imports a test library, or is named like a helper and has functions that
+        assert. All others are the source's version of what the submission may have changed.
+        """
         *above, name = os.path.relpath(place, state.root).split(os.sep)
         is_test = name.startswith("test_") or name.endswith("_test.py")
         is_named = is_test or name in ("conftest.py", "setup.py")
-        if is_named or place in self._hidden or any(one in _TEST_DIRECTORIES for one in above):
+        if is_named or place in self._hidden or not _TEST_DIRECTORIES.isdisjoint(above):
             return True
         try:
             with open(place, "rb") as file:

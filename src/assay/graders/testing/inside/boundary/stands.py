@@ -76,8 +76,7 @@ class Remote:
         ref = ref_of(self)
         if ref is None or not callable(self):
             raise AttributeError("__signature__")
-        talk = ref.home()
-        kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
+        talk, kinds = ref.home(), list(type(inspect.Parameter.POSITIONAL_ONLY))
         parameters: list[inspect.Parameter] = []
         for name, kind, default in talk.request("signature", ref.node()):
             has = inspect.Parameter.empty if default is None else talk.decode(default[0])
@@ -149,6 +148,13 @@ _NOTHING = {"meta": [], "operators": [], "methods": [], "own": [], "equal": "ide
 """What is known of a class of which nothing was told."""
 
 
+def _forwarder(name: str) -> Callable[..., Any]:
+    def operate(self: Any, *arguments: Any) -> Any:
+        return forward(self, name, *arguments)
+
+    return operate
+
+
 class Stand(Remote, metaclass=StandKind):
     """Stands for an object of the submission's."""
 
@@ -157,35 +163,20 @@ class Stand(Remote, metaclass=StandKind):
     _assay_base: type | None = None
     _assay_label = "object"
 
-    def __eq__(self, other: object) -> Any:
-        return questions.equal(self, other)
+    __eq__: Any = questions.equal
+    __hash__: Any = questions.hash_of
+    __bool__: Any = questions.truth
+    __copy__ = _forwarder("__copy__")
 
     def __ne__(self, other: object) -> Any:
         found = questions.equal(self, other)
         return not found if type(found) is bool else found
-
-    def __hash__(self) -> int:
-        return questions.hash_of(self)
-
-    def __bool__(self) -> bool:
-        return questions.truth(self)
-
-    def __copy__(self) -> Any:
-        return forward(self, "__copy__")
 
     def __deepcopy__(self, _: object) -> Any:
         return forward(self, "__deepcopy__")
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise barred("an object of the submission's cannot be pickled in the judge")
-
-
-def _forwarder(name: str) -> Callable[..., Any]:
-    def operate(self: Any, *arguments: Any) -> Any:
-        return forward(self, name, *arguments)
-
-    operate.__name__ = name
-    return operate
 
 
 def _call(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -199,10 +190,6 @@ def _repr(self: Any) -> str:
     return f"<{type(self)._assay_label}>"  # a failure is shown
 
 
-def _iter(self: Any) -> Any:
-    return _iterator(forward(self, "__iter__"))
-
-
 def _iterator(found: Any) -> Any:
     return found if hasattr(type(found), "__next__") else iter(found)
 
@@ -212,10 +199,10 @@ def _next(self: Any) -> Any:
     talk = ref.home()
     kind, value = talk.operate(ref, "__next__")
     if kind == "end":
-        contract.look_at_end(ref)
+        contract.look_at_items(ref)
         raise StopIteration(talk.taken(value, ref, "StopIteration"))
     found = talk.taken(value, ref, "__next__")
-    contract.look_at_item(found, ref)
+    contract.look_at_items(ref, found)
     return found
 
 
@@ -240,9 +227,9 @@ async def _async_next(self: Any) -> Any:
     try:
         found = await forward(self, "__anext__")
     except StopAsyncIteration:
-        contract.look_at_end(the_ref(self))
+        contract.look_at_items(the_ref(self))
         raise
-    contract.look_at_item(found, the_ref(self))
+    contract.look_at_items(the_ref(self), found)
     return found
 
 
@@ -294,7 +281,7 @@ _OPERATORS: dict[str, Any] = {
     **{one: questions.operator(one) for one in (*ARITHMETIC, *questions.DECIDED)},
     "__call__": _call,
     "__repr__": _repr,
-    "__iter__": _iter,
+    "__iter__": lambda self: _iterator(forward(self, "__iter__")),
     "__next__": _next,
     "__exit__": _leave,
     "__aexit__": _async_leave,
