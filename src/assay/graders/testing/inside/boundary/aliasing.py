@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import ast
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
 MUTABLE = (list, dict, set, bytearray)
-
-
 _MOST, _LONGEST = 100, 10_000
 """Containers that are watched, the newest ones, and their items."""
 
@@ -35,7 +31,6 @@ class Held:
         self._before: list[tuple[Any, Any]] = []
 
     def note(self, values: Iterable[Any]) -> None:
-        """Remember values of a call, which then are as they should be."""
         for value in values:
             if type(value) in MUTABLE and len(value) < _LONGEST:
                 self._seen.pop(id(value), None)
@@ -124,10 +119,10 @@ def end() -> None:
 
 def leave(trails: list[str]) -> None:
     """A submission changes an argument, which the reference does not."""
-    why = f"{trails[0]} changed its argument"
+    entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
     if _is_kept():
-        raise contract.refused(f"changes:{trails[0]}", f"{why}, which the test looks at")
-    state.hint(f"changes:{trails[0]}", why)
+        raise contract.refused(entry, f"{why}, which the test looks at")
+    state.hint(entry, why)
 
 
 # -- which of two is asked -------------------------------------------------------------------------
@@ -157,15 +152,12 @@ def _that_ask(file: str) -> frozenset[str]:
 
 
 def _is_asking(node: ast.AST) -> bool:
+    sides: list[ast.expr] = []
     if isinstance(node, ast.Call) and _name(node.func) in ("assertIs", "assertIsNot", "id"):
         sides = node.args
-    elif isinstance(node, ast.Compare) and any(
-        isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops
-    ):
+    elif isinstance(node, ast.Compare) and {ast.Is, ast.IsNot} & {*map(type, node.ops)}:
         sides = [node.left, *node.comparators]
-    else:
-        return False
-    return not any(
+    return bool(sides) and not any(
         isinstance(one, ast.Constant)
         or _name(one) == "__class__"
         or (isinstance(one, ast.Call) and _name(one.func) == "type")

@@ -10,7 +10,7 @@ something that fails the test once it is used.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import (
     BoundaryError,
@@ -21,9 +21,6 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
 )
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
-
-if TYPE_CHECKING:
-    from typing import Self
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -180,18 +177,17 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
 
 def number(found: float, trails: list[str]) -> Any:
     """NaN or an infinity: only what the reference gives here can be ordered."""
-    return found if may("nan", trails) else Marked(found, trails[0])
+    if may("nan", trails):
+        return found
+    made = Marked(found)
+    made.trail = trails[0]
+    return made
 
 
 class Marked(float):
     """A NaN or an infinity where the reference has none: what it is ordered with says nothing."""
 
     trail: str
-
-    def __new__(cls, found: float, trail: str) -> Self:
-        made = super().__new__(cls, found)
-        made.trail = trail
-        return made
 
     def _order(self, _: object) -> Any:
         said = f"{float.__repr__(self)}, which the reference does not give"
@@ -206,7 +202,7 @@ def _computes(name: str) -> Any:
     def compute(self: Marked, *others: object) -> Any:
         found = original(self, *others)
         is_unbounded = isinstance(found, float) and found - found != 0
-        return Marked(found, self.trail) if is_unbounded else found
+        return number(found, [self.trail]) if is_unbounded else found
 
     return compute
 

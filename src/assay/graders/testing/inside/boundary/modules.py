@@ -52,6 +52,9 @@ class _Space(dict[str, Any]):
         except AttributeError:
             raise KeyError(name) from None
 
+    def __contains__(self, name: object) -> bool:
+        return type(name) is str and hasattr(self._module, name)
+
 
 class Module(Remote, ModuleType):
     """Stands for a module of the submission's."""
@@ -151,7 +154,12 @@ class Finder:
         if not place:  # a directory without __init__.py
             places = [os.path.realpath(one) for one in spec.submodule_search_locations or ()]
             return any(map(state.is_ours, places)) and not any(map(self._holds_tests, places))
-        return not rest and self._is_in_source(top)  # installed, but what is tested has that name
+        # Installed, but what is tested may have that name.
+        places = [os.path.join(state.root, base, top) for base in _SOURCES]
+        return not rest and any(
+            os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
+            for one in places
+        )
 
     def _holds_tests(self, directory: str) -> bool:
         is_named = os.path.basename(directory) in _TEST_DIRECTORIES
@@ -175,13 +183,6 @@ class Finder:
             return False
         is_helper = _HELPER_NAMES.fullmatch(name[: -len(".py")]) and _ASSERTS.search(text)
         return bool(is_helper or _USES_TESTS.search(text))
-
-    def _is_in_source(self, top: str) -> bool:
-        places = [os.path.join(state.root, base, top) for base in _SOURCES]
-        return any(
-            os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
-            for one in places
-        )
 
     def create_module(self, spec: ModuleSpec) -> Module:
         """Have the host import it; anew, if the tests have taken it out of ``sys.modules``."""

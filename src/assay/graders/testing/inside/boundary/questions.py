@@ -15,7 +15,8 @@ import functools
 import json
 import os
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import (
@@ -29,9 +30,6 @@ from assay.graders.testing.inside.boundary.judge_state import (
     tree_of,
 )
 from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed, library
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NEAR, _ALONE, _PROBED = 6, 8, 3
 """Near misses of what is expected; of one side where the other has none; of what is made."""
@@ -219,7 +217,8 @@ class _Question:
             contract.may("exact", [f"{one}:{self.key}:{self.said}" for one in self.named])
             return
         limits = [int(one) for one in _answers([f"said:{one}:" for one in self.named])]
-        if not limits and self.name == "__eq__" and any(map(_is_written_in_source, self.stands)):
+        labels = [type(one)._assay_label for one in self.stands]
+        if not limits and self.name == "__eq__" and any(map(_is_written_in_source, labels)):
             limits = [0]
         if not limits:
             why = f"{self.told} was not asked for of the reference"
@@ -250,24 +249,17 @@ def _answers(starts: list[str]) -> list[str]:
     return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(starts))]
 
 
-def _is_written_in_source(value: Any) -> bool:
-    """Whether the source that the agent was given writes the equality of a class itself."""
-    module, _, name = type(value)._assay_label.rpartition(".")
-    return name in _with_equality(module)
-
-
 @functools.cache
-def _with_equality(module: str) -> frozenset[str]:
+def _is_written_in_source(label: str) -> bool:
+    """Whether the source that the agent was given writes the equality of a class itself."""
+    module, _, name = label.rpartition(".")
     place = os.path.join(state.root, "{}", module.replace(".", os.sep))
     places = [place.format(base) for base in ("", "src")]
     files = [file for one in places for file in (f"{one}.py", os.path.join(one, "__init__.py"))]
     tree = next(filter(None, map(tree_of, files)), None)
-    return frozenset(
-        one.name
-        for one in (ast.walk(tree) if tree else ())
-        if isinstance(one, ast.ClassDef)
-        and any(getattr(item, "name", "") == "__eq__" for item in one.body)
-    )
+    classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)] if tree else ()
+    found = [item for one in classes if one.name == name for item in one.body]
+    return any(getattr(item, "name", "") == "__eq__" for item in found)
 
 
 # -- near misses -----------------------------------------------------------------------------------

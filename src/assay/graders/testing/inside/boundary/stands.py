@@ -11,9 +11,10 @@ import builtins
 import functools
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
-from assay.graders.testing.inside.boundary import contract, questions
+from assay.graders.testing.inside.boundary import aliasing, contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     Ref,
@@ -26,11 +27,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
 IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
-_MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
     "__wrapped__ __code__ __func__ __globals__ __closure__ __test__ __pytest_wrapped__ pytestmark "
     "__tracebackhide__ _mock_methods _spec_class __set_name__ __isabstractmethod__ "
@@ -207,7 +204,6 @@ def _next(self: Any) -> Any:
 
 
 def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    """Leave a context."""
     return _swallows(self, forward(self, "__exit__", None, error, None), error)
 
 
@@ -329,7 +325,7 @@ _kinds: dict[Any, StandKind] = {}
 def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
-    base = next((one for one in bases if one in (*IMMUTABLE, *_MUTABLE)), inherited)
+    base = next((one for one in bases if one in (*IMMUTABLE, *aliasing.MUTABLE)), inherited)
     own, doc = form["own"], form.get("doc") if type(form.get("doc")) is str else None
     space: dict[str, Any] = {
         "_assay_kind": ref,
@@ -347,7 +343,7 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
         if is_public or one == "__init__":
             space[one] = _Member(one)
-    if base in _MUTABLE:  # the items are there, not here
+    if base in aliasing.MUTABLE:  # the items are there, not here
         space.update((one, _Member(one)) for one in vars(base) if not one.startswith("_"))
     family: list[type] = [*stands] or [Stand]
     if base is not None and base is not inherited:
