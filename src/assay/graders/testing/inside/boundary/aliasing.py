@@ -145,9 +145,8 @@ def asks_identity() -> bool:
 
 @functools.cache
 def _that_ask(file: str) -> frozenset[str]:
-    tree = tree_of(file)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, kinds)]
+    functions = [one for one in ast.walk(tree_of(file) or ast.Pass()) if isinstance(one, kinds)]
     return frozenset(one.name for one in functions if any(map(_is_asking, ast.walk(one))))
 
 

@@ -11,13 +11,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from assay.graders.testing.inside.boundary.judge_state import (
-    Ref,
-    barred,
-    current,
-    own_space,
-    state,
-)
+from assay.graders.testing.inside.boundary.judge_state import Ref, barred, current, state
 from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
@@ -43,7 +37,7 @@ class _Space(dict[str, Any]):
     """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(own_space(module))
+        super().__init__()
         self._module = module
 
     def __missing__(self, name: str) -> Any:
@@ -119,7 +113,6 @@ class Finder:
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of a stand-in; None for a module that is not the submission's."""
-        del target
         top, _, rest = fullname.partition(".")
         if top in _STANDARD:
             return self._of_library(fullname, path) if fullname in self.when_loaded else None

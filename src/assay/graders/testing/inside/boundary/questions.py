@@ -72,20 +72,19 @@ def equal(one: Any, other: Any) -> Any:
         return True
     if type(other) is contract.Inert:
         return other == one
-    hows = (_how(one), _how(other))
-    if "own" not in hows:
-        if hows[1] == "" and _has_content(one):
-            return content(one) == other
-        plain = ("identity", "enum", "")
-        if hows[0] in plain and hows[1] in plain and not _is_one_object(one, other):
-            return NotImplemented if not _has_content(one) else content(one) == other
+    hows = {_how(one), _how(other)}
+    is_plain = hows <= {"identity", "enum", ""} and not _is_one_object(one, other)
+    if _has_content(one) and (is_plain or ("own" not in hows and _how(other) == "")):
+        return content(one) == other
+    if is_plain:
+        return NotImplemented
     return _decided(one, "__eq__", other)
 
 
 def _is_one_object(one: Any, other: Any) -> bool:
     if not is_stand(other):
         return False
-    here, there = (object.__getattribute__(one, "__dict__").get("_assay") for one in (one, other))
+    here, there = (space_of(value).get("_assay") for value in (one, other))
     return here is not None and there is not None and here.number == there.number
 
 
@@ -107,10 +106,8 @@ def operator(name: str) -> Callable[..., Any]:
 def _decided(one: Any, name: str, other: Any) -> Any:
     """The answer to a question, in which a yes was told from a no."""
     asked = _Question(name, (one, other))
-    if any(type(value)._assay_label in state.allowed for value in asked.stands):
-        answer, is_trusted = asked.ask([], 0), True
-    else:
-        answer, is_trusted = asked.ask(*asked.near_misses()), False
+    is_trusted = any(type(value)._assay_label in state.allowed for value in asked.stands)
+    answer = asked.ask(*(([], 0) if is_trusted else asked.near_misses()))
     if type(answer) is not bool:  # it raises, or gives no truth: as any other operator
         return forward(asked.stands[0], name, other if asked.stands[0] is one else one)
     if answer and not is_trusted:
@@ -256,8 +253,8 @@ def _is_written_in_source(label: str) -> bool:
     place = os.path.join(state.root, "{}", module.replace(".", os.sep))
     places = [place.format(base) for base in ("", "src")]
     files = [file for one in places for file in (f"{one}.py", os.path.join(one, "__init__.py"))]
-    tree = next(filter(None, map(tree_of, files)), None)
-    classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)] if tree else ()
+    tree = next(filter(None, map(tree_of, files)), ast.Pass())
+    classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
     found = [item for one in classes if one.name == name for item in one.body]
     return any(getattr(item, "name", "") == "__eq__" for item in found)
 
@@ -402,15 +399,11 @@ _STEPS: dict[str, Callable[[Any, int], Any]] = {
 @functools.cache
 def _constants(file: str) -> dict[type, list[Any]]:
     """The words and numbers of a test module: near misses that look like them are natural."""
-    tree = tree_of(file)
     found: dict[type, set[Any]] = {int: set(), float: set(), str: set()}
-    for one in ast.walk(tree) if tree else ():
+    for one in ast.walk(tree_of(file) or ast.Pass()):
         if isinstance(one, ast.Constant) and type(one.value) in found:
             found[type(one.value)].add(one.value)
     return {kind: sorted(values) for kind, values in found.items()}
-
-
-# -- other operators -------------------------------------------------------------------------------
 
 
 def truth(value: Any) -> bool:
@@ -428,16 +421,13 @@ def hash_of(value: Any) -> int:
     """The hash that goes with `equal`."""
     kind: Any = type(value)
     form = kind._assay_form
-    if "__hash__" not in form["operators"] and form["equal"] == "own":
-        raise TypeError(f"unhashable type: {kind.__name__!r}")
     if "__hash__" in form["own"] or form["equal"] == "own":
-        talk = the_ref(kind).home() if ref_of(kind) else the_ref(value).home()
-        way = talk.way_of(value)
-        label = kind._assay_label
-        contract.require(
-            "op:__hash__", contract.trails_of(way), label, "a hash of an object is asked for"
-        )
-        found = talk.question("operate", talk.express(value), "__hash__", [])
+        found = None
+        if "__hash__" in form["operators"]:
+            talk = (the_ref(kind) if ref_of(kind) else the_ref(value)).home()
+            why, trails = "a hash of an object is asked for", contract.trails_of(talk.way_of(value))
+            contract.require("op:__hash__", trails, kind._assay_label, why)
+            found = talk.question("operate", talk.express(value), "__hash__", [])
         if type(found) is not int:
             raise TypeError(f"unhashable type: {kind.__name__!r}")
         return hash(found)

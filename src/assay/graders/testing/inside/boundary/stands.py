@@ -104,14 +104,13 @@ class StandKind(Remote, Kind):
     def __setattr__(cls, name: str, value: Any) -> None:
         if name.startswith(("__", "_assay")):
             type.__setattr__(cls, name, value)
-            return
-        if isinstance(value, _Member):  # a patch is taken back
+        elif isinstance(value, _Member):  # a patch is taken back
             Remote.__delattr__(cls, name)
             type.__setattr__(cls, name, value)
-            return
-        if name in cls.__dict__:
-            type.__delattr__(cls, name)
-        Remote.__setattr__(cls, name, value)
+        else:
+            if name in cls.__dict__:
+                type.__delattr__(cls, name)
+            Remote.__setattr__(cls, name, value)
 
     @property
     def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
