@@ -125,9 +125,6 @@ def leave(trails: list[str]) -> None:
     state.hint(entry, why)
 
 
-# -- which of two is asked -------------------------------------------------------------------------
-
-
 def meet(trail: str) -> None:
     """An object came that the test has already, where the reference gives another each time."""
     if asks_identity():

@@ -12,14 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
-    Kind,
-    UndecidedError,
-    fail,
-    ref_of,
-    state,
-)
+from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
 CALL, RAISED, HANDED = "()", "!", "<>"
@@ -79,9 +72,6 @@ def refused(entry: str, why: str) -> BaseException:
     """What to raise where a submission does what no reference needed."""
     state.undecided(entry)
     return fail(UndecidedError(f"{why}: [{entry}]"))
-
-
-# -- an object where the reference has a value -----------------------------------------------------
 
 
 class Inert:
@@ -146,33 +136,27 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     try:
         node = ref.home().request("base", ref.node())
     except Exception as error:
-        if isinstance(error, (WireError, BoundaryError)):
+        if isinstance(error, WireError) or error in state.failures:
             raise
         # One for each object: as a constant of a module it may be compared with itself.
         return known.setdefault(ref.number, Inert(found, trails[0]))
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
     if own:
-        lost = f"is copied here, without its own {', '.join(own[:3])}"
-        state.hint(
-            f"op:{own[0]}:{trails[0]}", f"{trails[0]} is a value in the reference, and {lost}"
-        )
+        lost = f"copied here, without its own {', '.join(own[:3])}"
+        why = f"{trails[0]} is a value in the reference, and is {lost}"
+        state.hint(f"op:{own[0]}:{trails[0]}", why)
     return ref.home().values(node, trails)
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
     """The values that an iterator gives: the first few one by one, then many at a time."""
-    count = 0
-    while True:
+    count, ended = 0, False
+    while not ended:
         many = 1 if count < 16 else min(count, 512)
         items, ended = ref.home().request("take", ref.node(), many)
         for one in items:
             yield ref.home().values(one, trails)
-        if ended:
-            return
         count += many
-
-
-# -- values that would satisfy anything ------------------------------------------------------------
 
 
 def number(found: float, trails: list[str]) -> Any:
@@ -219,7 +203,7 @@ def look(found: Any, trails: list[str]) -> None:
 
 def _has_leaf(found: Any) -> bool:
     kind = type(found)
-    if kind is Inert or isinstance(kind, Kind):
+    if kind is Inert or ref_of(found) is not None:
         return True
     if kind.__module__ == "numpy":
         return bool(getattr(found, "size", 1))
@@ -243,9 +227,7 @@ def look_at_items(ref: Any, *found: Any) -> None:
 
 def empties() -> None:
     """When a test ends: what gave nothing all the time, and in the reference something, is told."""
-    for trail, has_leaf in state.leaves.items():
-        if has_leaf or state.test == "":
-            continue
+    for trail in [one for one, has_leaf in state.leaves.items() if state.test and not has_leaf]:
         is_object = f"object:{trail}" in state.needs.get(state.test, ())
         if not is_object and not may("empty", [trail]):
             refused(f"empty:{trail}", f"{trail} is empty here, and never in the reference")

@@ -46,8 +46,8 @@ class _Space(dict[str, Any]):
         except AttributeError:
             raise KeyError(name) from None
 
-    def __contains__(self, name: object) -> bool:
-        return type(name) is str and hasattr(self._module, name)
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self._module, name, default)
 
 
 class Module(Remote, ModuleType):

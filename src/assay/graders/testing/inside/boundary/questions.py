@@ -82,10 +82,9 @@ def equal(one: Any, other: Any) -> Any:
 
 
 def _is_one_object(one: Any, other: Any) -> bool:
-    if not is_stand(other):
-        return False
-    here, there = (space_of(value).get("_assay") for value in (one, other))
-    return here is not None and there is not None and here.number == there.number
+    found = map(space_of, filter(is_stand, (one, other)))
+    refs: list[Any] = [space.get("_assay") for space in found]
+    return len(refs) == 2 and None not in refs and refs[0].number == refs[1].number
 
 
 def operator(name: str) -> Callable[..., Any]:
@@ -160,7 +159,6 @@ class _Question:
         return found, change.draw.randrange(len(found) + 1)
 
     def _with(self, side: int, node: Any, other: Any = None) -> list[Any]:
-        """The two sides, with one of them changed."""
         other = self.nodes[1 - side] if other is None else other
         return [node, other] if side == 0 else [other, node]
 
@@ -227,12 +225,9 @@ class _Question:
             raise contract.refused(f"said:{self.named[0]}", f"{self.told} of {self.label} {why}")
 
     def _agrees(self, theirs: str) -> bool:
-        """Whether the answers are the reference's, but for what one of them refuses.
-
-        Who says no where the reference says yes is stricter: nobody's gain but in an order.
-        """
+        """Whether the answers are the reference's, but for what one of them refuses."""
         both = [one + other for one, other in zip(theirs, self.said) if "x" not in (one, other)]
-        if self.name not in _ORDERS:
+        if self.name not in _ORDERS:  # who says no where the reference says yes gains nothing
             return "01" not in both
         return not {"01", "10"} & {*both} and 2 * len(both) >= len(theirs) - theirs.count("x")
 
@@ -250,8 +245,7 @@ def _answers(starts: list[str]) -> list[str]:
 def _is_written_in_source(label: str) -> bool:
     """Whether the source that the agent was given writes the equality of a class itself."""
     module, _, name = label.rpartition(".")
-    place = os.path.join(state.root, "{}", module.replace(".", os.sep))
-    places = [place.format(base) for base in ("", "src")]
+    places = [os.path.join(state.root, base, *module.split(".")) for base in ("", "src")]
     files = [file for one in places for file in (f"{one}.py", os.path.join(one, "__init__.py"))]
     tree = next(filter(None, map(tree_of, files)), ast.Pass())
     classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
@@ -346,9 +340,8 @@ class _Change:
             return self.draw.choice(alike)
         if kind is not str:
             tens = 10 if value and value % 10 == 0 else 1
-            return value + self.draw.choice(_SIZES) * (
-                tens if kind is int else max(1.0, abs(value) / 8)
-            )
+            size = tens if kind is int else max(1.0, abs(value) / 8)
+            return value + self.draw.choice(_SIZES) * size
         places = [place for place, one in enumerate(value) if one.isalnum()]
         if not places:  # such as a format's marks, of which other ones would be malformed
             return self.draw.choice(others) if others else value + "x"
@@ -381,13 +374,11 @@ def _look(text: str) -> tuple[bool, ...]:
 
 
 _PLAIN = Plain()
+_timedelta = library("datetime")["timedelta"]
 _SIZES = (-3, -2, -1, 1, 2, 3)
 _ITEMS, _PAIRS = ("l", "t", "s", "f", "q"), ("d", "od", "dc", "dd")
 _STEPS: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(
-        ("da", "dt", "td"),
-        lambda value, step: value + library("datetime")["timedelta"](days=step),
-    ),
+    **dict.fromkeys(("da", "dt", "td"), lambda value, step: value + _timedelta(days=step)),
     **dict.fromkeys(("I", "c", "D", "F", "ip"), lambda value, step: value + step),
     **dict.fromkeys(("b", "B"), lambda value, _: value + b"x"),
     "r": lambda value, step: range(value.start, value.stop + step, value.step),

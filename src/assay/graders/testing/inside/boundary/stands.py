@@ -175,11 +175,6 @@ class Stand(Remote, metaclass=StandKind):
         raise barred("an object of the submission's cannot be pickled in the judge")
 
 
-def _call(self: Any, *arguments: Any, **named: Any) -> Any:
-    ref = the_ref(self)
-    return ref.home().call(ref, arguments, named)
-
-
 def _repr(self: Any) -> str:
     if contract.may("op:__repr__", contract.trails_of(the_ref(self))):
         return forward(self, "__repr__")
@@ -202,15 +197,8 @@ def _next(self: Any) -> Any:
     return found
 
 
-def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    return _swallows(self, forward(self, "__exit__", None, error, None), error)
-
-
 def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
-    """Whether a block ends with an error of the submission's, as it does with the reference.
-
-    What the judge raised is never swallowed.
-    """
+    """Whether a block ends with an error, as with the reference; never with one of the judge's."""
     if swallowed is not True or error is None or ref_of(error) is None:
         return False
     ref = the_ref(value)
@@ -259,10 +247,7 @@ def _await(self: Any) -> Generator[Any, Any, Any]:
 
 
 def where() -> list[str]:
-    """Where the host is to do something: in its event loop, if one runs in this thread, too.
-
-    It is remembered for callbacks.
-    """
+    """Where the host does something: in its event loop, if one runs here, as callbacks do then."""
     events: Any = sys.modules.get("asyncio.events")
     loop: Any = events._get_running_loop() if events else None
     if loop is None:
@@ -274,11 +259,15 @@ def where() -> list[str]:
 _OPERATORS: dict[str, Any] = {
     **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
     **{one: questions.operator(one) for one in (*ARITHMETIC, *questions.DECIDED)},
-    "__call__": _call,
+    "__call__": lambda self, *given, **named: (
+        the_ref(self).home().call(the_ref(self), given, named)
+    ),
     "__repr__": _repr,
     "__iter__": lambda self: _iterator(forward(self, "__iter__")),
     "__next__": _next,
-    "__exit__": _leave,
+    "__exit__": lambda self, _, error, __: _swallows(
+        self, forward(self, "__exit__", None, error, None), error
+    ),
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
@@ -365,10 +354,8 @@ def _subclass(
     mcs: type, name: str, bases: tuple[type, ...], space: dict[str, Any], named: dict[str, Any]
 ) -> Any:
     """A class of the tests made of one of the submission's: the host makes one that calls back."""
-    others = [base for base in bases if not isinstance(base, StandKind)]
-    if any(
-        not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
-    ):
+    ours = [base for base in bases if isinstance(base, StandKind) or is_authors(base)]
+    if any(base not in ours and base.__module__ not in ("builtins", "typing") for base in bases):
         raise barred(f"{name} inherits from the submission and from a library at once")
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
