@@ -88,11 +88,7 @@ held = Held()
 
 def shares() -> bool:
     """Whether the running test would see who has which container."""
-    return asks_identity() or _is_kept()
-
-
-def _is_kept() -> bool:
-    return not state.learns and KEEPS in state.needs.get(state.test, frozenset())
+    return asks_identity() or (not state.learns and KEEPS in state.needs.get(state.test, ()))
 
 
 def watch(given: Iterable[Any], found: Any) -> None:
@@ -120,7 +116,7 @@ def end() -> None:
 def leave(trails: list[str]) -> None:
     """A submission changes an argument, which the reference does not."""
     entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
-    if _is_kept():
+    if KEEPS in state.needs.get(state.test, ()):
         raise contract.refused(entry, f"{why}, which the test looks at")
     state.hint(entry, why)
 
@@ -134,10 +130,8 @@ def meet(trail: str) -> None:
 
 def asks_identity() -> bool:
     """Whether the running test, or a helper beside it, compares objects by ``is``."""
-    name = state.test.rpartition("::")[2]
-    return bool(name) and any(
-        one == name or not one.startswith("test") for one in _that_ask(state.current)
-    )
+    name, asking = state.test.rpartition("::")[2], _that_ask(state.current)
+    return bool(name) and (name in asking or not all(one.startswith("test") for one in asking))
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
-from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -191,9 +191,8 @@ def _computes(name: str) -> Any:
     return compute
 
 
-_TWO_SIDED = "add sub mul truediv floordiv mod pow".split()
-for _name in (*_TWO_SIDED, *(f"r{one}" for one in _TWO_SIDED), "neg", "abs", "pos"):
-    setattr(Marked, f"__{_name}__", _computes(f"__{_name}__"))
+for _name in (ARITHMETIC & vars(float).keys()) | {"__neg__", "__abs__", "__pos__"}:
+    setattr(Marked, _name, _computes(_name))
 
 
 def look(found: Any, trails: list[str]) -> None:

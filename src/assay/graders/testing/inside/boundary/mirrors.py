@@ -41,10 +41,7 @@ class MirrorKind(type):
 
 def mirror_kind(ref: Ref, name: str, module: str, bases: list[Any]) -> Any:
     """The class that stands for an exception class of the submission."""
-    known = known_classes(BaseException).get((module, name))
-    if known is not None:
-        return known
-    made = _errors.get((module, name))
+    made = known_classes(BaseException).get((module, name)) or _errors.get((module, name))
     if made is None:
         family = tuple(base for base in bases if issubclass(base, BaseException))
         space = {

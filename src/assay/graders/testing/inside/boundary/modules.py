@@ -116,9 +116,8 @@ class Finder:
         top, _, rest = fullname.partition(".")
         if top in _STANDARD:
             return self._of_library(fullname, path) if fullname in self.when_loaded else None
-        parent = sys.modules.get(fullname.rpartition(".")[0])
         spec = PathFinder.find_spec(fullname, path if rest else None)
-        if not self._is_submissions(top, rest, spec, parent):
+        if not self._is_submissions(fullname, spec):
             return None
         found = ModuleSpec(fullname, self, origin="the submission", is_package=True)  # type: ignore[arg-type] # has what is used of a loader
         found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]
@@ -136,9 +135,10 @@ class Finder:
         spec.loader.exec_module = exec_module
         return spec
 
-    def _is_submissions(self, top: str, rest: str, spec: ModuleSpec | None, parent: Any) -> bool:
+    def _is_submissions(self, fullname: str, spec: ModuleSpec | None) -> bool:
+        parent = fullname.rpartition(".")[0]
         if spec is None:
-            return not rest or isinstance(parent, Module)
+            return not parent or isinstance(sys.modules.get(parent), Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
         if state.is_shared(place):
             raise barred(f"{spec.name} was written while tests ran: it is not run here")
@@ -148,8 +148,8 @@ class Finder:
             places = [os.path.realpath(one) for one in spec.submodule_search_locations or ()]
             return any(map(state.is_ours, places)) and not any(map(self._holds_tests, places))
         # Installed, but what is tested may have that name.
-        places = [os.path.join(state.root, base, top) for base in _SOURCES]
-        return not rest and any(
+        places = [os.path.join(state.root, base, fullname) for base in _SOURCES]
+        return not parent and any(
             os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
             for one in places
         )

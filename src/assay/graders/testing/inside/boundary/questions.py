@@ -63,9 +63,6 @@ def content(value: Any) -> Any:
     return found if type(found) is base else base()
 
 
-# -- equality, order, membership -------------------------------------------------------------------
-
-
 def equal(one: Any, other: Any) -> Any:
     """Whether a stand-in equals something."""
     if one is other:
@@ -142,7 +139,7 @@ class _Question:
         made = [_is_made_by_test(value) for value in self.pair]
         told, asked = (1, 0) if made[1] or not made[0] else (0, 1)
         text = [self.named[0], [_bare(self.recipes[n]) for n in (told, asked)]]
-        change = _change_of(json.dumps(text))
+        change = _Change(json.dumps(text))
         self.key = f"{binascii.crc32(json.dumps(text).encode()):08x}"
         # What the test says is expected comes in as many questions as each of its near misses does:
         # what knows all the questions does not know which of them is the real one.
@@ -259,15 +256,11 @@ def _is_written_in_source(label: str) -> bool:
 def probe(talk: Any, how: list[Any]) -> Any:
     """What an object holds that the test makes: asked among near misses; None if it raises."""
     node = ["N", *how]
-    change = _change_of(f"probe {json.dumps(_bare(node))}")
+    change = _Change(f"probe {json.dumps(_bare(node))}")
     asked = change.path(node, _PROBED)
     place = change.draw.randrange(len(asked) + 1)
     asked.insert(place, node)
     return [*talk.questions([("probe", *one[1:]) for one in asked])][place]
-
-
-def _change_of(text: str) -> _Change:
-    return _Change(random.Random(f"{state.seed} {text}"), _constants(state.current))  # noqa: S311
 
 
 def _is_made_by_test(value: Any) -> bool:
@@ -292,9 +285,9 @@ def _bare(node: Any) -> Any:
 class _Change:
     """Changes values by a step: to ones of the same type and look."""
 
-    def __init__(self, draw: random.Random, constants: dict[type, list[Any]]) -> None:
-        self.draw = draw
-        self._constants = constants
+    def __init__(self, text: str) -> None:
+        self.draw = random.Random(f"{state.seed} {text}")  # noqa: S311
+        self._constants = _constants(state.current)
 
     def path(self, node: Any, most: int) -> list[Any]:
         """Values that are one step from each other; the given one may be anywhere among them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -68,8 +69,6 @@ class Remote:
 
     @property
     def __signature__(self) -> Any:
-        import inspect
-
         ref = ref_of(self)
         if ref is None or not callable(self):
             raise AttributeError("__signature__")
@@ -298,11 +297,9 @@ class _Member:
 def stand_kind(ref: Ref, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     """The class of the stand-ins for a class: the same one when its module is loaded anew."""
     key = (ref.path, repr([form[one] for one in ("operators", "equal", "own", "methods")]))
-    made = _kinds.get(key)
-    if made is None:
-        made = _make_kind(ref, name, module, bases, form)
-        if ref.path is not None:
-            _kinds[key] = made
+    made = _kinds.get(key) or _make_kind(ref, name, module, bases, form)
+    if ref.path is not None:
+        _kinds[key] = made
     type.__setattr__(made, "_assay_kind", ref)
     return made
 
