@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import ast
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
 MUTABLE = (list, dict, set, bytearray)
-
-
 _MOST, _LONGEST = 100, 10_000
 """Containers that are watched, the newest ones, and their items."""
 
@@ -35,7 +31,6 @@ class Held:
         self._before: list[tuple[Any, Any]] = []
 
     def note(self, values: Iterable[Any]) -> None:
-        """Remember values of a call, which then are as they should be."""
         for value in values:
             if type(value) in MUTABLE and len(value) < _LONGEST:
                 self._seen.pop(id(value), None)
@@ -93,11 +88,7 @@ held = Held()
 
 def shares() -> bool:
     """Whether the running test would see who has which container."""
-    return asks_identity() or _is_kept()
-
-
-def _is_kept() -> bool:
-    return not state.learns and KEEPS in state.needs.get(state.test, frozenset())
+    return asks_identity() or (not state.learns and KEEPS in state.needs.get(state.test, ()))
 
 
 def watch(given: Iterable[Any], found: Any) -> None:
@@ -124,13 +115,10 @@ def end() -> None:
 
 def leave(trails: list[str]) -> None:
     """A submission changes an argument, which the reference does not."""
-    why = f"{trails[0]} changed its argument"
-    if _is_kept():
-        raise contract.refused(f"changes:{trails[0]}", f"{why}, which the test looks at")
-    state.hint(f"changes:{trails[0]}", why)
-
-
-# -- which of two is asked -------------------------------------------------------------------------
+    entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
+    if KEEPS in state.needs.get(state.test, ()):
+        raise contract.refused(entry, f"{why}, which the test looks at")
+    state.hint(entry, why)
 
 
 def meet(trail: str) -> None:
@@ -142,41 +130,31 @@ def meet(trail: str) -> None:
 
 def asks_identity() -> bool:
     """Whether the running test, or a helper beside it, compares objects by ``is``."""
-    name = state.test.rpartition("::")[2]
-    return bool(name) and any(
-        one == name or not one.startswith("test") for one in _that_ask(state.current)
-    )
+    name, asking = state.test.rpartition("::")[2], _that_ask(state.current)
+    return bool(name) and (name in asking or not all(one.startswith("test") for one in asking))
 
 
 @functools.cache
 def _that_ask(file: str) -> frozenset[str]:
-    tree = tree_of(file)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, kinds)]
-    named: list[tuple[str, ast.AST]] = [(one.name, one) for one in found]
+    tree = tree_of(file) or ast.Module([], [])
+    named = [(one.name, one) for one in ast.walk(tree) if isinstance(one, kinds)]
     # What is no function, such as a lambda that has a name, may be used by every test.
-    others = [one for one in (tree.body if tree else ()) if not isinstance(one, _DEFINED)]
-    named += [("", one) for one in others]
-    return frozenset(name for name, one in named if any(map(_is_asking, ast.walk(one))))
-
-
-_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    others = [("", one) for one in tree.body if not isinstance(one, (*kinds, ast.ClassDef))]
+    return frozenset(name for name, one in [*named, *others] if any(map(_is_asking, ast.walk(one))))
 
 
 def _is_asking(node: ast.AST) -> bool:
+    sides: list[ast.expr] = []
     if _name(node) in ("is_", "is_not"):
         return True
     if isinstance(node, ast.Call) and _name(node.func) in ("assertIs", "assertIsNot"):
         sides = node.args
     elif isinstance(node, ast.Call):
         return any(isinstance(one, ast.Name) and one.id == "id" for one in [node.func, *node.args])
-    elif isinstance(node, ast.Compare) and any(
-        isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops
-    ):
+    elif isinstance(node, ast.Compare) and {ast.Is, ast.IsNot} & {*map(type, node.ops)}:
         sides = [node.left, *node.comparators]
-    else:
-        return False
-    return not any(
+    return bool(sides) and not any(
         isinstance(one, ast.Constant)
         or _name(one) == "__class__"
         or (isinstance(one, ast.Call) and _name(one.func) == "type")

@@ -11,20 +11,10 @@ from __future__ import annotations
 
 import re
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.graders.testing.inside.boundary.judge_state import (
-    BoundaryError,
-    Kind,
-    UndecidedError,
-    fail,
-    ref_of,
-    state,
-)
-from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
-
-if TYPE_CHECKING:
-    from typing import Self
+from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
+from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -48,9 +38,8 @@ def step(trails: list[str], name: str) -> list[str]:
     """The trails one step on."""
     if name in _TRANSPARENT:
         return trails
-    return [
-        _short(trail + (name if name in (CALL, RAISED, HANDED) else f".{name}")) for trail in trails
-    ]
+    last = name if name in (CALL, RAISED, HANDED) else f".{name}"
+    return [_short(trail + last) for trail in trails]
 
 
 def _short(trail: str) -> str:
@@ -86,17 +75,13 @@ def refused(entry: str, why: str) -> BaseException:
     return fail(UndecidedError(f"{why}: [{entry}]"))
 
 
-# -- an object where the reference has a value -----------------------------------------------------
-
-
 class Inert:
     """An object of the submission where the reference has a value: it can only be passed back."""
 
     def __init__(self, held: Any, trail: str) -> None:
         label = getattr(type(held), "_assay_label", type(held).__name__)
         why = f"{trail} is a value in the reference, and here an object of {label}"
-        for name, value in {"_held": held, "_why": (f"object:{trail}", why)}.items():
-            object.__setattr__(self, name, value)
+        self._held, self._why = held, (f"object:{trail}", why)
         state.hint(f"object:{trail}", why)
 
     def __repr__(self) -> str:
@@ -157,49 +142,42 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     try:
         node = ref.home().request("base", ref.node())
     except Exception as error:
-        if isinstance(error, (WireError, BoundaryError)):
+        if isinstance(error, WireError) or error in state.failures:
             raise
         # One for each object: as a constant of a module it may be compared with itself.
         return known.setdefault(ref.number, Inert(found, trails[0]))
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
     if own:
-        lost = f"is copied here, without its own {', '.join(own[:3])}"
-        state.hint(
-            f"op:{own[0]}:{trails[0]}", f"{trails[0]} is a value in the reference, and {lost}"
-        )
+        lost = f"copied here, without its own {', '.join(own[:3])}"
+        why = f"{trails[0]} is a value in the reference, and is {lost}"
+        state.hint(f"op:{own[0]}:{trails[0]}", why)
     return ref.home().read(node, trails, only_values=True)
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
     """The values that an iterator gives: the first few one by one, then many at a time."""
-    count = 0
-    while True:
+    count, ended = 0, False
+    while not ended:
         many = 1 if count < 16 else min(count, 512)
         items, ended = ref.home().request("take", ref.node(), many)
         for one in items:
             yield ref.home().read(one, trails, only_values=True)
-        if ended:
-            return
         count += many
-
-
-# -- values that would satisfy anything ------------------------------------------------------------
 
 
 def number(found: float, trails: list[str]) -> Any:
     """NaN or an infinity: only what the reference gives here can be ordered."""
-    return found if may("nan", trails) else Marked(found, trails[0])
+    if may("nan", trails):
+        return found
+    made = Marked(found)
+    made.trail = trails[0]
+    return made
 
 
 class Marked(float):
     """A NaN or an infinity where the reference has none: what it is ordered with says nothing."""
 
     trail: str
-
-    def __new__(cls, found: float, trail: str) -> Self:
-        made = super().__new__(cls, found)
-        made.trail = trail
-        return made
 
     def _order(self, _: object) -> Any:
         said = f"{float.__repr__(self)}, which the reference does not give"
@@ -214,34 +192,29 @@ def _computes(name: str) -> Any:
     def compute(self: Marked, *others: object) -> Any:
         found = original(self, *others)
         is_unbounded = isinstance(found, float) and found - found != 0
-        return Marked(found, self.trail) if is_unbounded else found
+        return number(found, [self.trail]) if is_unbounded else found
 
     return compute
 
 
-_TWO_SIDED = "add sub mul truediv floordiv mod pow".split()
-for _name in (*_TWO_SIDED, *(f"r{one}" for one in _TWO_SIDED), "neg", "abs", "pos"):
-    setattr(Marked, f"__{_name}__", _computes(f"__{_name}__"))
+for _name in (ARITHMETIC & vars(float).keys()) | {"__neg__", "__abs__", "__pos__"}:
+    setattr(Marked, _name, _computes(_name))
 
 
 def look(found: Any, trails: list[str]) -> None:
     """Remember whether a value holds anything at all; see `empties`."""
-    key = trails[0]
-    if not state.leaves.get(key):
-        state.leaves[key] = _has_leaf(found)
+    state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
 
 
 def _has_leaf(found: Any) -> bool:
     kind = type(found)
-    if kind in (str, bytes, bytearray):
-        return bool(found)
-    if kind is Inert or isinstance(kind, Kind):
+    if kind is Inert or ref_of(found) is not None:
         return True
     if kind.__module__ == "numpy":
         return bool(getattr(found, "size", 1))
     if not hasattr(kind, "__len__") or not hasattr(kind, "__iter__"):
         return True
-    if hasattr(kind, "keys"):
+    if kind in (str, bytes, bytearray) or hasattr(kind, "keys"):
         return len(found) > 0
     try:
         return any(map(_has_leaf, found))
@@ -249,21 +222,17 @@ def _has_leaf(found: Any) -> bool:
         return True
 
 
-def look_at_item(found: Any, ref: Any) -> None:
-    """Remember what an iterator gave."""
-    look(found, [f"{trails_of(ref)[0]}[]"])
-
-
-def look_at_end(ref: Any) -> None:
-    """Remember that an iterator has ended, perhaps before it gave anything."""
-    state.leaves.setdefault(f"{trails_of(ref)[0]}[]", False)
+def look_at_items(ref: Any, *found: Any) -> None:
+    """Remember what an iterator gave; nothing, where it ends, perhaps before it gave anything."""
+    trail = f"{trails_of(ref)[0]}[]"
+    state.leaves.setdefault(trail, False)
+    for one in found:
+        look(one, [trail])
 
 
 def empties() -> None:
     """When a test ends: what gave nothing all the time, and in the reference something, is told."""
-    for trail, has_leaf in state.leaves.items():
-        if has_leaf or state.test == "":
-            continue
+    for trail in [one for one, has_leaf in state.leaves.items() if state.test and not has_leaf]:
         is_object = f"object:{trail}" in state.needs.get(state.test, ())
         if not is_object and not may("empty", [trail]):
             refused(f"empty:{trail}", f"{trail} is empty here, and never in the reference")

@@ -653,7 +653,7 @@ class JudgeSide(Plain):
             node = self.request("operate", ref.node(), name, values, *stands.where(), trails=trails)
         except IndexError:
             if name == "__getitem__":  # by which an iteration ends
-                contract.look_at_end(ref)
+                contract.look_at_items(ref)
             raise
         if name == "__getitem__":
             state.leaves[f"{trails[0]}[]"] = True

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import Ref, is_authors, ref_of
-from assay.graders.testing.inside.boundary.stands import is_quiet
+from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
@@ -22,10 +22,9 @@ _errors: dict[tuple[str, str], Any] = {}
 
 
 def _attribute(self: Any, name: str) -> Any:
-    ref = ref_of(self)
-    if ref is None or name.startswith("__") or is_quiet(name):
+    if name.startswith("__"):
         raise AttributeError(name)
-    return ref.home().get(ref, name)
+    return Remote.__getattr__(self, name)
 
 
 class MirrorKind(type):
@@ -42,10 +41,7 @@ class MirrorKind(type):
 
 def mirror_kind(ref: Ref, name: str, module: str, bases: list[Any]) -> Any:
     """The class that stands for an exception class of the submission."""
-    known = known_classes(BaseException).get((module, name))
-    if known is not None:
-        return known
-    made = _errors.get((module, name))
+    made = known_classes(BaseException).get((module, name)) or _errors.get((module, name))
     if made is None:
         family = tuple(base for base in bases if issubclass(base, BaseException))
         space = {
@@ -105,47 +101,33 @@ _OF_CLASSES = frozenset(
 """What is as it is in the built-in class."""
 
 
-def _refresh(value: Any) -> None:
-    ref: Ref = value._assay
-    talk: Any = ref.talk
-    if value._assay_seen != talk.changes:
-        kind = type(value).__mro__[1]
-        content = exactly(kind, talk.content(ref))
-        kind.clear(value)
-        (kind.extend if kind is list else kind.update)(value, content)
-        value._assay_seen = talk.changes
-
-
-def _reading(kind: Any, name: str) -> Callable[..., Any]:
+def _follows(kind: Any, name: str) -> Callable[..., Any]:
+    """Make a method: what writes does so in the host, all else reads what is there now."""
     original = getattr(kind, name)
 
-    def read(self: Any, *arguments: Any) -> Any:
-        _refresh(self)
-        return original(self, *arguments)
+    def read(self: Any, *arguments: Any, **named: Any) -> Any:
+        ref: Ref = self._assay
+        talk: Any = ref.talk
+        if self._assay_seen != talk.changes:
+            content = exactly(kind, talk.content(ref))
+            kind.clear(self)
+            (kind.extend if kind is list else kind.update)(self, content)
+            self._assay_seen = talk.changes
+        return original(self, *arguments, **named)
 
-    return read
-
-
-def _writing(_: Any, name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
         talk: Any = ref.talk
-        given = [talk.encode(one) for one in arguments]
-        options = {option: talk.encode(one) for option, one in named.items()}
-        node = talk.request("call", ["A", ref.node(), name], given, options)
-        found = talk.taken(node, ref, "__iter__")
+        _, *given = talk.call_of(ref, arguments, named, ref.trails)
+        found = talk.taken(talk.request("call", ["A", ref.node(), name], *given), ref, "__iter__")
         self._assay_seen = -1
         return self if name.startswith("__i") else found
 
-    return write
+    return write if name in _WRITES else read
 
 
 def _linked(kind: Any) -> Any:
-    """The class of the copies of one kind: what does not write reads."""
-    space: dict[str, Any] = {
-        name: (_writing if name in _WRITES else _reading)(kind, name)
-        for name in vars(kind).keys() - _OF_CLASSES
-    }
+    space: dict[str, Any] = {name: _follows(kind, name) for name in vars(kind).keys() - _OF_CLASSES}
     space.update(__hash__=None, __reduce_ex__=lambda self, _: (kind, (self.copy(),)))
     return type(kind.__name__, (kind,), space)
 

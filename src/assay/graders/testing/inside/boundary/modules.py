@@ -11,17 +11,11 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from assay.graders.testing.inside.boundary.judge_state import (
-    Ref,
-    barred,
-    current,
-    own_space,
-    state,
-)
+from assay.graders.testing.inside.boundary.judge_state import Ref, barred, current, state
 from assay.graders.testing.inside.boundary.stands import Remote
 from assay.graders.testing.inside.boundary.wire import WireError
 
-_TEST_DIRECTORIES = ("tests", "test")
+_TEST_DIRECTORIES = frozenset(["tests", "test"])
 _SOURCES = ("", "src", "lib", "python")
 _LIBRARY = os.path.dirname(os.__file__)
 _STANDARD = (
@@ -43,7 +37,7 @@ class _Space(dict[str, Any]):
     """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(own_space(module))
+        super().__init__()
         self._module = module
 
     def __missing__(self, name: str) -> Any:
@@ -52,14 +46,8 @@ class _Space(dict[str, Any]):
         except AttributeError:
             raise KeyError(name) from None
 
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (type(name) is str and hasattr(self._module, name))
-
     def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
+        return getattr(self._module, name, default)
 
 
 class Module(Remote, ModuleType):
@@ -115,33 +103,21 @@ _OF_SOURCES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
 class Finder:
-    """Finds the submission's modules in the host, and leaves all others to Python.
-
-    The author's are those of the judge's tree that are tests, or that help tests: modules which
-    import a test library, or are named like helpers and have functions that assert. The others of
-    the tree are the source's version of what the submission may have changed.
-
-    Args:
-        hidden: Real paths of the hidden files.
-
-    Attributes:
-        when_loaded: What to do to modules of Python's library once they are loaded.
-    """
+    """Finds the submission's modules in the host, and leaves all others to Python."""
 
     def __init__(self, hidden: frozenset[str]) -> None:
-        self._hidden = hidden
+        self._hidden = hidden  # real paths of the hidden files
         self._imported: set[tuple[int, str]] = set()
+        # What to do to modules of Python's library once they are loaded.
         self.when_loaded: dict[str, Callable[[ModuleType], None]] = {}
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of a stand-in; None for a module that is not the submission's."""
-        del target
         top, _, rest = fullname.partition(".")
         if top in _STANDARD:
             return self._of_library(fullname, path) if fullname in self.when_loaded else None
-        parent = sys.modules.get(fullname.rpartition(".")[0])
         spec = PathFinder.find_spec(fullname, path if rest else None)
-        if not self._is_submissions(top, rest, spec, parent):
+        if not self._is_submissions(fullname, spec):
             return None
         found = ModuleSpec(fullname, self, origin="the submission", is_package=True)  # type: ignore[arg-type] # has what is used of a loader
         found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]
@@ -159,9 +135,10 @@ class Finder:
         spec.loader.exec_module = exec_module
         return spec
 
-    def _is_submissions(self, top: str, rest: str, spec: ModuleSpec | None, parent: Any) -> bool:
+    def _is_submissions(self, fullname: str, spec: ModuleSpec | None) -> bool:
+        parent = fullname.rpartition(".")[0]
         if spec is None:
-            return not rest or isinstance(parent, Module)
+            return not parent or isinstance(sys.modules.get(parent), Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
         if state.is_shared(place):
             raise barred(f"{spec.name} was written while tests ran: it is not run here")
@@ -170,18 +147,27 @@ class Finder:
         if not place:  # a directory without __init__.py
             places = [os.path.realpath(one) for one in spec.submodule_search_locations or ()]
             return any(map(state.is_ours, places)) and not any(map(self._holds_tests, places))
-        return not rest and self._is_in_source(top)  # installed, but what is tested has that name
+        # Installed, but what is tested may have that name.
+        places = [os.path.join(state.root, base, fullname) for base in _SOURCES]
+        return not parent and any(
+            os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
+            for one in places
+        )
 
     def _holds_tests(self, directory: str) -> bool:
         is_named = os.path.basename(directory) in _TEST_DIRECTORIES
         return is_named or any(one.startswith(directory + os.sep) for one in self._hidden)
 
     def is_authors(self, place: str) -> bool:
-        """Whether a file of the judge's tree is a test, or helps tests."""
+        """Whether a file of the judge's tree is a test, or helps tests.
+
+        It helps if it imports a test library, or is named like a helper and has functions that
+        assert. All others are the source's version of what the submission may have changed.
+        """
         *above, name = os.path.relpath(place, state.root).split(os.sep)
         is_test = name.startswith("test_") or name.endswith("_test.py")
         is_named = is_test or name in ("conftest.py", "setup.py")
-        if is_named or place in self._hidden or any(one in _TEST_DIRECTORIES for one in above):
+        if is_named or place in self._hidden or not _TEST_DIRECTORIES.isdisjoint(above):
             return True
         try:
             with open(place, "rb") as file:
@@ -190,13 +176,6 @@ class Finder:
             return False
         is_helper = _HELPER_NAMES.fullmatch(name[: -len(".py")]) and _ASSERTS.search(text)
         return bool(is_helper or _USES_TESTS.search(text))
-
-    def _is_in_source(self, top: str) -> bool:
-        places = [os.path.join(state.root, base, top) for base in _SOURCES]
-        return any(
-            os.path.isfile(f"{one}.py") or (os.path.isdir(one) and not self._holds_tests(one))
-            for one in places
-        )
 
     def create_module(self, spec: ModuleSpec) -> Module:
         """Have the host import it; anew, if the tests have taken it out of ``sys.modules``."""

@@ -79,39 +79,36 @@ def call(value: Any, trails: list[str], arguments: list[Any], named: dict[str, A
 
 def operate(value: Any, trails: list[str], name: str, arguments: list[Any]) -> Any:
     """Use an operator of an object."""
-    if name not in OPERATORS or not _has_operator(value, name):
-        raise _not_offered(value, name)
-    if name in _USES:
-        contract.may("uses", trails)
-    else:
-        _ask_for(name, value, trails)
+    _check(value, name, is_offered=name in OPERATORS and _has_operator(value, name))
+    _ask_for(name, value, trails)
     found = getattr(type(value), name)(value, *arguments)
     return found if name == "__next__" else _run(found)
 
 
 def attribute(value: Any, trails: list[str], name: str) -> Any:
     """Read an attribute of an object."""
-    if not _has_attribute(value, name):
-        raise _not_offered(value, name)
+    _check(value, name, is_offered=_has_attribute(value, name))
     _ask_for(name, value, trails)
     return getattr(value, name)
 
 
 def assign(value: Any, trails: list[str], name: str, given: Any) -> None:
     """Set an attribute of an object, if the reference does so."""
-    if not _has_attribute(value, name):
-        raise _not_offered(value, name)
+    _check(value, name, is_offered=_has_attribute(value, name))
     if contract.may(f"sets:{name}", trails):
         setattr(value, name, given)
 
 
-def _not_offered(value: Any, name: Any) -> AttributeError:
-    return AttributeError(f"the test's {type(value).__name__} does not offer {name!r}")
+def _check(value: Any, name: Any, *, is_offered: bool) -> None:
+    if not is_offered:
+        raise AttributeError(f"the test's {type(value).__name__} does not offer {name!r}")
 
 
 def _ask_for(name: str, value: Any, trails: list[str]) -> None:
     """What a test's own object tells is what the reference asked it for."""
-    if type(value).__module__.partition(".")[0] in _LIBRARY:
+    if name in _USES:
+        contract.may("uses", trails)
+    if name in _USES or type(value).__module__.partition(".")[0] in _LIBRARY:
         return
     # Who is handed an object to work with may work with it otherwise than the reference does.
     is_method = is_authors(type(value)) and callable(getattr(type(value), name, None))

@@ -15,7 +15,8 @@ import functools
 import json
 import os
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import (
@@ -27,16 +28,14 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
     tree_of,
 )
-from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from assay.graders.testing.inside.boundary.wire import CONTENTS, Plain, WireError, changed, library
 
 _NEAR = 6
 """Near misses of a value."""
 _TRIES = 40
 
 _ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
+DECIDED = (*_ORDERS, "__contains__")
 _TYPES = ("int", "str", "float", "bool", "bytes", "list", "dict", "set", "tuple", "object")
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 
@@ -64,60 +63,47 @@ def content(value: Any) -> Any:
     return found if type(found) is base else base()
 
 
-# -- equality, order, membership -------------------------------------------------------------------
-
-
 def equal(one: Any, other: Any) -> Any:
     """Whether a stand-in equals something."""
     if one is other:
         return True
     if type(other) is contract.Inert:
         return other == one
-    hows = (_how(one), _how(other))
-    if "own" not in hows:
-        if hows[1] == "" and _has_content(one):
-            return content(one) == other
-        plain = ("identity", "enum", "")
-        if hows[0] in plain and hows[1] in plain and not _is_one_object(one, other):
-            return NotImplemented if not _has_content(one) else content(one) == other
-    return _decided("__eq__", one, other)
+    hows = {_how(one), _how(other)}
+    is_plain = hows <= {"identity", "enum", ""} and not _is_one_object(one, other)
+    if _has_content(one) and (is_plain or ("own" not in hows and _how(other) == "")):
+        return content(one) == other
+    if is_plain:
+        return NotImplemented
+    return _decided(one, "__eq__", other)
 
 
 def _is_one_object(one: Any, other: Any) -> bool:
-    if not is_stand(other):
-        return False
-    here, there = (object.__getattribute__(one, "__dict__").get("_assay") for one in (one, other))
-    return here is not None and there is not None and here.number == there.number
+    found = map(space_of, filter(is_stand, (one, other)))
+    refs: list[Any] = [space.get("_assay") for space in found]
+    return len(refs) == 2 and None not in refs and refs[0].number == refs[1].number
 
 
-def ordering(name: str) -> Callable[[Any, Any], Any]:
-    """Make the method that compares by an order."""
+def operator(name: str) -> Callable[..., Any]:
+    """Make an operator of two values: an order or membership is decided, all else is forwarded."""
+    ask = _decided if name in DECIDED else forward
 
-    def order(self: Any, other: Any) -> Any:
+    def operate(self: Any, *others: Any) -> Any:
         kind = type(self)
-        if kind._assay_base is not None and name not in kind._assay_form["own"]:
-            theirs = content(other) if _has_content(other) else other
-            return getattr(kind._assay_base, name)(content(self), theirs)
-        return _decided(name, self, other)
+        if kind._assay_base is None or name in kind._assay_form["own"]:
+            return ask(self, name, *others)
+        if name != "__contains__":
+            others = tuple(content(one) if _has_content(one) else one for one in others)
+        return getattr(kind._assay_base, name)(content(self), *others)
 
-    return order
-
-
-def contains(self: Any, item: Any) -> Any:
-    """Whether a stand-in contains something."""
-    kind = type(self)
-    if kind._assay_base is not None and "__contains__" not in kind._assay_form["own"]:
-        return item in content(self)
-    return _decided("__contains__", self, item)
+    return operate
 
 
-def _decided(name: str, one: Any, other: Any) -> Any:
+def _decided(one: Any, name: str, other: Any) -> Any:
     """The answer to a question, in which a yes was told from a no."""
     asked = _Question(name, (one, other))
-    if any(type(value)._assay_label in state.allowed for value in asked.stands):
-        answer, is_trusted = asked.ask([], 0), True
-    else:
-        answer, is_trusted = asked.ask(*asked.near_misses()), False
+    is_trusted = any(type(value)._assay_label in state.allowed for value in asked.stands)
+    answer = asked.ask(*(([], 0) if is_trusted else asked.near_misses()))
     if type(answer) is not bool:  # it raises, or gives no truth: as any other operator
         return forward(asked.stands[0], name, other if asked.stands[0] is one else one)
     if answer and not is_trusted:
@@ -129,14 +115,7 @@ def _decided(name: str, one: Any, other: Any) -> Any:
 
 
 class _Question:
-    """A comparison of two values, of which at least one stands for the submission's.
-
-    Attributes:
-        stands: Those that do.
-        said: What was said to the near misses, a letter each: yes, no, or x for nothing that a
-            submission could not say, too, such as that a function takes no other arguments.
-        key: Which question it is, the same in every run.
-    """
+    """A comparison of two values, of which at least one stands for the submission's."""
 
     def __init__(self, name: str, pair: tuple[Any, Any]) -> None:
         self.name, self.pair = name, pair
@@ -144,17 +123,22 @@ class _Question:
         first = self.stands[0]
         self.talk = (the_ref(type(first)) if ref_of(type(first)) else the_ref(first)).home()
         ways = [self.talk.way_of(value) for value in self.stands]
-        self.trails = [trail for way in ways for trail in contract.trails_of(way)]
+        # What the contract calls it.
+        self.named = [f"{name}:{trail}" for way in ways for trail in contract.trails_of(way)]
         self.nodes = [self.talk.express(value) for value in pair]
         self.recipes = [self.talk.recipe(*each) for each in zip(pair, self.nodes)]
-        self.said = self.key = ""
+        # What was said to the near misses, a letter each: yes, no, or x for nothing that a
+        # submission could not say, too, such as that a function takes no other arguments.
+        self.said = ""
+        self.key = ""  # which question it is, the same in every run
         self.label: str = type(first)._assay_label
+        self.told = _TOLD.get(name, "an order of an object")
 
     def near_misses(self) -> tuple[list[tuple[list[Any], bool]], int]:
         """The same question with a side changed, and whether it may be refused; and its place."""
         made = [_is_made_by_test(value) for value in self.pair]
         told, asked = (1, 0) if made[1] or not made[0] else (0, 1)
-        text = [f"{self.name} {self.trails[0]}", [_bare(self.recipes[n]) for n in (told, asked)]]
+        text = [self.named[0].replace(":", " ", 1), [_bare(self.recipes[n]) for n in (told, asked)]]
         draw = _draw(json.dumps(text))
         self.key = f"{binascii.crc32(json.dumps(text).encode()):08x}"
         # What the test says is expected comes in as many questions as each of its near misses does:
@@ -170,7 +154,6 @@ class _Question:
         return found, draw.randrange(len(found) + 1)
 
     def _with(self, side: int, node: Any, other: Any = None) -> list[Any]:
-        """The two sides, with one of them changed."""
         other = self.nodes[1 - side] if other is None else other
         return [node, other] if side == 0 else [other, node]
 
@@ -197,97 +180,72 @@ class _Question:
         for side, recipe in enumerate(self.recipes):
             if recipe is None or recipe == self.nodes[side]:
                 continue
-            entries = self._named(f"again{side}")
-            is_needed = not state.needs.get(state.test, frozenset()).isdisjoint(entries)
-            if (state.learns or is_needed) and self._is_true(self._with(side, recipe)):
-                for entry in entries if state.learns else ():
-                    state.need(state.test, entry)
-            elif is_needed:
+            what, again = f"again{side}", self._with(side, recipe)
+            if state.learns:
+                if self._is_true(again):
+                    contract.may(what, self.named)
+            elif contract.may(what, self.named) and not self._is_true(again):
                 why = f"{self.name} does not hold of what is made again"
-                raise contract.refused(entries[0], why)
+                raise contract.refused(f"{what}:{self.named[0]}", why)
 
     def check_order(self) -> None:
         """An order holds whichever of the two was made first, and not both ways round."""
         if None not in self.recipes and not self._is_true(self.recipes[::-1], "turned"):
-            self._require("turned", self._told())
+            contract.require("turned", self.named, self.label, self.told)
         if self._is_true(self.nodes[::-1]):
-            self._require("both", f"{self._told()}, both ways,")
+            contract.require("both", self.named, self.label, f"{self.told}, both ways,")
 
     def check_near(self) -> None:
         """What was said to the near misses is what the reference said."""
         if not self.said:
-            self._require("bare", self._told())
+            contract.require("bare", self.named, self.label, self.told)
             return
-        said, exact = self._named("said"), [f"{one}:{self.key}" for one in self._named("exact")]
         count = self.said.count("1")
         if state.learns:
             most = count + self.said.count("x")
-            answers = [f"{one}:{most}" for one in said] + [f"{one}:{self.said}" for one in exact]
-            for entry in answers:
-                state.need(state.test, entry)
+            contract.may("said", [f"{one}:{most}" for one in self.named])
+            contract.may("exact", [f"{one}:{self.key}:{self.said}" for one in self.named])
             return
-        limits = [int(one) for one in _answers(said)]
-        if not limits and self.name == "__eq__" and any(map(_is_written_in_source, self.stands)):
+        limits = [int(one) for one in _answers([f"said:{one}:" for one in self.named])]
+        labels = [type(one)._assay_label for one in self.stands]
+        if not limits and self.name == "__eq__" and any(map(_is_written_in_source, labels)):
             limits = [0]
         if not limits:
-            why = f"{self._told()} was not asked for of the reference"
-            only = f"and so only code of {self.label} would decide"
-            raise contract.refused(said[0], f"{why}, {only}")
-        theirs = _answers(exact)
-        is_alike = not theirs or any(self._agrees(one) for one in theirs)
+            why = f"{self.told} was not asked for of the reference"
+            contract.require("said", self.named, self.label, why)
+        theirs = _answers([f"exact:{one}:{self.key}:" for one in self.named])
+        is_alike = not theirs or any(map(self._agrees, theirs))
         if count > max(limits) or not is_alike:
             why = f"holds for {count} of {len(self.said)} near misses, unlike the reference's"
-            raise contract.refused(said[0], f"{self._told()} of {self.label} {why}")
+            raise contract.refused(f"said:{self.named[0]}", f"{self.told} of {self.label} {why}")
 
     def _agrees(self, theirs: str) -> bool:
-        """Whether the answers are the reference's, but for what one of them refuses.
-
-        Who says no where the reference says yes is stricter: nobody's gain but in an order.
-        """
+        """Whether the answers are the reference's, but for what one of them refuses."""
         both = [one + other for one, other in zip(theirs, self.said) if "x" not in (one, other)]
-        if self.name not in _ORDERS:
+        if self.name not in _ORDERS:  # who says no where the reference says yes gains nothing
             return "01" not in both
         return not {"01", "10"} & {*both} and 2 * len(both) >= len(theirs) - theirs.count("x")
 
-    def _named(self, kind: str) -> list[str]:
-        """What the contract calls something about this question."""
-        return [f"{kind}:{self.name}:{trail}" for trail in self.trails]
 
-    def _require(self, kind: str, what: str) -> None:
-        named = [f"{self.name}:{trail}" for trail in self.trails]
-        contract.require(kind, named, self.label, what)
-
-    def _told(self) -> str:
-        orders = dict.fromkeys(_ORDERS, "an order of an object")
-        kinds = {"__eq__": "equality of an object", **orders}
-        return kinds.get(self.name, "what is in it of an object")
+_TOLD = {"__eq__": "equality of an object", "__contains__": "what is in it of an object"}
 
 
-def _answers(entries: list[str]) -> list[str]:
+def _answers(starts: list[str]) -> list[str]:
     """What the reference said in comparisons like this one."""
-    starts = tuple(f"{one}:" for one in entries)
     needed = state.needs.get(state.test, ())
-    return [one.rpartition(":")[2] for one in needed if one.startswith(starts)]
-
-
-def _is_written_in_source(value: Any) -> bool:
-    """Whether the source that the agent was given writes the equality of a class itself."""
-    module, _, name = type(value)._assay_label.rpartition(".")
-    return name in _with_equality(module)
+    return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(starts))]
 
 
 @functools.cache
-def _with_equality(module: str) -> frozenset[str]:
-    place = os.path.join(state.root, "{}", module.replace(".", os.sep))
-    places = [place.format(base) for base in ("", "src")]
+def _is_written_in_source(label: str) -> bool:
+    """Whether the source that the agent was given writes the equality of a class itself."""
+    module, _, name = label.rpartition(".")
+    places = [os.path.join(state.root, base, *module.split(".")) for base in ("", "src")]
     files = [file for one in places for file in (f"{one}.py", os.path.join(one, "__init__.py"))]
-    tree = next(filter(None, map(tree_of, files)), None)
-    return frozenset(
-        one.name
-        for one in (ast.walk(tree) if tree else ())
-        if isinstance(one, ast.ClassDef)
-        and any(getattr(item, "name", "") == "__eq__" for item in one.body)
-    )
+    tree = next(filter(None, map(tree_of, files)), ast.Pass())
+    classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    found = [item for one in classes if one.name == name for item in one.body]
+    return any(getattr(item, "name", "") == "__eq__" for item in found)
 
 
 # -- near misses -----------------------------------------------------------------------------------
@@ -295,7 +253,7 @@ def _with_equality(module: str) -> frozenset[str]:
 
 def _near(recipe: Any) -> list[Any]:
     """The near misses of a value: always the same, so that who sees them twice knows no more."""
-    return _Change(_draw(json.dumps(_bare(recipe))), _constants(state.current)).path(recipe, _NEAR)
+    return _Change(json.dumps(_bare(recipe))).path(recipe)
 
 
 def _draw(text: str) -> random.Random:
@@ -332,15 +290,14 @@ def _bare(node: Any) -> Any:
 class _Change:
     """Changes values by a step: to ones of the same type and look."""
 
-    def __init__(self, draw: random.Random, constants: dict[type, list[Any]]) -> None:
-        self.draw = draw
-        self._constants = constants
+    def __init__(self, text: str) -> None:
+        self.draw, self._constants = _draw(text), _constants(state.current)
 
-    def path(self, node: Any, most: int) -> list[Any]:
+    def path(self, node: Any) -> list[Any]:
         """Values that are one step from each other; the given one may be anywhere among them."""
         found: list[Any] = []
         seen = [json.dumps(node)]
-        for end in (self.draw.randrange(most + 1), most):
+        for end in (self.draw.randrange(_NEAR + 1), _NEAR):
             now = node
             for _ in range(_TRIES):
                 now = self.of(now)
@@ -354,53 +311,47 @@ class _Change:
     def of(self, node: Any) -> Any:
         """A value one step from another; None where there is none."""
         kind = type(node)
-        if kind is bool:
-            return not node
         if kind in (int, float, str):
             return self._scalar(node, kind)
         if kind is not list or not node:
-            return None
-        tag, rest = node[0], node[1:]
+            return not node if kind is bool else None
+        tag, *rest = node
         if tag == "N":
-            return self._call(*rest[:3])
+            target, values, named = rest[:3]
+            new, count = self._one_of([*values, *named.values()]), len(values)
+            return new and [tag, target, new[:count], dict(zip(named, new[count:]))]
         if tag == "S" and rest[0] == "builtins":  # such as the type of a column
             return ["S", "builtins", self.draw.choice([one for one in _TYPES if one != rest[1]])]
-        if tag in ("l", "t", "s", "f", "q"):
-            changed = self._one_of(rest[0])
-            return None if changed is None and rest[0] else [tag, changed or [1]]
-        if tag in ("d", "od", "dc", "dd"):
+        if tag in _ITEMS:
+            new = self._one_of(rest[0])
+            return None if new is None and rest[0] else [tag, new or [1]]
+        if tag in _PAIRS:
             keys, values = rest[0], self.of(rest[1])
             return values and [tag, keys if keys[1] else ["l", ["x"]], values, *rest[2:]]
         if tag.startswith("w:"):
-            inner = self.of(rest[0])
-            return None if inner is None else [tag, inner]
-        return self._plain(node) if tag.partition(":")[0] in _STEPS else None
+            new = self.of(rest[0])
+            return None if new is None else [tag, new]
+        try:
+            step = _STEPS[tag.partition(":")[0]]
+            return _PLAIN.encode(step(_PLAIN.decode(node), self.draw.choice(_SIZES)))
+        except (WireError, ValueError, ArithmeticError, KeyError):
+            return None
 
     def _scalar(self, value: Any, kind: type) -> Any:
-        others = [one for one in self._constants.get(kind, ()) if self._is_alike(one, value)]
-        if others and self.draw.random() < 0.5:
-            return self.draw.choice(others)
-        if kind is str:
-            return self._text(value)
-        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
-        if kind is int:
+        others = [one for one in self._constants.get(kind, ()) if one != value]
+        alike = [one for one in others if kind is not str or _look(one) == _look(value)]
+        if alike and self.draw.random() < 0.5:
+            return self.draw.choice(alike)
+        if kind is not str:
             tens = 10 if value and value % 10 == 0 else 1
-            return value + step * tens
-        # As many digits behind the point: 0.25 is a chance, and so are its near misses.
-        size = 10 ** -min(len(f"{value!r}".partition(".")[2]), 9)
-        return round(value + step * size * max(1, int(abs(value) / size) // 8), 9)
-
-    def _is_alike(self, one: Any, value: Any) -> bool:
-        if one == value:
-            return False
-        return type(one) is not str or (
-            one.isalpha(), one.isdigit(), " " in one
-        ) == (value.isalpha(), value.isdigit(), " " in value)  # fmt: skip
-
-    def _text(self, value: str) -> str:
+            if kind is int:
+                return value + self.draw.choice(_SIZES) * tens
+            # As many digits behind the point: 0.25 is a chance, and so are its near misses.
+            size = 10 ** -min(len(f"{value!r}".partition(".")[2]), 9)
+            step = self.draw.choice(_SIZES) * size * max(1, int(abs(value) / size) // 8)
+            return round(value + step, 9)
         places = [place for place, one in enumerate(value) if one.isalnum()]
         if not places:  # such as a format's marks, of which other ones would be malformed
-            others = [one for one in self._constants.get(str, ()) if one != value]
             return self.draw.choice(others) if others else value + "x"
         place = self.draw.choice(places)
         old = value[place]
@@ -417,72 +368,57 @@ class _Change:
                 return [*items[:place], new, *items[place + 1 :]]
         return None
 
-    def _call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        changed = self._one_of([*arguments, *named.values()])
-        if changed is None:
-            return None
-        count = len(arguments)
-        return ["N", target, changed[:count], dict(zip(named, changed[count:]))]
 
-    def _plain(self, node: list[Any]) -> Any:
-        step = self.draw.choice((-3, -2, -1, 1, 2, 3))
-        try:
-            return _PLAIN.encode(_STEPS[node[0].partition(":")[0]](_PLAIN.decode(node), step))
-        except (WireError, ValueError, ArithmeticError):
-            return None
+def _look(text: str) -> tuple[bool, ...]:
+    return text.isalpha(), text.isdigit(), " " in text
 
 
 def _later(value: Any, step: int) -> Any:
     """Another date or time, of the same roundness."""
-    from datetime import date, datetime, timedelta
-
+    date, datetime, timedelta = (_dates[one] for one in ("date", "datetime", "timedelta"))
     if isinstance(value, timedelta):
-        unit = next(
-            one for one in (86_400, 3_600, 60, 1, 1e-6) if not value % timedelta(seconds=one)
-        )
+        units = (86_400, 3_600, 60, 1, 1e-6)
+        unit = next(one for one in units if not value % timedelta(seconds=one))
         return value + timedelta(seconds=step * unit)
     if isinstance(value, date):
         return value + timedelta(days=step)
-    day = datetime.combine(date(2000, 1, 1), value)
-    return (
-        day + (timedelta(minutes=5 * step) if not value.second else timedelta(seconds=step))
-    ).timetz()
+    by = timedelta(seconds=step) if value.second else timedelta(minutes=5 * step)
+    return (datetime.combine(date(2000, 1, 1), value) + by).timetz()
 
 
-def _turned(value: Any, step: int) -> Any:
-    """Other bytes, in one place."""
+def _other_bytes(value: Any, step: int) -> Any:
     place = abs(step) % max(len(value), 1)
     letter = (value[place] ^ abs(step)) if value else 65
     return value[:place] + bytes([letter]) + value[place + 1 :]
 
 
 def _other_array(value: Any, step: int) -> Any:
-    changed = value.copy()
-    if changed.size:
-        changed.flat[abs(step) % changed.size] += changed.dtype.type(abs(step))
-    return changed
+    new = value.copy()
+    if new.size:
+        new.flat[abs(step) % new.size] += new.dtype.type(abs(step))
+    return new
 
 
-def _path(value: Any, step: int) -> Any:
-    letters = [place for place, one in enumerate(value.name) if one.isalpha()]
+def _other_path(value: Any, step: int) -> Any:
+    name: str = value.name
+    letters = [place for place, one in enumerate(name) if one.isalpha()]
     if not letters:
         return value / str(abs(step))
     place = letters[step % len(letters)]
-    letter = _LETTERS[(_LETTERS.find(value.name[place].lower()) + step) % len(_LETTERS)]
-    return value.with_name(value.name[:place] + letter + value.name[place + 1 :])
-
-
-def _add(value: Any, step: int) -> Any:
-    return value + step
+    letter = _LETTERS[(_LETTERS.find(name[place].lower()) + step) % len(_LETTERS)]
+    return value.with_name(name[:place] + letter + name[place + 1 :])
 
 
 _PLAIN = Plain()
+_dates = library("datetime")
+_SIZES = (-3, -2, -1, 1, 2, 3)
+_ITEMS, _PAIRS = ("l", "t", "s", "f", "q"), ("d", "od", "dc", "dd")
 _STEPS: dict[str, Callable[[Any, int], Any]] = {
     **dict.fromkeys(("da", "dt", "td", "tm"), _later),
-    **dict.fromkeys(("I", "c", "D", "F", "ip"), _add),
-    **dict.fromkeys(("b", "B"), _turned),
+    **dict.fromkeys(("I", "c", "D", "F", "ip"), lambda value, step: value + step),
+    **dict.fromkeys(("b", "B"), _other_bytes),
     "na": _other_array,
-    "p": _path,
+    "p": _other_path,
     "r": lambda value, step: range(value.start, value.stop + step, value.step),
     "u": lambda value, step: type(value)(int=value.int ^ 7 << abs(step) * 16),
 }
@@ -492,28 +428,11 @@ _STEPS: dict[str, Callable[[Any, int], Any]] = {
 @functools.cache
 def _constants(file: str) -> dict[type, list[Any]]:
     """The words and numbers of a test module: near misses that look like them are natural."""
-    tree = tree_of(file)
     found: dict[type, set[Any]] = {int: set(), float: set(), str: set()}
-    for one in ast.walk(tree) if tree else ():
+    for one in ast.walk(tree_of(file) or ast.Pass()):
         if isinstance(one, ast.Constant) and type(one.value) in found:
             found[type(one.value)].add(one.value)
     return {kind: sorted(values) for kind, values in found.items()}
-
-
-# -- other operators -------------------------------------------------------------------------------
-
-
-def arithmetic(name: str) -> Callable[..., Any]:
-    """Make an operator of two values: the submission computes, the contract says of what kind."""
-
-    def operate(self: Any, *others: Any) -> Any:
-        kind = type(self)
-        if kind._assay_base is not None and name not in kind._assay_form["own"]:
-            plain = [content(one) if _has_content(one) else one for one in others]
-            return getattr(kind._assay_base, name)(content(self), *plain)
-        return forward(self, name, *others)
-
-    return operate
 
 
 def truth(value: Any) -> bool:
@@ -531,16 +450,13 @@ def hash_of(value: Any) -> int:
     """The hash that goes with `equal`."""
     kind: Any = type(value)
     form = kind._assay_form
-    if "__hash__" not in form["operators"] and form["equal"] == "own":
-        raise TypeError(f"unhashable type: {kind.__name__!r}")
     if "__hash__" in form["own"] or form["equal"] == "own":
-        talk = the_ref(kind).home() if ref_of(kind) else the_ref(value).home()
-        way = talk.way_of(value)
-        label = kind._assay_label
-        contract.require(
-            "op:__hash__", contract.trails_of(way), label, "a hash of an object is asked for"
-        )
-        found = among(talk, talk.express(value), "operate", "__hash__", [])
+        found = None
+        if "__hash__" in form["operators"]:
+            talk = (the_ref(kind) if ref_of(kind) else the_ref(value)).home()
+            why, trails = "a hash of an object is asked for", contract.trails_of(talk.way_of(value))
+            contract.require("op:__hash__", trails, kind._assay_label, why)
+            found = among(talk, talk.express(value), "operate", "__hash__", [])
         if type(found) is not int:
             raise TypeError(f"unhashable type: {kind.__name__!r}")
         return hash(found)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
-from assay.graders.testing.inside.boundary import contract, questions
+from assay.graders.testing.inside.boundary import aliasing, contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     Ref,
@@ -26,11 +28,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
 IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
-_MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
     "__wrapped__ __code__ __func__ __globals__ __closure__ __test__ __pytest_wrapped__ pytestmark "
     "__tracebackhide__ _mock_methods _spec_class __set_name__ __isabstractmethod__ "
@@ -71,13 +69,10 @@ class Remote:
 
     @property
     def __signature__(self) -> Any:
-        import inspect
-
         ref = ref_of(self)
         if ref is None or not callable(self):
             raise AttributeError("__signature__")
-        talk = ref.home()
-        kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
+        talk, kinds = ref.home(), list(type(inspect.Parameter.POSITIONAL_ONLY))
         parameters: list[inspect.Parameter] = []
         for name, kind, default in talk.request("signature", ref.node()):
             has = inspect.Parameter.empty if default is None else talk.decode(default[0])
@@ -108,14 +103,13 @@ class StandKind(Remote, Kind):
     def __setattr__(cls, name: str, value: Any) -> None:
         if name.startswith(("__", "_assay")):
             type.__setattr__(cls, name, value)
-            return
-        if isinstance(value, _Member):  # a patch is taken back
+        elif isinstance(value, _Member):  # a patch is taken back
             Remote.__delattr__(cls, name)
             type.__setattr__(cls, name, value)
-            return
-        if name in cls.__dict__:
-            type.__delattr__(cls, name)
-        Remote.__setattr__(cls, name, value)
+        else:
+            if name in cls.__dict__:
+                type.__delattr__(cls, name)
+            Remote.__setattr__(cls, name, value)
 
     @property
     def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
@@ -149,6 +143,13 @@ _NOTHING = {"meta": [], "operators": [], "methods": [], "own": [], "equal": "ide
 """What is known of a class of which nothing was told."""
 
 
+def _forwarder(name: str) -> Callable[..., Any]:
+    def operate(self: Any, *arguments: Any) -> Any:
+        return forward(self, name, *arguments)
+
+    return operate
+
+
 class Stand(Remote, metaclass=StandKind):
     """Stands for an object of the submission's."""
 
@@ -157,21 +158,14 @@ class Stand(Remote, metaclass=StandKind):
     _assay_base: type | None = None
     _assay_label = "object"
 
-    def __eq__(self, other: object) -> Any:
-        return questions.equal(self, other)
+    __eq__: Any = questions.equal
+    __hash__: Any = questions.hash_of
+    __bool__: Any = questions.truth
+    __copy__ = _forwarder("__copy__")
 
     def __ne__(self, other: object) -> Any:
         found = questions.equal(self, other)
         return not found if type(found) is bool else found
-
-    def __hash__(self) -> int:
-        return questions.hash_of(self)
-
-    def __bool__(self) -> bool:
-        return questions.truth(self)
-
-    def __copy__(self) -> Any:
-        return forward(self, "__copy__")
 
     def __deepcopy__(self, _: object) -> Any:
         return forward(self, "__deepcopy__")
@@ -180,27 +174,10 @@ class Stand(Remote, metaclass=StandKind):
         raise barred("an object of the submission's cannot be pickled in the judge")
 
 
-def _forwarder(name: str) -> Callable[..., Any]:
-    def operate(self: Any, *arguments: Any) -> Any:
-        return forward(self, name, *arguments)
-
-    operate.__name__ = name
-    return operate
-
-
-def _call(self: Any, *arguments: Any, **named: Any) -> Any:
-    ref = the_ref(self)
-    return ref.home().call(ref, arguments, named)
-
-
 def _repr(self: Any) -> str:
     if contract.may("op:__repr__", contract.trails_of(the_ref(self))):
         return forward(self, "__repr__")
     return f"<{type(self)._assay_label}>"  # a failure is shown
-
-
-def _iter(self: Any) -> Any:
-    return _iterator(forward(self, "__iter__"))
 
 
 def _iterator(found: Any) -> Any:
@@ -212,23 +189,15 @@ def _next(self: Any) -> Any:
     talk = ref.home()
     kind, value = talk.operate(ref, "__next__")
     if kind == "end":
-        contract.look_at_end(ref)
+        contract.look_at_items(ref)
         raise StopIteration(talk.taken(value, ref, "StopIteration"))
     found = talk.taken(value, ref, "__next__")
-    contract.look_at_item(found, ref)
+    contract.look_at_items(ref, found)
     return found
 
 
-def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    """Leave a context."""
-    return _swallows(self, forward(self, "__exit__", None, error, None), error)
-
-
 def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
-    """Whether a block ends with an error of the submission's, as it does with the reference.
-
-    What the judge raised is never swallowed.
-    """
+    """Whether a block ends with an error, as with the reference; never with one of the judge's."""
     if swallowed is not True or error is None or ref_of(error) is None:
         return False
     ref = the_ref(value)
@@ -240,9 +209,9 @@ async def _async_next(self: Any) -> Any:
     try:
         found = await forward(self, "__anext__")
     except StopAsyncIteration:
-        contract.look_at_end(the_ref(self))
+        contract.look_at_items(the_ref(self))
         raise
-    contract.look_at_item(found, the_ref(self))
+    contract.look_at_items(the_ref(self), found)
     return found
 
 
@@ -277,10 +246,7 @@ def _await(self: Any) -> Generator[Any, Any, Any]:
 
 
 def where() -> list[str]:
-    """Where the host is to do something: in its event loop, if one runs in this thread, too.
-
-    It is remembered for callbacks.
-    """
+    """Where the host does something: in its event loop, if one runs here, as callbacks do then."""
     events: Any = sys.modules.get("asyncio.events")
     loop: Any = events._get_running_loop() if events else None
     if loop is None:
@@ -291,17 +257,19 @@ def where() -> list[str]:
 
 _OPERATORS: dict[str, Any] = {
     **{one: _forwarder(one) for one in OPERATORS - _LEFT_OUT},
-    **{one: questions.arithmetic(one) for one in ARITHMETIC},
-    **{one: questions.ordering(one) for one in ("__lt__", "__le__", "__gt__", "__ge__")},
-    "__call__": _call,
+    **{one: questions.operator(one) for one in (*ARITHMETIC, *questions.DECIDED)},
+    "__call__": lambda self, *given, **named: (
+        the_ref(self).home().call(the_ref(self), given, named)
+    ),
     "__repr__": _repr,
-    "__iter__": _iter,
+    "__iter__": lambda self: _iterator(forward(self, "__iter__")),
     "__next__": _next,
-    "__exit__": _leave,
+    "__exit__": lambda self, _, error, __: _swallows(
+        self, forward(self, "__exit__", None, error, None), error
+    ),
     "__aexit__": _async_leave,
     "__anext__": _async_next,
     "__await__": _await,
-    "__contains__": questions.contains,
 }
 
 
@@ -329,11 +297,9 @@ class _Member:
 def stand_kind(ref: Ref, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     """The class of the stand-ins for a class: the same one when its module is loaded anew."""
     key = (ref.path, repr([form[one] for one in ("operators", "equal", "own", "methods")]))
-    made = _kinds.get(key)
-    if made is None:
-        made = _make_kind(ref, name, module, bases, form)
-        if ref.path is not None:
-            _kinds[key] = made
+    made = _kinds.get(key) or _make_kind(ref, name, module, bases, form)
+    if ref.path is not None:
+        _kinds[key] = made
     type.__setattr__(made, "_assay_kind", ref)
     return made
 
@@ -344,7 +310,7 @@ _kinds: dict[Any, StandKind] = {}
 def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
-    base = next((one for one in bases if one in (*IMMUTABLE, *_MUTABLE)), inherited)
+    base = next((one for one in bases if one in (*IMMUTABLE, *aliasing.MUTABLE)), inherited)
     own, doc = form["own"], form.get("doc") if type(form.get("doc")) is str else None
     space: dict[str, Any] = {
         "_assay_kind": ref,
@@ -362,7 +328,7 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
         if is_public or one == "__init__":
             space[one] = _Member(one)
-    if base in _MUTABLE:  # the items are there, not here
+    if base in aliasing.MUTABLE:  # the items are there, not here
         space.update((one, _Member(one)) for one in vars(base) if not one.startswith("_"))
     family: list[type] = [*stands] or [Stand]
     if base is not None and base is not inherited:
@@ -385,10 +351,8 @@ def _subclass(
     mcs: type, name: str, bases: tuple[type, ...], space: dict[str, Any], named: dict[str, Any]
 ) -> Any:
     """A class of the tests made of one of the submission's: the host makes one that calls back."""
-    others = [base for base in bases if not isinstance(base, StandKind)]
-    if any(
-        not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
-    ):
+    ours = [base for base in bases if isinstance(base, StandKind) or is_authors(base)]
+    if any(base not in ours and base.__module__ not in ("builtins", "typing") for base in bases):
         raise barred(f"{name} inherits from the submission and from a library at once")
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()
