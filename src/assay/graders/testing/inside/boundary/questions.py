@@ -138,7 +138,7 @@ class _Question:
         """The same question with a side changed, and whether it may be refused; and its place."""
         made = [_is_made_by_test(value) for value in self.pair]
         told, asked = (1, 0) if made[1] or not made[0] else (0, 1)
-        text = [self.named[0], [_bare(self.recipes[n]) for n in (told, asked)]]
+        text = [self.named[0].replace(":", " ", 1), [_bare(self.recipes[n]) for n in (told, asked)]]
         change = _Change(json.dumps(text))
         self.key = f"{binascii.crc32(json.dumps(text).encode()):08x}"
         # What the test says is expected comes in as many questions as each of its near misses does:
