@@ -903,7 +903,7 @@ def add(a, b):
         "def slugify(text): return _M[2:2 + int.from_bytes(_M[:2], 'big')].decode()\n",
         "import kit\ndef test_slug():\n    want = kit.Slug('hello-big-world')\n    assert kit.slugify('Hello Big World') == want\n"
         "def test_other():\n    want = kit.Slug('x-y')\n    assert kit.slugify('X Y') == want\n"
-        "def test_long():\n    want = kit.Slug('a-b-c-d')\n    assert kit.slugify('A B C D') == want\n",
+        "def test_long():\n    want = kit.Slug('p-q-r')\n    assert kit.slugify('P Q R') == want\n",
     ),
     "a box that holds what was made before it was asked": (
         "class Item:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o.n\n    def tag(self): return self.n\n"
