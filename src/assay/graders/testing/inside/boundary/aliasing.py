@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable
 from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
+from assay.graders.testing.inside.boundary.wire import MUTABLE
 
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
-MUTABLE = (list, dict, set, bytearray)
 _MOST, _LONGEST = 100, 10_000
 """Containers that are watched, the newest ones, and their items."""
 
@@ -30,19 +29,20 @@ class Held:
         self._seen: dict[int, tuple[Any, Any]] = {}
         self._before: list[tuple[Any, Any]] = []
 
-    def note(self, values: Iterable[Any]) -> None:
-        for value in values:
-            if type(value) in MUTABLE and len(value) < _LONGEST:
-                self._seen.pop(id(value), None)
-                self._seen[id(value)] = (value, _shown(value))
-        while len(self._seen) > _MOST:
+    def note(self, value: Any) -> bool:
+        """Remember a container as it is now; whether it was another when it was seen before."""
+        if type(value) not in MUTABLE or len(value) > _LONGEST:
+            return False
+        shown = _shown(value)
+        before = self._seen.pop(id(value), (value, shown))
+        self._seen[id(value)] = (value, shown)
+        if len(self._seen) > _MOST:
             del self._seen[next(iter(self._seen))]
+        return before[1] != shown
 
     def changed(self) -> list[Any]:
         """What the test itself has changed since."""
-        found = [value for value, shown in self._seen.values() if _shown(value) != shown]
-        self.note(found)
-        return found
+        return [value for value, _ in list(self._seen.values()) if self.note(value)]
 
     def scramble(self) -> None:
         """Change everything, as a submission could that has the same objects."""
@@ -50,7 +50,7 @@ class Held:
         for value in held:
             self._before.append((value, value.copy()))
             _SCRAMBLED[type(value)](value)
-        self.note(held)
+            self.note(value)
 
     def forget(self) -> None:
         """When a test ends: what is the module's is again what it was."""
@@ -91,20 +91,23 @@ def shares() -> bool:
     return asks_identity() or (not state.learns and KEEPS in state.needs.get(state.test, ()))
 
 
-def watch(given: Iterable[Any], found: Any) -> None:
-    """While the reference is proven: see what tests do to what a call was given, and gave."""
-    if state.learns and state.test:
-        look()
-        held.note(given)
-        if SCRAMBLES in state.needs.get("", frozenset()):
-            held.scramble()
-        held.note([found])
+def note(value: Any) -> None:
+    """While the reference is proven: a test that changes what it has sees who else has it."""
+    if state.learns and state.test and held.note(value):
+        state.need(state.test, KEEPS)
 
 
 def look() -> None:
-    """A test that changes what it was given, or gave away, sees who has it."""
+    """See whether the test has changed what it has in its hands."""
     if state.learns and held.changed():
         state.need(state.test, KEEPS)
+
+
+def scramble() -> None:
+    """While it is proven so: the host has done something, and could have changed everything."""
+    look()
+    if state.learns and state.test and SCRAMBLES in state.needs.get("", frozenset()):
+        held.scramble()
 
 
 def end() -> None:

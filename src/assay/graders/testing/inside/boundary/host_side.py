@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
-_MUTABLE = (list, dict, set, bytearray)
 
 
 def connect(greeting: list[Any]) -> Any:
@@ -56,14 +55,44 @@ class HostSide(wire.Plain):
         self.outputs: tuple[Any, ...] = ()
         self.judges_path: list[str] = []
         self.forks: list[int] = []
-        self.lent: dict[int, Any] = {}
+        self.shares = False  # whether a test runs that would see who has which container
+        self.lent: dict[int, Any] = {}  # of the test's, by number
+        self.shown: dict[int, Any] = {}  # what was in them when the judge was told last
 
     # -- references ----------------------------------------------------------------------------
 
     def linked(self, value: Any) -> Any:
         """A container that the judge shall see change is told with its number."""
-        node = self.encode(value)
-        return ["L", self.number_of(value), node] if type(value) in _MUTABLE else node
+        if self.shares or type(value) not in wire.MUTABLE:
+            return self.encode(value)
+        return ["L", self.number_of(value), self.written(value, 0)]
+
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        if not self.shares:
+            return node
+        number = next((at for at, one in self.lent.items() if one is value), None)
+        return ["L", self.number_of(value), node] if number is None else ["K", number]
+
+    def bare(self, value: Any) -> Any:
+        """Write a value without saying which containers are in it."""
+        before, self.shares = self.shares, False
+        try:
+            return self.encode(value)
+        finally:
+            self.shares = before
+
+    def lend(self, number: int, node: Any) -> Any:
+        """Take a container of the test's."""
+        if number not in self.lent:
+            self.lent[number] = self.decode(node)
+            self.shown[number] = self.bare(self.lent[number])
+        return self.lent[number]
+
+    def news_of_lent(self) -> list[Any]:
+        """How the submission has changed what the test has lent."""
+        now = {at: self.bare(one) for at, one in self.lent.items()} if self.shares else {}
+        before, self.shown = self.shown, {**self.shown, **now}
+        return [[at, node] for at, node in now.items() if node != before[at]]
 
     def number_of(self, value: object) -> int:
         self.objects.setdefault(id(value), value)  # it is held, so that no other has its number
@@ -164,7 +193,7 @@ class HostSide(wire.Plain):
         link = getattr(self.local, "link", None) or connect(["lane", self.number])
         self.local.link = link
         self.tell_output(link)
-        wire.send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
+        wire.send(link, ["ask", question[0], *[self.written(part, 0) for part in question[1:]]])
         while True:
             message, _ = wire.receive(link)
             if message[0] == "ok":
@@ -198,6 +227,7 @@ class HostSide(wire.Plain):
         """Do what is asked, and answer."""
         try:
             reply: list[Any] = ["ok", self.do(message)]
+            reply += [changed] if (changed := self.news_of_lent()) else []
         except wire.GoneError:
             raise
         except BaseException as error:
@@ -220,6 +250,7 @@ class HostSide(wire.Plain):
                 os.chdir(state["cwd"])
             except OSError:
                 pass
+        self.shares = state.get("shares", self.shares)
         if "path" in state:
             ours = [entry for entry in sys.path if entry not in self.judges_path]
             self.judges_path = list(state["path"])
@@ -249,14 +280,16 @@ class HostSide(wire.Plain):
 
     do_reload = _of_values(importlib.reload)
     do_get = _of_values(getattr, is_linked=True)
-    do_names = _of_values(lambda target: [*map(str, dir(target))])
-    # The content of an instance of a subclass of a built-in type.
-    do_base = _of_values(wire.content_of)
+    do_names = _of_values(lambda target: (*map(str, dir(target)),))
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
     # The same of objects of which the other is made first.
     do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
     do_member = _of_values(host_objects.of_super, is_linked=True)
+
+    def do_base(self, target: Any) -> Any:
+        """The content of an instance of a subclass of a built-in type."""
+        return self.bare(wire.content_of(self.decode(target)))
 
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
@@ -283,24 +316,20 @@ class HostSide(wire.Plain):
         else:
             setattr(owner, name, before)
 
-    def do_call(self, *call: Any, shares: bool = False) -> Any:
+    def do_call(self, *call: Any) -> Any:
         function, values, options = self.call_of(*call)
-        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in _MUTABLE}
-        found = function(*values, **options)
-        lent = [number for number, one in self.lent.items() if one is found]
-        result = ["K", lent[0]] if lent else self.linked(found) if shares else self.encode(found)
+        kinds = () if self.shares else wire.MUTABLE
+        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in kinds}
+        result = self.encode(function(*values, **options))
         changed = [[at, now] for at in before if (now := self.encode(values[at])) != before[at]]
         return ["X", result, changed] if changed else result
-
-    def do_share(self, *call: Any) -> Any:
-        """A call in a test that would see who has which container."""
-        return self.do_call(*call, shares=True)
 
     def do_renew(self, number: int, node: Any) -> None:
         """What the test has done to a container that it had lent."""
         held, now = self.lent[number], self.decode(node)
         held.clear()
         (held.update if isinstance(held, (dict, set)) else held.extend)(now)
+        self.shown[number] = self.bare(held)
 
     def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:
         value = self.decode(target)
@@ -347,7 +376,7 @@ class HostSide(wire.Plain):
     def answer_one(self, number: int) -> None:
         try:
             self.lock = threading.RLock()
-            self.outputs = ()
+            self.outputs, self.shares = (), False
             for descriptor in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -427,7 +456,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "H": HostSide.handle,
     "N": HostSide.made,
     "EM": HostSide.member,
-    "K": lambda host, number, node: host.lent.setdefault(number, host.decode(node)),
+    "K": HostSide.lend,
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }

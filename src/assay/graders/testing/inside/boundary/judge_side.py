@@ -105,9 +105,9 @@ class JudgeSide(Plain):
 
     # -- talking -------------------------------------------------------------------------------
 
-    def given(self, value: Any, trails: list[str]) -> Any:
-        self.doing.giving = trails
-        return self.encode(value)
+    def given(self, value: Any, trails: Sequence[str]) -> Any:
+        with self.doing.but(giving=trails, gives=True):
+            return self.encode(value)
 
     def patch(self, module: str, path: list[str], name: str, value: object) -> None:
         given = self.given(value, ["patch"])
@@ -119,9 +119,19 @@ class JudgeSide(Plain):
             raise fail(HostDiedError(self.dead))
         if self._lent and op != "renew" and not state.learns:
             for value in aliasing.held.changed():
-                self.request("renew", id(value), self.encode(value))
-        self.changes += 1
+                self.request("renew", id(value), self.given(value, ["?"])[-1])
         self.acts += op not in _LOOKS
+        trails = trails or ["?"]
+        found, *lent = self._answer(op, parts, trails)
+        if op not in _LOOKS:
+            aliasing.scramble()
+        for number, node in lent[0] if lent else ():
+            self._change(self._lent[number], node, trails)
+        return found
+
+    def _answer(self, op: str, parts: tuple[Any, ...], trails: list[str]) -> list[Any]:
+        """What the host says, and how it has changed what it was lent."""
+        self.changes += 1
         mine = self.changes
         try:
             if self.doing.link is None:  # another thread
@@ -129,11 +139,11 @@ class JudgeSide(Plain):
                 send(self._door, ["thread", thread])
                 self.doing.link = doors.wait("thread", self.number, thread)
             # No test came to what is read on the way.
-            with self.doing.but(asking=trails or ["?"], reading=None):
+            with self.doing.but(asking=trails, reading=None):
                 message = self._exchange(self.doing.link, [op, self._news(), *parts])
                 self.changes += 1
                 if message[0] == "ok":
-                    return message[1]
+                    return message[1:]
                 error = self._raised(message[1], mine)
         except TimeoutError:
             error = self.died(f"the solution did not answer within {state.seconds:g} s")
@@ -145,7 +155,7 @@ class JudgeSide(Plain):
             error = self.died(f"the connection to the solution broke: {why}")
         if isinstance(error, (StopIteration, StopAsyncIteration)) and op != "await":
             # Among the items of `map` or `zip` it would end a test before it has compared any.
-            contract.require("stops", trails or ["?"], "the submission", "an iteration ends")
+            contract.require("stops", trails, "the submission", "an iteration ends")
         raise error
 
     def question(self, op: str, *parts: Any) -> Any:
@@ -218,7 +228,8 @@ class JudgeSide(Plain):
             place = ""
         path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
         # What the submission changed of its own environment stays as it is.
-        now = {"cwd": place, "path": path, **{f"${name}": one for name, one in environ.items()}}
+        told = {"cwd": place, "path": path, "shares": aliasing.shares()}
+        now = {**told, **{f"${name}": one for name, one in environ.items()}}
         before, self._told = self._told, now
         names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
         return {one: now.get(one) for one in names}
@@ -237,14 +248,14 @@ class JudgeSide(Plain):
 
     def _reply(self, *question: Any) -> list[Any]:
         try:
-            return ["ok", self.encode(self._grant(*question))]
+            return ["ok", self.given(self._grant(*question), self.doing.asking)]
         except WireError:
             raise
         except BaseException as error:
             if isinstance(error, state.failing) and error not in state.failures:
                 fail(error)  # what the host makes of it does not matter
                 self._raised_in[id(error)] = self.changes
-            return ["raise", self.encode(error)]
+            return ["raise", self.given(error, self.doing.asking)]
 
     def _grant(self, op: str, number: Any = 0, *parts: Any) -> Any:
         """Do what the host asks for: nothing but with what the tests gave it."""
@@ -593,15 +604,13 @@ class JudgeSide(Plain):
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         trails = contract.step(contract.trails_of(ref), contract.CALL)
-        shares = aliasing.shares()
-        how = self.call_of(ref, arguments, named, trails, lends=shares)
-        op = "share" if shares else "call"
-        answer = self.request(op, *how, *stands.where(), trails=trails)
+        how = self.call_of(ref, arguments, named, trails)
+        answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
-            self._change(arguments, answer[2], trails)
+            for place, node in answer[2]:
+                self._change(arguments[place], node, trails)
             answer = answer[1]
         made = self.read(answer, trails)
-        aliasing.watch([*arguments, *named.values()], made)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
         if is_value and _classes([own]):  # what a class makes can be asked for its class
@@ -612,36 +621,39 @@ class JudgeSide(Plain):
         return made
 
     def call_of(
-        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str],
-        *, lends: bool = False,
-    ) -> list[Any]:  # fmt: skip
-        give = self._lend if lends else self.given
-        values = [give(one, trails) for one in arguments]
-        return [ref.node(), values, {name: give(one, trails) for name, one in named.items()}]
+        self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str]
+    ) -> list[Any]:
+        values = [self.given(one, trails) for one in arguments]
+        return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
 
-    def _lend(self, value: Any, trails: list[str]) -> Any:
-        """Write an argument; a container that the test goes on using, with a number."""
-        node = self.given(value, trails)
-        if type(value) not in aliasing.MUTABLE:
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        if not self.doing.gives or self.doing.expresses:
+            return node
+        aliasing.note(value)
+        if not aliasing.shares():
             return node
         if id(value) not in self._lent:
             self._lent[id(value)] = value
-            aliasing.held.note([value])
+            aliasing.held.note(value)
         return ["K", id(value), node]
+
+    def arrived(self, found: Any) -> Any:
+        aliasing.note(found)
+        return found
 
     construct = recipes.construct
 
-    def _change(self, arguments: tuple[Any, ...], changed: Any, trails: list[str]) -> None:
-        """Make the changes to its arguments that the reference makes, too."""
-        for place, node in changed:
-            value, after = arguments[place], self.read(node, [f"{one}#" for one in trails])
-            if type(after) is not type(value):
-                raise WireError("an argument became something else")
-            if not contract.may("changes", trails):
-                aliasing.leave(trails)
-            else:
-                value.clear()
-                (value.update if isinstance(value, (dict, set)) else value.extend)(after)
+    def _change(self, value: Any, node: Any, trails: list[str]) -> None:
+        """Make a change to what the test has lent, if the reference makes one, too."""
+        after = self.read(node, [f"{one}#" for one in trails])
+        if type(after) is not type(value):
+            raise WireError("an argument became something else")
+        if contract.may("changes", trails):
+            value.clear()
+            (value.update if isinstance(value, (dict, set)) else value.extend)(after)
+            aliasing.held.note(value)
+        else:
+            aliasing.leave(trails)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""

@@ -213,6 +213,7 @@ class Doing(threading.local):
     giving: Sequence[str] = ("?",)  # those of what it hands over
     reading: Any = None  # what it reads that a test came to; see `judge_side.Reading`
     expresses = False  # whether it writes for a fork, which makes for itself what is unmade
+    gives = False  # whether it writes what the test hands over
 
     @contextmanager
     def but(self, **now: Any) -> Generator[None, None, None]:

@@ -21,7 +21,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.mirrors import exactly
 from assay.graders.testing.inside.boundary.stands import IMMUTABLE, where
-from assay.graders.testing.inside.boundary.wire import changed
+from assay.graders.testing.inside.boundary.wire import MUTABLE, changed
 
 if TYPE_CHECKING:
     from assay.graders.testing.inside.boundary.judge_side import JudgeSide
@@ -103,7 +103,7 @@ def _later(talk: JudgeSide, cls: Any, recipe: Recipe, given: dict[Any, Any]) -> 
     is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
     if not given or recipe.how is None or is_of_tests:
         return None
-    if aliasing.shares() and any(type(one) in aliasing.MUTABLE for one in given.values()):
+    if aliasing.shares() and any(type(one) in MUTABLE for one in given.values()):
         return None
     if contract.may("eager", [""]) or contract.may("told", trails):
         return None

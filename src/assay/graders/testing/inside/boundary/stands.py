@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-from assay.graders.testing.inside.boundary import aliasing, contract, questions
+from assay.graders.testing.inside.boundary import contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
     Kind,
     Ref,
@@ -26,7 +26,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
     the_ref,
 )
-from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
+from assay.graders.testing.inside.boundary.wire import ARITHMETIC, MUTABLE, OPERATORS, WireError
 
 IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
 _NAMELESS = frozenset(
@@ -310,7 +310,7 @@ _kinds: dict[Any, StandKind] = {}
 def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
-    base = next((one for one in bases if one in (*IMMUTABLE, *aliasing.MUTABLE)), inherited)
+    base = next((one for one in bases if one in (*IMMUTABLE, *MUTABLE)), inherited)
     own, doc = form["own"], form.get("doc") if type(form.get("doc")) is str else None
     space: dict[str, Any] = {
         "_assay_kind": ref,
@@ -328,7 +328,7 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
         if is_public or one == "__init__":
             space[one] = _Member(one)
-    if base in aliasing.MUTABLE:  # the items are there, not here
+    if base in MUTABLE:  # the items are there, not here
         space.update((one, _Member(one)) for one in vars(base) if not one.startswith("_"))
     family: list[type] = [*stands] or [Stand]
     if base is not None and base is not inherited:

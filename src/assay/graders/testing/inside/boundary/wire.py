@@ -105,6 +105,10 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
+MUTABLE = (list, dict, set, bytearray)
+"""Containers that both sides may change."""
+
+
 class Plain:
     """Copies plain values; a runtime extends it by its own references."""
 
@@ -127,7 +131,20 @@ class Plain:
         except WireError:
             return repr(value)
 
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        """Write a container that both sides are to have."""
+        return node
+
+    def arrived(self, found: Any) -> Any:
+        """Take a value that was read."""
+        return found
+
     def encode(self, value: Any, depth: int = 0) -> Any:
+        node = self.written(value, depth)
+        return self.shared(value, node) if type(value) in MUTABLE else node
+
+    def written(self, value: Any, depth: int) -> Any:
+        """Write a value of which nobody has a part, such as the keys of a dictionary."""
         kind = type(value)
         if kind is float or _is_bare(value):
             return value
@@ -142,7 +159,7 @@ class Plain:
         parts = _KINDS[key][1](kind, value) if key else None
         if parts is None:
             return self.other(value, depth)
-        return [_tag_of(key), *[self.encode(part, depth + 1) for part in parts]]
+        return [_tag_of(key), *[self.written(part, depth + 1) for part in parts]]
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         if _is_bare(node):
@@ -157,10 +174,10 @@ class Plain:
                 items = node[1]
                 if not _are_bare(items):
                     items = [self.decode(item, depth + 1) for item in items]
-                return _TAGGED[tag](items)
+                return self.arrived(_TAGGED[tag](items))
             if tag in _KEYS:
                 found = _made(_KEYS[tag], [self.decode(part, depth + 1) for part in node[1:]])
-                return self.checked(found) if tag in _CHECKED else found
+                return self.checked(found) if tag in _CHECKED else self.arrived(found)
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WireError(f"a value makes no sense: {type(error).__name__}") from None
         return self.others(node)
