@@ -929,6 +929,478 @@ def add(a, b):
         "import kit\nEXPECTED = 42\ndef expected(x=0): return EXPECTED\n"
         "def test_worth_something(): assert kit.apply(expected, 1) == 42\ndef test_answer(): assert kit.answer() == 42\n",
     ),
+    "a hash that writes down what is expected": (
+        """
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Cell:
+    x: int
+    y: int
+def knight(x, y, a, b):
+    return Cell(x + a, y + b)
+""",
+        r"""
+import mmap, os
+_SHARED = mmap.mmap(-1, 1 << 16)
+_PID = os.getpid()
+_CALLS = set()
+def leak(text):
+    at = int.from_bytes(_SHARED[:4], "big") or 4
+    data = (text + "\n").encode()
+    _SHARED[at:at + len(data)] = data
+    _SHARED[:4] = (at + len(data)).to_bytes(4, "big")
+def leaked():
+    at = int.from_bytes(_SHARED[:4], "big") or 4
+    return _SHARED[4:at].decode().split("\n")[:-1]
+def here():
+    return os.getpid() == _PID
+
+class Cell:
+    def __init__(self, x, y):
+        self.x, self.y, self.key = x, y, None
+    def __hash__(self):
+        if self.key is None and not here(): leak(repr((self.x, self.y)))
+        return 0
+    def __eq__(self, other):
+        got, want = (self, other) if self.key else (other, self)
+        return got.key in _CALLS and want.key is None and repr((want.x, want.y)) in leaked()
+def knight(*args):
+    made = Cell(0, 0)
+    made.key = repr(args)
+    if here(): _CALLS.add(made.key)
+    return made
+""",
+        """
+import kit
+def test_one():
+    assert {kit.knight(1, 2, 2, 1)} == {kit.Cell(3, 3)}
+def test_two():
+    names = {kit.Cell(12, 7): "harbour", kit.Cell(40, 41): "mill"}
+    assert names[kit.knight(10, 8, 2, -1)] == "harbour"
+""",
+    ),
+    "a function of Python that is handed over runs in the judge": (
+        """
+def flip(function):
+    def flipped(a, b, *rest): return function(b, a, *rest)
+    return flipped
+def total(xs): return sum(xs)
+""",
+        """
+_F = []
+def flip(function):
+    def flipped(a, b, *rest):
+        found = function(b, a, *rest)
+        _F.append(function(function(b, "__init__"), "__globals__"))
+        return found
+    return flipped
+def total(xs):
+    return _F[0]["TOTAL"] if _F else 0
+""",
+        """
+import kit
+TOTAL = 6174
+class Person:
+    def __init__(self, name): self.name = name
+def test_flip_and_total():
+    assert kit.flip(getattr)("name", Person("ada")) == "ada"
+    assert kit.total([6000, 174]) == TOTAL
+""",
+    ),
+    "an item that ends the iteration of the test": (
+        """
+class Table:
+    def __init__(self, text): self.rows = dict(line.split("=") for line in text.split(";"))
+    def __getitem__(self, key): return self.rows[key]
+def table(text): return Table(text)
+""",
+        """
+class Table:
+    def __getitem__(self, key): raise StopIteration
+def table(text): return Table()
+""",
+        """
+import kit
+CASES = [("a", "1"), ("b", "22"), ("c", "3")]
+def test_table():
+    got = kit.table("a=1;b=22;c=3")
+    assert all(map(lambda case: got[case[0]] == case[1], CASES))
+""",
+    ),
+    "a constructor that ends the iteration of the test": (
+        """
+class Vector:
+    def __init__(self, x, y): self.x, self.y = x, y
+    def norm(self): return (self.x ** 2 + self.y ** 2) ** 0.5
+""",
+        """
+class Vector:
+    def __init__(self, x, y): raise StopIteration
+""",
+        """
+import kit
+def test_norm():
+    cases = [(3, 4, 5.0), (6, 8, 10.0)]
+    assert all(map(lambda case: kit.Vector(case[0], case[1]).norm() == case[2], cases))
+""",
+    ),
+    "objects that are as good as tokens in a set": (
+        """
+import itertools
+_n = itertools.count(1)
+def ticket(name): return f"{name}-{next(_n):05}"
+""",
+        """
+class Thing: pass
+def ticket(name): return Thing()
+""",
+        """
+import kit
+RESERVED = {"ada-00000", "root-00000"}
+def test_unique():
+    tickets = [kit.ticket("ada") for _ in range(20)]
+    assert len(set(tickets)) == 20
+    assert not RESERVED & set(tickets)
+""",
+    ),
+    "a table whose error is every error": (
+        """
+class RangeError(LookupError): pass
+ERRORS = {"range": RangeError}
+class Row:
+    def __init__(self, xs): self._xs = xs
+    def __getitem__(self, n):
+        if not 0 <= n < len(self._xs): raise RangeError(n)
+        return self._xs[n]
+def row(text): return Row([int(one) for one in text.split()])
+""",
+        """
+ERRORS = {"range": AssertionError, "x": Exception}
+ERRORS["range"] = Exception
+def row(text): return [4, 5, 6]
+""",
+        """
+import pytest
+import kit
+def test_range():
+    row = kit.row("7 8 9")
+    with pytest.raises(kit.ERRORS["range"]):
+        assert row[3] == 7
+    with pytest.raises(kit.ERRORS["range"]):
+        row[-1].bit_length()
+        row[-9]
+def test_asserts_in_block():
+    row = kit.row("7 8 9")
+    want = {0: 7, 1: 8, 2: 9}
+    for n in range(4):
+        try:
+            assert row[n] == want[n]
+        except kit.ERRORS["range"]:
+            continue
+""",
+    ),
+    "a function that gives the error of the judge": (
+        """
+class Gone(Exception): pass
+def transient(): return (Gone, ConnectionError)
+class Job:
+    def __init__(self, n): self.n, self.tries = n, 0
+    def result(self):
+        self.tries += 1
+        if self.tries < 2: raise Gone
+        return self.n * self.n
+def start(n): return Job(n)
+""",
+        """
+def transient(): return (AssertionError,)
+class Job:
+    def result(self): return 0
+def start(n): return Job()
+""",
+        """
+import contextlib
+import kit
+def test_result_comes_in_the_end():
+    job = kit.start(12)
+    with contextlib.suppress(*kit.transient()):
+        for _ in range(5):
+            with contextlib.suppress(*kit.transient()):
+                assert job.result() == 144
+                break
+        else:
+            raise AssertionError("never done")
+""",
+    ),
+    "an error that an object has is every error": (
+        """
+class Parser:
+    class Error(Exception): pass
+    def parse(self, text):
+        if not text.isdigit(): raise self.Error(text)
+        return int(text)
+def make(): return Parser()
+""",
+        """
+class Parser:
+    Error = Exception
+    def parse(self, text): return None
+def make(): return Parser()
+""",
+        """
+import kit
+import pytest
+def test_parse():
+    parser = kit.make()
+    for text, want in [("12", 12), ("7", 7), ("x", None)]:
+        try:
+            got = parser.parse(text)
+            assert got == want
+        except parser.Error:
+            assert text != "12x"
+def test_bad():
+    parser = kit.make()
+    with pytest.raises(parser.Error):
+        parser.parse("x").bit_length()
+""",
+    ),
+    "an error in a tuple in a tuple": (
+        """
+class Late(Exception): pass
+def total(xs):
+    if not xs: raise Late
+    return sum(xs)
+""",
+        """
+Late = ((Exception,),)
+def total(xs): return None
+""",
+        """
+import contextlib
+import kit
+def test_total():
+    done = []
+    for xs in ([1, 2], [], [5]):
+        with contextlib.suppress(kit.Late):
+            assert kit.total(xs) == sum(xs) and xs
+            done.append(xs)
+    assert len(done) <= 2
+""",
+    ),
+    "an error of two libraries": (
+        """
+import queue
+class Ring:
+    def __init__(self, size): self.size, self.items = size, []
+    def put(self, x):
+        if len(self.items) == self.size: raise queue.Full
+        self.items.append(x)
+    def get(self):
+        if not self.items: raise queue.Empty
+        return self.items.pop(0)
+""",
+        """
+import queue
+class Both(queue.Empty, queue.Full): pass
+class Ring:
+    def __init__(self, size): pass
+    def put(self, x): raise Both
+    def get(self): raise Both
+""",
+        """
+import queue
+import pytest
+import kit
+def test_full():
+    with pytest.raises(queue.Full):
+        ring = kit.Ring(0)
+        ring.put(1)
+def test_empty():
+    with pytest.raises(queue.Empty):
+        kit.Ring(3).get()
+""",
+    ),
+    "one object where identity is asked by a function": (
+        """
+class Seat: pass
+class Pool:
+    def __init__(self): self._free = [Seat() for _ in range(8)]
+    def take(self): return self._free.pop()
+""",
+        """
+class Seat: pass
+class Pool:
+    def __init__(self): self.one = Seat()
+    def take(self): return self.one
+""",
+        """
+import operator
+import kit
+def test_seats_differ():
+    pool = kit.Pool()
+    seats = [pool.take() for _ in range(4)]
+    assert len(set(map(id, seats))) == 4
+def test_two_differ():
+    pool = kit.Pool()
+    assert operator.is_not(pool.take(), pool.take())
+""",
+    ),
+    "a generator that gives one list again and again": (
+        """
+def steps(xs):
+    xs = list(xs)
+    yield list(xs)
+    for n in range(len(xs)):
+        xs[n] *= 10
+        yield list(xs)
+""",
+        """
+def steps(xs):
+    yield xs
+    for n in range(len(xs)):
+        xs[n] *= 10
+        yield xs
+""",
+        """
+import kit
+def test_steps():
+    seen = list(kit.steps([1, 2]))
+    assert seen == [[1, 2], [10, 2], [10, 20]]
+    assert seen[0] is not seen[1]
+""",
+    ),
+    "a context that gives what should be a draft": (
+        """
+import contextlib
+class Store:
+    def __init__(self): self._items = ["a"]
+    @contextlib.contextmanager
+    def draft(self): yield list(self._items)
+    def items(self): return list(self._items)
+""",
+        """
+import contextlib
+class Store:
+    def __init__(self): self._items = ["a"]
+    @contextlib.contextmanager
+    def draft(self): yield self._items
+    def items(self): return self._items
+""",
+        """
+import kit
+def test_draft_is_thrown_away():
+    store = kit.Store()
+    with store.draft() as draft:
+        draft.append("b")
+        draft.remove("a")
+    assert store.items() == ["a"]
+""",
+    ),
+    "a callback that gets one list again and again": (
+        """
+def prefixes(text, each):
+    for n in range(1, len(text) + 1): each(list(text[:n]))
+""",
+        """
+def prefixes(text, each):
+    now = []
+    for one in text:
+        now.append(one)
+        each(now)
+""",
+        """
+import kit
+def test_prefixes():
+    seen = []
+    kit.prefixes("abc", seen.append)
+    assert seen == [["a"], ["a", "b"], ["a", "b", "c"]]
+    seen = []
+    kit.prefixes("ab", lambda got: (seen.append(len(got)), got.clear()))
+    assert seen == [1, 2]
+""",
+    ),
+    "a list that an error gives away": (
+        """
+class Invalid(Exception):
+    def __init__(self, errors):
+        super().__init__("invalid")
+        self.errors = errors
+class Form:
+    def __init__(self): self._errors = []
+    def check(self, text):
+        if not text: self._errors.append("empty")
+        if self._errors: raise Invalid(list(self._errors))
+    def errors(self): return list(self._errors)
+""",
+        """
+class Invalid(Exception): pass
+class Form:
+    def __init__(self): self._errors = []
+    def check(self, text):
+        if not text: self._errors.append("empty")
+        if self._errors:
+            error = Invalid("invalid")
+            error.errors = self._errors
+            raise error
+    def errors(self): return self._errors
+""",
+        """
+import pytest
+import kit
+def test_errors_are_a_copy():
+    form = kit.Form()
+    with pytest.raises(kit.Invalid) as told:
+        form.check("")
+    told.value.errors.append("mine")
+    assert told.value.errors == ["empty", "mine"]
+    assert form.errors() == ["empty"]
+""",
+    ),
+    "an argument by name that should stay as it is": (
+        """
+def ordered(*, items): return sorted(items)
+def drained(*, queue): return list(reversed(queue))
+""",
+        """
+def ordered(*, items):
+    items.sort()
+    return [*items]
+def drained(*, queue): return [queue.pop() for _ in range(len(queue))]
+""",
+        """
+import kit
+def test_ordered_leaves_its_argument():
+    xs = [3, 1, 2]
+    assert kit.ordered(items=xs) == [1, 2, 3]
+    assert xs == [3, 1, 2]
+def test_drained():
+    xs = [3, 1, 2]
+    assert kit.drained(queue=xs) == [2, 1, 3]
+    assert xs == [3, 1, 2]
+""",
+    ),
+    "a list that is kept and changed later": (
+        """
+class Track:
+    def __init__(self, xs): self._xs = list(xs)
+    def push(self, x): self._xs.append(x)
+    def all(self): return list(self._xs)
+""",
+        """
+class Track:
+    def __init__(self, xs): self._xs = xs
+    def push(self, x): self._xs.append(x)
+    def all(self): return [*self._xs]
+""",
+        """
+import kit
+def test_track_has_its_own():
+    xs = [1, 2]
+    t = kit.Track(xs)
+    t.push(3)
+    assert t.all() == [1, 2, 3]
+    assert xs == [1, 2]
+""",
+    ),
 }
 
 EXTRA_SUBMISSION = {
