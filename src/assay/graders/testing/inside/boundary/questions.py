@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -351,6 +352,9 @@ class _Change:
             step = self.draw.choice(_SIZES) * size * max(1, int(abs(value) / size) // 8)
             return round(value + step, 9)
         places = [place for place, one in enumerate(value) if one.isalnum()]
+        digits = [place for place in places if value[place].isdigit()]
+        if digits and self.draw.random() < 0.9:  # another amount is as likely to be right
+            places = digits
         if not places:  # such as a format's marks, of which other ones would be malformed
             return self.draw.choice(others) if others else value + "x"
         place = self.draw.choice(places)
@@ -369,8 +373,10 @@ class _Change:
         return None
 
 
-def _look(text: str) -> tuple[bool, ...]:
-    return text.isalpha(), text.isdigit(), " " in text
+def _look(text: str) -> object:
+    """What two texts have in common that could stand for each other: `EUR 3.75` and `EUR 10.05`."""
+    bare = re.sub(r"\d+", "0", text)
+    return bare if "0" in bare else (text.isalpha(), " " in text)
 
 
 def _later(value: Any, step: int) -> Any:
