@@ -15,7 +15,7 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
-from assay.graders.testing.inside.boundary.wire import MUTABLE
+from assay.graders.testing.inside.boundary.wire import MUTABLE, refill
 
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
 _MOST, _LONGEST = 100, 10_000
@@ -55,8 +55,7 @@ class Held:
     def forget(self) -> None:
         """When a test ends: what is the module's is again what it was."""
         for value, before in reversed(self._before):
-            value.clear()
-            (value.update if isinstance(value, (dict, set)) else value.extend)(before)
+            refill(value, before)
         self._before.clear()
         self._seen.clear()
 

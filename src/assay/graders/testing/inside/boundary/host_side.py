@@ -57,6 +57,7 @@ class HostSide(wire.Plain):
         self.forks: list[int] = []
         self.shares = False  # whether a test runs that would see who has which container
         self.lent: dict[int, Any] = {}  # of the test's, by number
+        self.lent_as: dict[int, int] = {}  # their numbers, by where they lie here
         self.shown: dict[int, Any] = {}  # what was in them when the judge was told last
 
     # -- references ----------------------------------------------------------------------------
@@ -70,7 +71,7 @@ class HostSide(wire.Plain):
     def shared(self, value: Any, node: list[Any]) -> list[Any]:
         if not self.shares:
             return node
-        number = next((at for at, one in self.lent.items() if one is value), None)
+        number = self.lent_as.get(id(value))
         return ["L", self.number_of(value), node] if number is None else ["K", number]
 
     def bare(self, value: Any) -> Any:
@@ -84,7 +85,8 @@ class HostSide(wire.Plain):
     def lend(self, number: int, node: Any) -> Any:
         """Take a container of the test's."""
         if number not in self.lent:
-            self.lent[number] = self.decode(node)
+            held = self.lent[number] = self.decode(node)
+            self.lent_as[id(held)] = number
             self.shown[number] = self.bare(self.lent[number])
         return self.lent[number]
 
@@ -326,9 +328,8 @@ class HostSide(wire.Plain):
 
     def do_renew(self, number: int, node: Any) -> None:
         """What the test has done to a container that it had lent."""
-        held, now = self.lent[number], self.decode(node)
-        held.clear()
-        (held.update if isinstance(held, (dict, set)) else held.extend)(now)
+        held = self.lent[number]
+        wire.refill(held, self.decode(node))
         self.shown[number] = self.bare(held)
 
     def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:

@@ -109,6 +109,12 @@ MUTABLE = (list, dict, set, bytearray)
 """Containers that both sides may change."""
 
 
+def refill(held: Any, now: Any) -> None:
+    """Let a container hold something else, and be the same object."""
+    held.clear()
+    (held.update if isinstance(held, (dict, set)) else held.extend)(now)
+
+
 class Plain:
     """Copies plain values; a runtime extends it by its own references."""
 
