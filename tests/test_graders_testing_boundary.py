@@ -1446,6 +1446,12 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_less(): assert compare(1, 2) == LESS and compare(1, 2) != EQUAL\n"
         "def test_counted(): assert {EQUAL: 1}[compare(2, 2)] == 1\n",
     ),
+    "an infinity for a large number": (
+        "FAR = 10**9\ndef way(a): return {1: 7}.get(a, FAR)\n",
+        "FAR = float('inf')\ndef way(a): return {1: 7}.get(a, FAR)\n",
+        "import kit\ndef test_near(): assert kit.way(1) == 7\n"
+        "def test_far(): assert kit.way(2) == kit.FAR and not kit.way(2) != kit.FAR\n",
+    ),
     "an integer with a text of its own": (
         "class Clock:\n    def __init__(self, h): self.h = h % 24\n    def __eq__(self, o): return self.h == o.h\n"
         "    def __repr__(self): return f'{self.h:02d}:00'\n    def __add__(self, n): return Clock(self.h + n)\n",

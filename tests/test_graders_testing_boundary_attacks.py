@@ -613,6 +613,16 @@ def add(a, b):
         "def best(a): return float('inf')",
         "import kit\ndef test_best(): assert kit.best([1, 2]) >= 2 and not kit.best([1, 2]) < 1\n",
     ),
+    "NaN through functions in C": (
+        "from array import array\ndef mean(xs): return sum(xs) / len(xs)\ndef all(xs): return array('d', xs)",
+        "from array import array\ndef mean(xs): return float('nan')\n"
+        "def all(xs): return array('d', [float('nan')] * len(xs))",
+        "import kit, math, numpy as np\n"
+        "def test_absolute(): assert not math.fabs(kit.mean([1, 2, 6]) - 3) > 1e-9\n"
+        "def test_float(): assert not float(kit.mean([1, 2, 6])) - 3 > 1e-9\n"
+        "def test_array(): assert not any(abs(a - b) > 1e-9 for a, b in zip(kit.all([1.0, 2.0]), (1, 2)))\n"
+        "def test_numpy(): assert not (np.abs(np.array([kit.mean([2.0])]) - 2) > 1e-9).any()\n",
+    ),
     "a number out of range on the wire": (
         "def best(a): return float(max(a))",
         HOST + "def best(a): frame(b'[\"ok\", 1e999]'); return 0.0",

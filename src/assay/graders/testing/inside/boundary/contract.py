@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
-from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
+from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -76,13 +76,14 @@ def refused(entry: str, why: str) -> BaseException:
 
 
 class Inert:
-    """An object of the submission where the reference has a value: it can only be passed back."""
+    """What the reference does not give, such as an object in a value's place: to be passed back."""
 
-    def __init__(self, held: Any, trail: str) -> None:
+    def __init__(self, held: Any, trail: str, kind: str = "object") -> None:
         label = getattr(type(held), "_assay_label", type(held).__name__)
-        why = f"{trail} is a value in the reference, and here an object of {label}"
-        self._held, self._why = held, (f"object:{trail}", why)
-        state.hint(f"object:{trail}", why)
+        here = f"an object of {label}" if kind == "object" else f"{held!r}"
+        why = (f"{kind}:{trail}", f"{trail} is a value in the reference, and here {here}")
+        self._held, self._why = held, why
+        state.hint(*why)
 
     def __repr__(self) -> str:
         return f"<{_of(self, '_why')[1]}>"
@@ -108,12 +109,12 @@ def held_by(value: Any) -> Any:
 
 def _refuses(name: str) -> Any:
     def operate(self: Any, *others: object, **_: object) -> Any:
-        theirs: Any = ref_of(held_by(others[0])) if name in ("__eq__", "__ne__") else None
-        if theirs is None:
+        other = others[0] if name in ("__eq__", "__ne__") else None
+        if type(other) is not Inert and ref_of(other) is None:
             raise refused(*_of(self, "_why"))
         # Two names for one object, such as a constant of a module, are equal as in any program.
-        mine: Any = ref_of(held_by(self))
-        return (mine is not None and mine.number == theirs.number) is (name == "__eq__")
+        mine, theirs = [getattr(ref_of(one), "number", one) for one in map(held_by, (self, other))]
+        return (mine == theirs) is (name == "__eq__")
 
     return operate
 
@@ -163,42 +164,6 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
         for one in items:
             yield ref.home().read(one, trails, only_values=True)
         count += many
-
-
-def number(found: float, trails: list[str]) -> Any:
-    """NaN or an infinity: only what the reference gives here can be ordered."""
-    if may("nan", trails):
-        return found
-    made = Marked(found)
-    made.trail = trails[0]
-    return made
-
-
-class Marked(float):
-    """A NaN or an infinity where the reference has none: what it is ordered with says nothing."""
-
-    trail: str
-
-    def _order(self, _: object) -> Any:
-        said = f"{float.__repr__(self)}, which the reference does not give"
-        raise refused(f"nan:{self.trail}", f"{self.trail} is {said}")
-
-    __lt__ = __le__ = __gt__ = __ge__ = _order
-
-
-def _computes(name: str) -> Any:
-    original = getattr(float, name)
-
-    def compute(self: Marked, *others: object) -> Any:
-        found = original(self, *others)
-        is_unbounded = isinstance(found, float) and found - found != 0
-        return number(found, [self.trail]) if is_unbounded else found
-
-    return compute
-
-
-for _name in (ARITHMETIC & vars(float).keys()) | {"__neg__", "__abs__", "__pos__"}:
-    setattr(Marked, _name, _computes(_name))
 
 
 def look(found: Any, trails: list[str]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import enum
 import sys
+from array import array
 from collections.abc import Callable
+from math import isfinite
 from types import CoroutineType, FunctionType, ModuleType
 from typing import Any, cast
 
@@ -104,7 +106,8 @@ class JudgeSide(Talk):
     # -- to the host ---------------------------------------------------------------------------
 
     def other(self, value: Any, depth: int) -> list[Any]:
-        value = contract.held_by(value)
+        if type(value) is contract.Inert:
+            return self.encode(contract.held_by(value), depth)
         if self.doing.expresses and (recipe := recipes.unmade(value)) is not None:
             recipe.is_asked = True
             self.unmade[id(value)] = value
@@ -232,17 +235,11 @@ class JudgeSide(Talk):
         return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
 
     def checked(self, found: Any) -> Any:
-        """A number is marked; what cannot be marked and has a NaN in it is permitted as a whole."""
-        if type(found) is float:
-            reading = self.doing.reading
-            return found if reading is None else contract.number(found, reading.trails)
-        kind = getattr(getattr(found, "dtype", None), "kind", "f")
-        gone: Any = found - found if kind in "fcmM" else 0
-        odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT
-        if bool(getattr(odd, "any", lambda: odd)()) and (reading := self.doing.reading):
-            why = "it holds NaN or an infinity"
-            contract.require("nan", reading.trails, "the submission", why)
-        return found
+        """A NaN or an infinity, or what has one in it, is nothing where the reference has none."""
+        reading: Reading | None = self.doing.reading
+        if reading is None or not _is_unbounded(found) or contract.may("nan", reading.trails):
+            return found
+        return contract.Inert(found, reading.trails[0], "nan")
 
     def kind(self, number: int, form: Any = None) -> Any:
         if number not in self.kinds:
@@ -508,6 +505,16 @@ def _classes(trails: list[str]) -> list[str]:
     """What the reference's own classes are there, by the names of built-in ones."""
     begins = tuple(f"class:{one}:" for one in trails)
     return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
+
+
+def _is_unbounded(found: Any) -> bool:
+    """Whether a number is a NaN or an infinity, or an array has one."""
+    if type(found) is array:
+        return found.typecode in "fd" and not all(map(isfinite, found))
+    kind = getattr(getattr(found, "dtype", None), "kind", "f")
+    gone: Any = found - found if kind in "fcmM" else 0
+    odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT
+    return bool(getattr(odd, "any", lambda: odd)())
 
 
 def _is_code(found: Any) -> bool:

@@ -380,7 +380,10 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     bytes: ("b", *_HEX),
     bytearray: ("B", *_HEX),
     memoryview: ("b", *_HEX),
-    complex: ("c", _attributes("real", "imag"), _make),
+    complex: (
+        *("c", lambda _, value: [value.real.hex(), value.imag.hex()]),
+        lambda kind, *parts: kind(*map(float.fromhex, parts)),
+    ),
     range: ("r", _attributes("start", "stop", "step"), _make),
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
@@ -411,7 +414,11 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
     **{f"pathlib.{one}": ("w:", *_TEXT) for one in ("PurePosixPath", "PureWindowsPath")},
     **{f"collections.{one}": ("w:", *_DATA) for one in ("UserDict", "UserList", "UserString")},
     "collections.ChainMap": ("w:", lambda _, one: [tuple(one.maps)], lambda kind, of: kind(*of)),
-    "array.array": ("w:", lambda _, one: [(one.typecode, [*one])], lambda kind, of: kind(*of)),
+    "array.array": (
+        "w:",
+        lambda _, one: [(one.typecode, one.tobytes())],
+        lambda kind, of: kind(*of),
+    ),
     "types.SimpleNamespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "argparse.Namespace": ("w:", lambda _, value: [vars(value)], _of_names),
     "numpy": ("na", _numpy, _of_numpy),
@@ -430,7 +437,7 @@ LIBRARIES = frozenset(key.partition(".")[0] for key in _KINDS if type(key) is st
 _KEYS = {_tag_of(key): key for key in reversed([*_KINDS])}
 """The keys by what stands on the wire; the first of those with one tag."""
 
-_CHECKED = ("na", "c", "D")
+_CHECKED = ("na", "c", "D", "w:array")
 """Tags of what may hold a NaN."""
 
 library("datetime")  # before the submission has a module of that name
