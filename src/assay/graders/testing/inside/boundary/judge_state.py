@@ -276,7 +276,7 @@ class Doors:
             while talk is not None and not talk.dead:
                 message, _ = receive(link, None)
                 talk.answer(link, message)
-        except (WireError, OSError, TypeError):
+        except (WireError, OSError, TypeError, LookupError):
             pass
         link.close()
 

@@ -105,8 +105,11 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
-MUTABLE = (list, dict, set, bytearray)
+MUTABLE = (list, dict, set, bytearray, deque, OrderedDict, Counter, defaultdict)
 """Containers that both sides may change."""
+
+_MOST, _LONGEST = 100, 10_000
+"""Containers that are followed, the newest ones, and their items."""
 
 
 def refill(held: Any, now: Any) -> None:
@@ -116,7 +119,19 @@ def refill(held: Any, now: Any) -> None:
 
 
 class Plain:
-    """Copies plain values; a runtime extends it by its own references."""
+    """Copies plain values; a runtime extends it by its own references.
+
+    A container that both sides are to have crosses with a number, and whoever has changed it tells
+    the other before anything else.
+    """
+
+    sign = 1  # of the numbers that this side gives
+    shares = False  # whether containers that cross are had by both sides
+
+    def __init__(self) -> None:
+        self.lent: dict[int, Any] = {}  # what both sides have, by number
+        self._lent_as: dict[int, int] = {}  # their numbers, by where they lie here
+        self._shown: dict[int, Any] = {}  # what is in the newest ones, as far as both know
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -137,17 +152,53 @@ class Plain:
         except WireError:
             return repr(value)
 
-    def shared(self, value: Any, node: list[Any]) -> list[Any]:
-        """Write a container that both sides are to have."""
-        return node
-
     def arrived(self, found: Any) -> Any:
         """Take a value that was read."""
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
         node = self.written(value, depth)
-        return self.shared(value, node) if type(value) in MUTABLE else node
+        if not self.shares or type(value) not in MUTABLE or len(value) > _LONGEST:
+            return node
+        number = self._lent_as.get(id(value), self.sign * id(value))
+        self.both_have(number, value)
+        return ["K", number, node]
+
+    def both_have(self, number: int, value: Any) -> Any:
+        """The container of a number: this one, if it is a new one."""
+        if type(value) not in MUTABLE:
+            raise WireError("a container makes no sense")
+        held = self.lent.setdefault(number, value)
+        self._lent_as[id(held)] = number
+        shown = self._shown.pop(number, None)
+        self._shown[number] = self.content_node(held) if shown is None else shown
+        if len(self._shown) > _MOST:
+            del self._shown[next(iter(self._shown))]
+        return held
+
+    def content_node(self, value: Any) -> Any:
+        """What is in a container."""
+        return self.written(value, 0)
+
+    def changes(self) -> list[Any]:
+        """How this side has changed what both have, which the other is then told."""
+        found: list[Any] = []
+        for number, before in [*self._shown.items()] if self.shares else ():
+            if (node := self.content_node(self.lent[number])) != before:
+                self._shown[number] = node
+                found.append([number, node])
+        return found
+
+    def take_changes(self, changes: list[Any]) -> None:
+        """Do what the other side did to what both have."""
+        for number, node in changes:
+            if number in self.lent:
+                self.change(number, self.decode(node))
+
+    def change(self, number: int, now: Any) -> None:
+        held = self.lent[number]
+        refill(held, now)
+        self._shown[number] = self.content_node(held)
 
     def written(self, value: Any, depth: int) -> Any:
         """Write a value of which nobody has a part, such as the keys of a dictionary."""
@@ -211,6 +262,11 @@ def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
 
 _UNPARTED = frozenset(["R", "P", "S", "C", "H", "E", "K"])
 """References, which have no other values in them."""
+
+
+def unshared(node: Any) -> Any:
+    """Something written, without saying which containers both sides have."""
+    return changed(node, lambda part: unshared(part[2]) if part[0] == "K" else None)
 
 
 def _is_bare(value: Any) -> bool:
