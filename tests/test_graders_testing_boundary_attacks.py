@@ -879,6 +879,13 @@ def add(a, b):
         "def test_snapshot():\n    c = kit.Cart()\n    c.add('a')\n    s = c.items()\n    c.add('b')\n    assert s == ['a']\n"
         "def test_keeps_its_own():\n    given = ['a']\n    c = kit.Cart(given)\n    given.append('b')\n    assert c.items() == ['a']\n",
     ),
+    "a counter or a queue that should stay as it is": (
+        "def merged(a, b): return a + b\ndef turned(d):\n    d = d.copy()\n    d.rotate(1)\n    return d\n",
+        "def merged(a, b):\n    a.update(b)\n    return a\ndef turned(d):\n    d.rotate(1)\n    return d\n",
+        "import kit\nfrom collections import Counter, deque\n"
+        "def test_merged():\n    a = Counter('aab')\n    assert kit.merged(a, Counter('b')) == Counter('aabb') and a == Counter('aab')\n"
+        "def test_turned():\n    d = deque([1, 2, 3])\n    assert kit.turned(d) == deque([3, 1, 2]) and d == deque([1, 2, 3])\n",
+    ),
     "an argument that should stay as it is": (
         "def ordered(xs): return sorted(xs)\ndef merged(a, b): return {**a, **b}\ndef same(x): return list(x)\n"
         "def with_one(xs, x): return [*xs, x]\n",

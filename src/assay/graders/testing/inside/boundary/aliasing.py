@@ -52,7 +52,7 @@ def scramble() -> None:
     for value in _held.values():
         _before.append((value, value.copy()))
         if isinstance(value, dict):
-            value[""] = 0
+            value[""] = 1
         elif isinstance(value, set):
             value.add("")
         else:
