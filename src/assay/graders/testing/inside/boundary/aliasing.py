@@ -15,7 +15,7 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
-from assay.graders.testing.inside.boundary.wire import MUTABLE, refill
+from assay.graders.testing.inside.boundary.wire import LONGEST, MOST, MUTABLE, Plain, refill
 
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
 
@@ -27,10 +27,7 @@ def shares() -> bool:
     return not scrambles() if state.learns else KEEPS in state.needs.get(state.test, ())
 
 
-# -- what a test has in its hands, changed to see whether it looks ---------------------------------
-
-_MOST = 100
-_held: dict[int, Any] = {}  # by where it lies
+in_hand: dict[int, Any] = {}  # what the running test holds, by where it lies
 _before: list[tuple[Any, Any]] = []
 
 
@@ -41,15 +38,13 @@ def scrambles() -> bool:
 
 def note(value: Any) -> None:
     """The running test gives a value away, or is given it."""
-    if scrambles() and state.test and type(value) in MUTABLE:
-        _held[id(value)] = _held.pop(id(value), value)
-        if len(_held) > _MOST:
-            del _held[next(iter(_held))]
+    if scrambles() and state.test and type(value) in MUTABLE and len(value) <= LONGEST:
+        in_hand[id(value)] = value
 
 
-def scramble() -> None:
+def scramble(talk: Plain) -> None:
     """Change everything, as a submission could that has the same objects."""
-    for value in _held.values():
+    for value in [*in_hand.values()][-MOST:]:
         _before.append((value, value.copy()))
         if isinstance(value, dict):
             value[""] = 1
@@ -57,6 +52,8 @@ def scramble() -> None:
             value.add("")
         else:
             _turn(value)
+        if (number := talk.lent_as.get(id(value))) is not None:
+            talk.followed[number] = talk.content_node(value)  # which it is not told
 
 
 def _turn(value: Any) -> None:
@@ -72,15 +69,18 @@ def end() -> None:
     for value, before in reversed(_before):
         refill(value, before)
     _before.clear()
-    _held.clear()
+    in_hand.clear()
 
 
-def leave(trails: list[str]) -> None:
-    """A submission changes an argument, which the reference does not."""
+def may_change(trails: list[str]) -> bool:
+    """Whether an argument is changed, as the reference does; a test may look at it all the same."""
     entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
-    if KEEPS in state.needs.get(state.test, ()):
+    is_needed = contract.may("changes", trails)
+    if not is_needed and KEEPS in state.needs.get(state.test, ()):
         raise contract.refused(entry, f"{why}, which the test looks at")
-    state.hint(entry, why)
+    if not is_needed:
+        state.hint(entry, why)
+    return is_needed
 
 
 def meet(trail: str) -> None:

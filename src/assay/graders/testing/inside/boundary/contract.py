@@ -58,7 +58,7 @@ def may(what: str, trails: list[str]) -> bool:
     entries = [f"{what}:{trail}" for trail in trails]
     if state.learns:
         for entry in entries:
-            state.need(test, entry)
+            state.tell("needs", entry, test)
         return True
     return not state.needs.get(test, frozenset()).isdisjoint(entries)
 
@@ -71,7 +71,7 @@ def require(what: str, trails: list[str], label: str, why: str) -> None:
 
 def refused(entry: str, why: str) -> BaseException:
     """What to raise where a submission does what no reference needed."""
-    state.undecided(entry)
+    state.tell("undecided", entry)
     return fail(UndecidedError(f"{why}: [{entry}]"))
 
 
@@ -156,14 +156,12 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
-    """The values that an iterator gives: the first few one by one, then many at a time."""
-    count, ended = 0, False
-    while not ended:
-        many = 1 if count < 16 else min(count, 512)
-        items, ended = ref.home().request("take", ref.node(), many)
-        for one in items:
-            yield ref.home().read(one, trails, only_values=True)
-        count += many
+    """The values that an iterator gives."""
+    while True:
+        kind, node = ref.home().request("operate", ref.node(), "__next__", [])
+        if kind == "end":
+            return
+        yield ref.home().read(node, trails, only_values=True)
 
 
 def look(found: Any, trails: list[str]) -> None:

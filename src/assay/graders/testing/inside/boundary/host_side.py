@@ -31,11 +31,11 @@ def connect(greeting: list[Any]) -> Any:
     return link
 
 
-def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_values(function: Callable[..., Any], how: str = "encode") -> Callable[..., Any]:
     """Something that can be asked, of values alone and for one."""
 
     def do(host: HostSide, *parts: Any) -> Any:
-        return host.encode(function(*map(host.decode, parts)))
+        return getattr(host, how)(function(*map(host.decode, parts)))
 
     return do
 
@@ -59,6 +59,13 @@ class HostSide(wire.Plain):
         self.forks: list[int] = []
 
     # -- references ----------------------------------------------------------------------------
+
+    def content_node(self, value: Any) -> Any:
+        before, self.shares = self.shares, False
+        try:
+            return super().content_node(value)
+        finally:
+            self.shares = before
 
     def number_of(self, value: object) -> int:
         self.objects.setdefault(id(value), value)  # it is held, so that no other has its number
@@ -249,13 +256,13 @@ class HostSide(wire.Plain):
         return self.encode(importlib.import_module(name))
 
     do_reload = _of_values(importlib.reload)
-    do_get = _of_values(getattr)
+    do_get = _of_values(getattr, "shared")
     do_names = _of_values(lambda target: (*map(str, dir(target)),))
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
     # The same of objects of which the other is made first.
     do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
-    do_member = _of_values(host_objects.of_super)
+    do_member = _of_values(host_objects.of_super, "shared")
 
     def do_base(self, target: Any) -> Any:
         """The content of an instance of a subclass of a built-in type."""
@@ -288,8 +295,10 @@ class HostSide(wire.Plain):
 
     def do_call(self, *call: Any) -> Any:
         function, values, options = self.call_of(*call)
-        kinds = () if self.shares else wire.MUTABLE
-        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in kinds}
+        copies = [at for at, one in enumerate(values) if type(one) in wire.MUTABLE]
+        before = {
+            at: self.encode(values[at]) for at in copies if id(values[at]) not in self.lent_as
+        }
         result = self.encode(function(*values, **options))
         changed = [[at, now] for at in before if (now := self.encode(values[at])) != before[at]]
         return ["X", result, changed] if changed else result
@@ -315,16 +324,6 @@ class HostSide(wire.Plain):
         function, values, options = self.call_of(*call[:3])
         return function(*values, **options)
 
-    def do_take(self, target: Any, many: int) -> Any:
-        """The next items of an iterator, and whether it has ended."""
-        iterator, found = self.decode(target), []
-        while len(found) < many:
-            try:
-                found.append(self.encode(next(iterator)))
-            except StopIteration:
-                return [found, True]
-        return [found, False]
-
     # -- forks, each for one question ----------------------------------------------------------
 
     def do_fork(self, numbers: list[int]) -> None:
@@ -340,6 +339,7 @@ class HostSide(wire.Plain):
         try:
             self.lock = threading.RLock()
             self.outputs, self.shares = (), False
+            self.followed.clear()
             for descriptor in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

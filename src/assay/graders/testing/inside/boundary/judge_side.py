@@ -74,6 +74,7 @@ class JudgeSide(Talk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
+        self._attributes: set[int] = set()  # the containers that are some object's
         self._ways: dict[int, list[str]] = {}  # by which the tests came to what both sides have
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
@@ -357,6 +358,9 @@ class JudgeSide(Talk):
             contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
         is_class = type(node) is list and node[0] in ("C", "k", "t")  # or classes in a tuple
         found = self.read(node, trails, is_named=ref.path is not None and is_class)
+        if (number := self.lent_as.get(id(found))) is not None:
+            self._attributes.add(number)  # it is followed in every test
+            aliasing.in_hand.pop(id(found), None)
         if ref.path is None:
             return found
         own = ref_of(found)
@@ -414,10 +418,8 @@ class JudgeSide(Talk):
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                after = self.read(node, [f"{one}#" for one in trails])
-                if type(after) is not type(arguments[place]):
-                    raise self.died("an argument became something else")
-                if self._may_change(trails):
+                after = self._read_again(arguments[place], node, [f"{one}#" for one in trails])
+                if aliasing.may_change(trails):
                     refill(arguments[place], after)
             answer = answer[1]
         made = self.read(answer, trails)
@@ -453,16 +455,13 @@ class JudgeSide(Talk):
         return super().both_have(number, value)
 
     def content_node(self, value: Any) -> Any:
-        with self.doing.but(gives=True):
+        with self.doing.but(giving=(), gives=False):
             return super().content_node(value)
 
     def changes(self) -> list[Any]:
-        if aliasing.scrambles():
-            return []
-        with self.doing.but(gives=True):
-            found = super().changes()
-        if found and state.learns and state.test:
-            state.need(state.test, aliasing.KEEPS)
+        found = super().changes()
+        if state.learns and state.test and any(at not in self._attributes for at, _ in found):
+            state.tell("needs", aliasing.KEEPS, state.test)
         return found
 
     def take_changes(self, changes: list[Any]) -> None:
@@ -471,17 +470,16 @@ class JudgeSide(Talk):
             held, via, is_theirs = self.lent.get(number), [*self.doing.asking], number < 0
             if held is None:  # it did not arrive
                 continue
-            after = self.read(node, self._ways[number] if is_theirs else [f"{one}#" for one in via])
-            if type(after) is not type(held):
-                raise WireError("a container became something else")
-            if is_theirs or self._may_change(via):
+            trails = self._ways[number] if is_theirs else [f"{one}#" for one in via]
+            after = self._read_again(held, node, trails)
+            if is_theirs or aliasing.may_change(via):
                 self.change(number, after)
 
-    def _may_change(self, trails: list[str]) -> bool:
-        if not contract.may("changes", trails):
-            aliasing.leave(trails)
-            return False
-        return True
+    def _read_again(self, held: Any, node: Any, trails: list[str]) -> Any:
+        found = self.read(node, trails)
+        if type(found) is not type(held):
+            raise self.died("a container became something else")
+        return found
 
     def arrived(self, found: Any) -> Any:
         aliasing.note(found)

@@ -75,27 +75,19 @@ class State:
         self._numbers: dict[int, int] = {}
         self._free = itertools.count(1)
 
-    def need(self, test: str, entry: str) -> None:
-        self.tell("needs", entry, test)
-
-    def undecided(self, entry: str) -> None:
-        self.tell("undecided", entry)
-
     def hint(self, entry: str, why: str) -> None:
         self.hints.setdefault(entry, why)
 
     def hand(self, value: Any, trails: Sequence[str]) -> int:
         """The number by which the host knows an object of the tests, which it is handed now."""
         number = self._numbers.setdefault(id(value), next(self._free))
-        self.handed[number] = (value, list(trails), self.test)
+        if trails or number not in self.handed:
+            self.handed[number] = (value, list(trails), self.test)
         return number
 
     def is_ours(self, path: str) -> bool:
         """Whether a path lies in the judge's tree or where the host can write."""
         return path == self.root or path.startswith((f"{self.root}{os.sep}", *self.shared))
-
-    def is_shared(self, path: str) -> bool:
-        return path.startswith(self.shared)
 
     def is_test_code(self, path: str) -> bool:
         return path.startswith(f"{self.root}{os.sep}")

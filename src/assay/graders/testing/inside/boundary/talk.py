@@ -77,7 +77,7 @@ class Talk(Plain):
                 message = self._exchange(self.doing.link, [op, self._news(), *parts])
                 self.turns += 1
                 if op not in LOOKS:
-                    aliasing.scramble()
+                    aliasing.scramble(self)
                 self.take_changes(message[2])
                 if message[0] == "ok":
                     return message[1]
@@ -169,9 +169,7 @@ class Talk(Plain):
         now = {**told, **{f"${name}": one for name, one in environ.items()}}
         before, self._told = self._told, now
         names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
-        changes = self.changes()
-        more = {"changes": changes} if changes else {}
-        return {**{one: now.get(one) for one in names}, **more}
+        return {**{one: now.get(one) for one in names}, "changes": self.changes()}
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""

@@ -108,7 +108,7 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
 MUTABLE = (list, dict, set, bytearray, deque, OrderedDict, Counter, defaultdict)
 """Containers that both sides may change."""
 
-_MOST, _LONGEST = 100, 10_000
+MOST, LONGEST = 100, 10_000
 """Containers that are followed, the newest ones, and their items."""
 
 
@@ -130,8 +130,8 @@ class Plain:
 
     def __init__(self) -> None:
         self.lent: dict[int, Any] = {}  # what both sides have, by number
-        self._lent_as: dict[int, int] = {}  # their numbers, by where they lie here
-        self._shown: dict[int, Any] = {}  # what is in the newest ones, as far as both know
+        self.lent_as: dict[int, int] = {}  # their numbers, by where they lie here
+        self.followed: dict[int, Any] = {}  # what is in the newest ones, as far as both know
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -157,10 +157,14 @@ class Plain:
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
+        return self.shared(value, depth) if self.shares else self.written(value, depth)
+
+    def shared(self, value: Any, depth: int = 0) -> Any:
+        """Write a value that both sides have from now on if it is a container."""
         node = self.written(value, depth)
-        if not self.shares or type(value) not in MUTABLE or len(value) > _LONGEST:
+        if type(value) not in MUTABLE or len(value) > LONGEST:
             return node
-        number = self._lent_as.get(id(value), self.sign * id(value))
+        number = self.lent_as.get(id(value), self.sign * id(value))
         self.both_have(number, value)
         return ["K", number, node]
 
@@ -169,24 +173,23 @@ class Plain:
         if type(value) not in MUTABLE:
             raise WireError("a container makes no sense")
         held = self.lent.setdefault(number, value)
-        self._lent_as[id(held)] = number
-        shown = self._shown.pop(number, None)
-        self._shown[number] = self.content_node(held) if shown is None else shown
-        if len(self._shown) > _MOST:
-            del self._shown[next(iter(self._shown))]
+        self.lent_as[id(held)] = number
+        if number not in self.followed and value is not held:
+            refill(held, value)  # it was not followed any more
+        self.followed[number] = self.followed.pop(number, None) or self.content_node(held)
+        if len(self.followed) > MOST:
+            del self.followed[next(iter(self.followed))]
         return held
 
     def content_node(self, value: Any) -> Any:
-        """What is in a container."""
+        """What is in a container, whichever of it both have."""
         return self.written(value, 0)
 
     def changes(self) -> list[Any]:
         """How this side has changed what both have, which the other is then told."""
-        found: list[Any] = []
-        for number, before in [*self._shown.items()] if self.shares else ():
-            if (node := self.content_node(self.lent[number])) != before:
-                self._shown[number] = node
-                found.append([number, node])
+        now = {at: self.content_node(self.lent[at]) for at in self.followed}
+        found = [(at, node) for at, node in now.items() if node != self.followed[at]]
+        self.followed.update(found)
         return found
 
     def take_changes(self, changes: list[Any]) -> None:
@@ -198,7 +201,7 @@ class Plain:
     def change(self, number: int, now: Any) -> None:
         held = self.lent[number]
         refill(held, now)
-        self._shown[number] = self.content_node(held)
+        self.followed[number] = self.content_node(held)
 
     def written(self, value: Any, depth: int) -> Any:
         """Write a value of which nobody has a part, such as the keys of a dictionary."""
