@@ -79,7 +79,7 @@ def may_change(trails: list[str]) -> bool:
     if not is_needed and KEEPS in state.needs.get(state.test, ()):
         raise contract.refused(entry, f"{why}, which the test looks at")
     if not is_needed:
-        state.hint(entry, why)
+        state.hints.setdefault(entry, why)
     return is_needed
 
 

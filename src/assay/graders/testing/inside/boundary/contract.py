@@ -83,7 +83,7 @@ class Inert:
         here = f"an object of {label}" if kind == "object" else f"{held!r}"
         why = (f"{kind}:{trail}", f"{trail} is a value in the reference, and here {here}")
         self._held, self._why = held, why
-        state.hint(*why)
+        state.hints.setdefault(*why)
 
     def __repr__(self) -> str:
         return f"<{_of(self, '_why')[1]}>"
@@ -151,7 +151,7 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     if own:
         lost = f"copied here, without its own {', '.join(own[:3])}"
         why = f"{trails[0]} is a value in the reference, and is {lost}"
-        state.hint(f"op:{own[0]}:{trails[0]}", why)
+        state.hints.setdefault(f"op:{own[0]}:{trails[0]}", why)
     return ref.home().read(node, trails, only_values=True)
 
 

@@ -168,16 +168,13 @@ class HostSide(wire.Plain):
         self.tell_output(link)
         parts = [self.written(part, 0) for part in question[1:]]
         wire.send(link, ["ask", self.changes(), question[0], *parts])
-        while True:
-            message, _ = wire.receive(link)
-            if message[0] not in ("ok", "raise"):
-                self.serve(link, message)
-                continue
-            self.take_changes(message[2])
-            found = self.decode(message[1])
-            if message[0] == "ok":
-                return found
+        while (message := wire.receive(link)[0])[0] not in ("ok", "raise"):
+            self.serve(link, message)
+        self.take_changes(message[2])
+        found = self.decode(message[1])
+        if message[0] == "raise":
             raise found
+        return found
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -221,11 +218,8 @@ class HostSide(wire.Plain):
                 os.environ.pop(name[1:], None)
             elif name.startswith("$"):
                 os.environ[name[1:]] = text
-        if "cwd" in state:
-            try:
-                os.chdir(state["cwd"])
-            except OSError:
-                pass
+        if os.path.isdir(state.get("cwd", "")):
+            os.chdir(state["cwd"])
         self.shares = state.get("shares", self.shares)
         self.take_changes(state.get("changes", []))
         if "path" in state:
@@ -256,6 +250,7 @@ class HostSide(wire.Plain):
         return self.encode(importlib.import_module(name))
 
     do_reload = _of_values(importlib.reload)
+    do_base = _of_values(wire.content_of, "written")
     do_get = _of_values(getattr, "shared")
     do_names = _of_values(lambda target: (*map(str, dir(target)),))
     # A question as Python asks it, whichever of the two answers.
@@ -263,10 +258,6 @@ class HostSide(wire.Plain):
     # The same of objects of which the other is made first.
     do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
     do_member = _of_values(host_objects.of_super, "shared")
-
-    def do_base(self, target: Any) -> Any:
-        """The content of an instance of a subclass of a built-in type."""
-        return self.written(wire.content_of(self.decode(target)), 0)
 
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""

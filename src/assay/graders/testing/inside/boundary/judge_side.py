@@ -37,7 +37,6 @@ from assay.graders.testing.inside.boundary.modules import Module, make_module
 from assay.graders.testing.inside.boundary.talk import Talk
 from assay.graders.testing.inside.boundary.wire import WireError, refill
 
-_PLAIN_TAGS = (["t"], ["f"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
@@ -217,10 +216,6 @@ class JudgeSide(Talk):
         """Read what a test came to by a step from something."""
         return self.read(node, contract.step(contract.trails_of(ref), name))
 
-    def content(self, ref: Ref) -> Any:
-        """What an object holds that is of a built-in type, too."""
-        return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
-
     def checked(self, found: Any) -> Any:
         """A NaN or an infinity, or what has one in it, is nothing where the reference has none."""
         reading: Reading | None = self.doing.reading
@@ -350,7 +345,10 @@ class JudgeSide(Talk):
             if not name.startswith("_") and not contract.may("missing", trails):
                 barred(f"{trails[0]} is not there")
             raise
-        key, is_plain = (ref.number, name), type(node) is not list or node[:1] in _PLAIN_TAGS
+        key, is_plain = (
+            (ref.number, name),
+            type(node) is not list or node[0] in ("t", "f", "D", "F"),
+        )
         done, before = self._read_last.get(key, (-1, None))
         self._read_last[key] = (self.acts, node)
         # An attribute that is read again, with no call in between, is what it was.
@@ -409,16 +407,15 @@ class JudgeSide(Talk):
     def set(self, ref: Ref, name: str, value: Any) -> None:
         self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
 
-    def delete(self, ref: Ref, name: str) -> None:
-        self.request("delete", ref.node(), name)
-
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         trails = contract.step(contract.trails_of(ref), contract.CALL)
         how = self.call_of(ref, arguments, named, trails)
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                after = self._read_again(arguments[place], node, [f"{one}#" for one in trails])
+                after = self.read(node, [f"{one}#" for one in trails])
+                if type(after) is not type(arguments[place]):
+                    raise self.died("an argument became something else")
                 if aliasing.may_change(trails):
                     refill(arguments[place], after)
             answer = answer[1]
@@ -448,8 +445,7 @@ class JudgeSide(Talk):
         return super().encode(value, depth)
 
     def both_have(self, number: int, value: Any) -> Any:
-        reading: Reading | None = self.doing.reading
-        if reading is not None and reading.is_less:
+        if self.doing.reading and self.doing.reading.is_less:
             return value
         self._ways.setdefault(number, self._trails)
         return super().both_have(number, value)
@@ -466,20 +462,12 @@ class JudgeSide(Talk):
 
     def take_changes(self, changes: list[Any]) -> None:
         """Of the submission's own containers, and of the test's if the reference does so, too."""
-        for number, node in changes:
-            held, via, is_theirs = self.lent.get(number), [*self.doing.asking], number < 0
-            if held is None:  # it did not arrive
-                continue
-            trails = self._ways[number] if is_theirs else [f"{one}#" for one in via]
-            after = self._read_again(held, node, trails)
-            if is_theirs or aliasing.may_change(via):
+        via = [*self.doing.asking]
+        for number, node in [one for one in changes if one[0] in self.lent]:  # else it was lost
+            trails = self._ways[number] if number < 0 else [f"{one}#" for one in via]
+            after = self.read(node, trails)
+            if number < 0 or aliasing.may_change(via):
                 self.change(number, after)
-
-    def _read_again(self, held: Any, node: Any, trails: list[str]) -> Any:
-        found = self.read(node, trails)
-        if type(found) is not type(held):
-            raise self.died("a container became something else")
-        return found
 
     def arrived(self, found: Any) -> Any:
         aliasing.note(found)

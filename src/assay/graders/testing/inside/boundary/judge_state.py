@@ -75,9 +75,6 @@ class State:
         self._numbers: dict[int, int] = {}
         self._free = itertools.count(1)
 
-    def hint(self, entry: str, why: str) -> None:
-        self.hints.setdefault(entry, why)
-
     def hand(self, value: Any, trails: Sequence[str]) -> int:
         """The number by which the host knows an object of the tests, which it is handed now."""
         number = self._numbers.setdefault(id(value), next(self._free))

@@ -114,6 +114,8 @@ MOST, LONGEST = 100, 10_000
 
 def refill(held: Any, now: Any) -> None:
     """Let a container hold something else, and be the same object."""
+    if type(held) is not type(now):
+        raise WireError("a container became something else")
     held.clear()
     (held.update if isinstance(held, (dict, set)) else held.extend)(now)
 
@@ -183,7 +185,7 @@ class Plain:
 
     def content_node(self, value: Any) -> Any:
         """What is in a container, whichever of it both have."""
-        return self.written(value, 0)
+        return self.written(value)
 
     def changes(self) -> list[Any]:
         """How this side has changed what both have, which the other is then told."""
@@ -203,7 +205,7 @@ class Plain:
         refill(held, now)
         self.followed[number] = self.content_node(held)
 
-    def written(self, value: Any, depth: int) -> Any:
+    def written(self, value: Any, depth: int = 0) -> Any:
         """Write a value of which nobody has a part, such as the keys of a dictionary."""
         kind = type(value)
         if kind is float or _is_bare(value):
