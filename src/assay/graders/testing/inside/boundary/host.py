@@ -41,11 +41,11 @@ _HOME = os.path.dirname(os.__file__)
 
 
 class Output:
-    """What the process writes to a descriptor, kept until it is told to the judge."""
+    """What the process writes to a descriptor, in a file named as Python names a trial."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self._read = descriptor, 0
-        place = f"{os.environ.get('TMPDIR', '/tmp')}/assay-output-{os.getpid()}-{descriptor}"  # noqa: S108
+        place = os.path.join(os.environ.get("TMPDIR", "/tmp"), os.urandom(4).hex())  # noqa: S108
         self._file = os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         os.unlink(place)
         os.dup2(self._file, descriptor)
