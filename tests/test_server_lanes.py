@@ -21,7 +21,8 @@ from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
 from assay.server.lanes import QUICK_BYTES, SLOTS, Lane, Turns, is_quick
 from assay.store.catalog import GraderVersion
-from tests.server_app import Site, body_of, serving
+from assay.text import killable
+from tests.server_app import Site, body_of, items_of, serving
 
 
 @asynccontextmanager
@@ -307,3 +308,35 @@ async def test_who_goes_away_gives_no_slot_back_before_his_thread_is_free(tmp_pa
         finally:
             go_on.set()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.slow
+async def test_mathematics_of_one_project_that_takes_its_whole_time_waits_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(killable, "cores", lambda: 2)
+    pool = killable.Pool("mathematics", "math_verify", wanted="what is wanted", extra="math")
+    monkeypatch.setattr(killable, "MATHEMATICS", pool)
+    slow: Json = {"answer": r"\boxed{9^{9^{9^9}}}", "expected": "x + 1"}
+    easy: Json = {"answer": "1 + x", "expected": "x + 1"}
+    async with serving(str(tmp_path)) as site:
+        sites = {"noisy": site, "quiet": await site.in_new_project()}
+        for one in sites.values():
+            math: Json = {"type": "math_equal", "timeout_seconds": 2.0}
+            await one.made("math", {"graders": [math]})
+        asked = [
+            asyncio.create_task(sites["noisy"].post("graders/math/grade", {"items": [slow]}))
+            for _ in range(16)
+        ]
+        try:
+            await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+            quiet = sites["quiet"].post("graders/math/grade", {"items": [easy]})
+            reply = await asyncio.wait_for(quiet, 60)
+            still_waiting = sum(not one.done() for one in asked)
+            assert items_of(reply, "results")[0]["score"] == 1.0
+            assert still_waiting >= 8
+        finally:
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+            pool.close()

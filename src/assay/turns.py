@@ -3,6 +3,9 @@
 Whoever grades many items gives each of them a turn (`assay.graders.within`). Whatever makes an item
 wait for others says so (`queueing`), and what can end work by itself, in another process, asks how
 long the turn still lasts (`seconds_left`). Nobody else need know of turns.
+
+A server also says for which project it works (`working_for`), so that what is scarce is shared
+among projects wherever it is waited for (`whose`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,16 @@ from contextvars import ContextVar
 
 from assay.errors import AssayError
 
-__all__ = ["LateError", "Turn", "current_turn", "queueing", "seconds_left", "taking"]
+__all__ = [
+    "LateError",
+    "Turn",
+    "current_turn",
+    "queueing",
+    "seconds_left",
+    "taking",
+    "whose",
+    "working_for",
+]
 
 
 class LateError(AssayError):
@@ -138,3 +150,21 @@ def queueing() -> Generator[None]:
         yield
     finally:
         turn.go_on()
+
+
+_PROJECT: ContextVar[str] = ContextVar("assay_project", default="")
+
+
+def whose() -> str:
+    """The project for which this task or thread works; empty where nobody said."""
+    return _PROJECT.get()
+
+
+@contextmanager
+def working_for(project: str) -> Generator[None]:
+    """Within it, work is done for a project; also what is started from it."""
+    token = _PROJECT.set(project)
+    try:
+        yield
+    finally:
+        _PROJECT.reset(token)

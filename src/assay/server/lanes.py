@@ -20,6 +20,7 @@ from assay.endpoint.problems import ProblemError
 from assay.registry.definitions import definition_of
 from assay.server.figures import GraderFigures
 from assay.store.catalog import GraderVersion
+from assay.turns import working_for
 from assay.types.codec import Problem
 
 T = TypeVar("T")
@@ -328,7 +329,7 @@ class Lanes:
                 loop.call_soon_threadsafe(turns.give_back, project, grader, seconds)
 
         # A thread that computes cannot be cancelled: the slot is taken for as long as it is.
-        return await _apart(self._threads[lane], work, give_back)
+        return await _apart(self._threads[lane], project, work, give_back)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -338,6 +339,7 @@ class Lanes:
 
 async def _apart(
     threads: ThreadPoolExecutor,
+    project: str,
     work: Callable[[], Coroutine[Any, Any, T]],
     ended: Callable[[object], None],
 ) -> T:
@@ -353,7 +355,8 @@ async def _apart(
         running.append((asyncio.get_running_loop(), task))
         if is_cancelled:
             raise asyncio.CancelledError
-        return await work()
+        with working_for(project):
+            return await work()
 
     try:
         future = threads.submit(lambda: asyncio.run(run()))

@@ -14,13 +14,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter, deque
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 from assay.cores import cores
 from assay.errors import GraderError, InputError, MissingExtraError
-from assay.turns import LateError, queueing, seconds_left
+from assay.turns import LateError, queueing, seconds_left, whose
 
 __all__ = ["MATHEMATICS", "SCHEMAS", "Pool"]
 
@@ -163,8 +166,64 @@ class _Worker:
                     pipe.close()
 
 
+class _Places:
+    """Places for comparisons, two a core, of which a project has at most as many as are free.
+
+    So a project alone keeps every core busy, and its slow comparisons wait for one another: there
+    is a place for a project that has none. Two a core are within a comparison's patience.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free = 2 * cores()
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, deque[threading.Event]] = {}
+
+    @contextmanager
+    def one(self, project: str) -> Generator[None]:
+        """Wait for a place, and have it."""
+        called = threading.Event()
+        with self._lock:
+            self._waiting.setdefault(project, deque()).append(called)
+            self._call()
+        try:
+            with queueing():
+                called.wait()
+            yield
+        finally:
+            with self._lock:
+                if called.is_set():
+                    self._free += 1
+                    self._taken[project] -= 1
+                    if not self._taken[project]:
+                        del self._taken[project]
+                else:  # interrupted while it waited
+                    self._waiting[project].remove(called)  # an empty line calls nobody
+                self._call()
+
+    def _call(self) -> None:
+        """Call those who may come: of the project that has fewest, whoever waits longest."""
+        while self._free:
+            coming = [
+                project
+                for project, line in self._waiting.items()
+                if line and self._taken[project] < self._free
+            ]
+            if not coming:
+                break
+            project = min(coming, key=self._taken.__getitem__)
+            line = self._waiting.pop(project)
+            line.popleft().set()
+            if line:
+                self._waiting[project] = line  # behind those with as few
+            self._free -= 1
+            self._taken[project] += 1
+
+
 class Pool:
-    """Warm processes, at most one a core, started when first needed and ended at exit.
+    """Warm processes, two a core at most, started when first needed and ended at exit.
+
+    Projects (`assay.turns.working_for`) share them.
 
     Args:
         subject: What is compared, as `comparing.py` beside this file knows it. After
@@ -189,7 +248,7 @@ class Pool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._slots: threading.BoundedSemaphore | None = None
+        self._shared: _Places | None = None
         self._idle: list[_Worker] = []
         self._alive: set[_Worker] = set()
         self._registered = False
@@ -230,10 +289,7 @@ class Pool:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
     def _try(self, wanted: str, answer: str, seconds: float) -> bool | str:
-        slots = self._turns()
-        with queueing():
-            slots.acquire()
-        try:
+        with self._places().one(whose()):
             with queueing():  # starting one is nobody's
                 worker = self._take()
             try:
@@ -249,15 +305,13 @@ class Pool:
                 raise
             self._put_back(worker)
             return holds
-        finally:
-            slots.release()
 
-    def _turns(self) -> threading.BoundedSemaphore:
-        """As many as processes may be at work; a fork learns its share after it has begun."""
+    def _places(self) -> _Places:
+        """Made when first needed: a fork learns its share of the cores after it has begun."""
         with self._lock:
-            if self._slots is None:
-                self._slots = threading.BoundedSemaphore(cores())
-            return self._slots
+            if self._shared is None:
+                self._shared = _Places()
+            return self._shared
 
     def _put_back(self, worker: _Worker) -> None:
         with self._lock:
