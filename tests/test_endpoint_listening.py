@@ -15,7 +15,7 @@ from assay.endpoint.problems import ProblemError
 from assay.sockets import listen
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -36,6 +36,13 @@ async def listening(limits: Limits, *, ends: bool = True) -> AsyncGenerator[tupl
         await send({"type": "http.response.start", "status": 204, "headers": who})
         await send({"type": "http.response.body", "body": b""})
 
+    async with serving(app, limits) as address:
+        yield address
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, limits: Limits) -> AsyncGenerator[tuple[str, int]]:
+    """A server of an app."""
     started = asyncio.Event()
     server = server_for(app, limits, start=started.set)
     with listen("127.0.0.1", 0) as opened:
@@ -177,3 +184,26 @@ async def test_a_small_reply_is_one_packet_and_much_is_not_held_back() -> None:
 def test_small_replies_are_not_held_back() -> None:
     with listen("127.0.0.1", 0) as opened:
         assert opened.proto == socket.IPPROTO_TCP  # or asyncio leaves Nagle's algorithm on
+
+
+async def test_who_reads_nothing_of_a_reply_is_not_waited_for() -> None:
+    limits, has_ended = Limits(write_seconds=0.2), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        if scope["type"] == "lifespan":
+            return
+        try:
+            await send({"type": "http.response.start", "status": 200})
+            for _ in range(1_000):
+                await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+        finally:
+            has_ended.set()
+
+    async with serving(app, limits) as address:
+        reader, writer = await asyncio.open_connection(*address, limit=1)
+        writer.write(REQUEST)
+        await asyncio.wait_for(has_ended.wait(), 30)
+        with suppress(ConnectionError):
+            assert len(await reader.read()) < 1_000 * 65_536
+        writer.close()

@@ -48,6 +48,7 @@ class Limits:
         body_seconds: How long a body may be waited for, beside the time that what has come of it
             takes at `body_rate`; then the request is answered 408.
         body_rate: Bytes a second that count as slow but honest.
+        write_seconds: In which some of what is sent must be read; else the connection ends.
         proxies: Addresses of reverse proxies, whose word counts on who asks, and by which scheme.
         grace_seconds: In which requests under way must end when the process is told to. Then they
             are answered 503; a few seconds later the process ends whatever it does.
@@ -57,6 +58,7 @@ class Limits:
     header_seconds: float = 10.0
     body_seconds: float = 20.0
     body_rate: int = 8 << 10
+    write_seconds: float = 60.0
     proxies: tuple[str, ...] = ()
     grace_seconds: float = 20.0
 
@@ -132,6 +134,7 @@ class _Connection(H11Protocol):
     """A connection that must send its request in time."""
 
     _timer: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
 
     @property
     def _room(self) -> _Room:
@@ -153,7 +156,23 @@ class _Connection(H11Protocol):
         super().on_response_complete()
         self._note(idle=True)  # the base closes it after a while
 
+    def pause_writing(self) -> None:
+        """Much is to be sent, and nobody reads it."""
+        super().pause_writing()
+        self._reading = self.loop.call_later(self._room.limits.write_seconds, self.leave)
+
+    def resume_writing(self) -> None:
+        """They read on."""
+        super().resume_writing()
+        self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_watching()
         self._forget()
         super().connection_lost(exc)
 
