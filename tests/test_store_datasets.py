@@ -79,7 +79,7 @@ def test_rows_are_read_a_page_at_a_time(datasets: Datasets) -> None:
 def test_large_rows_are_stored_in_parts(datasets: Datasets) -> None:
     large: list[dict[str, Json]] = [{"answer": f"{n}" * 3_000_000} for n in range(4)]
     assert datasets.create("default", "d", "", large).size > 12_000_000
-    assert [row.data for row in datasets.rows("default", "d")] == large
+    assert [row.data for row in datasets.numbered("default", "d", [1, 2, 3, 4])] == large
 
 
 def test_a_row_of_more_than_16_mebibytes_is_refused(any_datasets: Datasets) -> None:
@@ -231,3 +231,13 @@ def test_a_row_cannot_be_rewritten_even_by_hand(datasets: Datasets, database: Da
     with pytest.raises(StoreError, match="never overwritten"), database.writing():
         database.change("UPDATE dataset_row SET data = '{}'")
     assert datasets.rows("default", "d")[0].data == {"answer": "1"}
+
+
+def test_rows_are_read_by_their_bytes_but_always_one(datasets: Datasets) -> None:
+    sizes = [1_500_000] * 7 + [9_000_000, 10, 10]
+    made = datasets.create("default", "d", "", ({"answer": "é" * (n // 2)} for n in sizes))
+    parts = list[list[int]]()
+    while found := datasets.rows("default", "d", after=parts[-1][-1] if parts else 0):
+        parts.append([row.number for row in found])
+    assert parts == [[1, 2, 3], [4, 5, 6], [7, 8], [9, 10]]
+    assert len(datasets.lines("default", "d")[1].encode()) < made.size

@@ -156,6 +156,7 @@ class Context:
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
         streams: Streams of events that are open, by the key that opened them.
+        downloads: Datasets that are being sent, by their project.
         turns: Requests with an idempotency key that are being carried out.
     """
 
@@ -170,6 +171,7 @@ class Context:
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Counter[str] = field(default_factory=Counter[str])
+    downloads: Counter[str] = field(default_factory=Counter[str])
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
 
     def desk(self, database: Database, project: str, who: Identity = LOCAL) -> Desk:

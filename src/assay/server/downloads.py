@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -11,15 +10,18 @@ from starlette.responses import StreamingResponse
 
 from assay.server.context import Context, context
 from assay.server.door import Door, needs
+from assay.server.live import Counted, too_many
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
+from assay.server.problems import in_pieces
 from assay.service.operation import KEY_PATTERN
 from assay.store.datasets import Datasets
 
 router = APIRouter(route_class=Door, tags=["datasets"])
 
 _JSONL = "application/x-ndjson"
-_PART = 500
+_MOST, _MOST_OF_PROJECT = 32, 8
+"""Downloads at once: whoever reads slowly holds a part in memory."""
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row as a JSON object on each line.",
@@ -37,7 +39,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     "/api/v1/projects/{project}/datasets/{key}/file",
     response_class=StreamingResponse,
     openapi_extra=needs("viewer"),
-    responses={**_FILE, **problem_responses(404)},
+    responses={**_FILE, **problem_responses(404, 429)},
 )
 async def download_dataset(
     request: Request,
@@ -49,20 +51,26 @@ async def download_dataset(
     """All rows as a file, which a browser saves."""
     server = context(request)
     await server.storage.run(lambda database: Datasets(database).get(project, key))
+    at_once = server.downloads
+    if at_once[project] >= _MOST_OF_PROJECT or at_once.total() >= _MOST:
+        raise too_many("downloads")
     headers = {"Content-Disposition": f'attachment; filename="{key}.jsonl"'}
-    return StreamingResponse(_lines(server, project, key), headers=headers, media_type=_JSONL)
+    lines = _lines(server, project, key)
+    return Counted(lines, at_once, project, media_type=_JSONL, headers=headers)
 
 
-async def _lines(server: Context, project: str, key: str) -> AsyncIterator[str]:
+async def _lines(server: Context, project: str, key: str) -> AsyncIterator[bytes]:
     """The rows, part by part, so that others have their turn at the database.
 
     A dataset that goes meanwhile is an error: the file breaks off instead of ending early.
     """
-    after = 0
-    while rows := await server.storage.run(
-        lambda database, after=after: Datasets(database).rows(
-            project, key, after=after, limit=_PART
+    number = 0
+    while True:
+        number, text = await server.storage.run(
+            lambda database, after=number: Datasets(database).lines(project, key, after=after)
         )
-    ):
-        after = rows[-1].number
-        yield "".join(f"{json.dumps(row.data)}\n" for row in rows)
+        if not text:
+            return
+        for piece in in_pieces([text]):
+            yield piece
+        del text  # while the next part is read

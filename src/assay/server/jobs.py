@@ -266,6 +266,8 @@ class _Worker:
         found: list[DatasetRow] = []
         while len(found) < limit and (rows := await self._server.storage.run(page)):
             found += rows
+            if len(rows) < _PAGE_ROWS:  # they are large, and enough for now
+                break
         return found
 
     async def _stretch(

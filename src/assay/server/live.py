@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -75,25 +76,37 @@ def streamed(
     streams, key = context(request).streams, caller(request).id
     most = context(request).settings.limits.connections // 2
     if streams[key] >= min(_MOST_OF_KEY, most) or streams.total() >= most:
-        raise ProblemError(
-            429, "too many streams of events are open", headers={"Retry-After": "10"}
-        )
-    streams[key] += 1
-    return _Stream(request, _stream(request, first, look, last))
+        raise too_many("streams of events")
+    return Counted(_stream(request, first, look, last), streams, key, media_type=_STREAM)
 
 
-class _Stream(StreamingResponse):
-    """A stream that is counted for as long as it is open."""
+def too_many(what: str) -> ProblemError:
+    """What is told to who asks for one more than may be open."""
+    return ProblemError(429, f"too many {what} are open", headers={"Retry-After": "10"})
 
-    def __init__(self, request: Request, events: AsyncIterator[bytes]) -> None:
-        super().__init__(events, media_type=_STREAM)
-        self._request = request
+
+class Counted(StreamingResponse):
+    """A reply that is counted for as long as it is being read."""
+
+    def __init__(
+        self,
+        content: AsyncIterator[bytes],
+        counts: Counter[str],
+        name: str,
+        *,
+        media_type: str,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(content, media_type=media_type, headers=headers)
+        self._counts, self._name = counts, name
+        counts[name] += 1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            context(self._request).streams[caller(self._request).id] -= 1
+            self._counts[self._name] -= 1
 
 
 async def _stream(

@@ -22,7 +22,7 @@ from assay.service.operation import (
     Spec,
     operation,
 )
-from assay.service.pages import Page, cursor_number, cursor_text, page
+from assay.service.pages import Page, cursor_after, cursor_number, cursor_text, page
 from assay.store.catalog import GraderVersion
 from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs, JobStatus
@@ -101,13 +101,12 @@ def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
 def list_rows(
     desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[DatasetRow]:
-    """The rows of a dataset, in their order."""
+    """The rows of a dataset, in their order; fewer than asked for where they are large."""
     after, datasets = cursor_number(cursor), Datasets(desk.database)
-    return page(
-        lambda most: datasets.rows(desk.project, key, after=after, limit=most),
-        limit,
-        lambda row: row.number,
-    )
+    total = datasets.get(desk.project, key).rows
+    found = datasets.rows(desk.project, key, after=after, limit=limit)
+    is_more = bool(found) and found[-1].number < total
+    return Page(found, cursor_after(found[-1].number) if is_more else "")
 
 
 @operation(

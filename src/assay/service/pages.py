@@ -14,7 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
 from assay.store.checks import valid_limit
 
-__all__ = ["Page", "cursor_cell", "cursor_number", "cursor_text", "page"]
+__all__ = ["Page", "cursor_after", "cursor_cell", "cursor_number", "cursor_text", "page"]
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def page(find: Callable[[int], Sequence[T]], limit: int, place: Callable[[T], ob
     found = find(min(valid_limit(limit) + 1, _MOST_READ))
     is_more = len(found) > limit or len(found) == _MOST_READ
     shown = found[:limit]
-    return Page(shown, _written(place(shown[-1])) if is_more and shown else "")
+    return Page(shown, cursor_after(place(shown[-1])) if is_more and shown else "")
 
 
 def cursor_text(cursor: str | None) -> str:
@@ -80,8 +80,8 @@ def cursor_cell(cursor: str | None) -> tuple[str, str, str, int] | None:
             raise _no_cursor()
 
 
-def _written(place: object) -> str:
-    """A cursor says nothing to whoever carries it."""
+def cursor_after(place: object) -> str:
+    """The cursor of what comes after a place; it says nothing to whoever carries it."""
     text = json.dumps(place, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

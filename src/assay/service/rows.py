@@ -124,13 +124,20 @@ class RowsRead:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", faults=(404,))
+@operation(
+    "GET", f"{DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", apart=True, faults=(404,)
+)
 def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window = 50) -> RowWindow:
     """Rows from any place on, each on a line, as graders are given them."""
     datasets = Datasets(desk.database)
     total = datasets.get(desk.project, key).rows
-    found = datasets.rows(desk.project, key, after=offset, limit=limit)
-    return RowWindow(rows=tuple(_stored_glimpse(row) for row in found), total=total)
+    shown: list[RowGlimpse] = []
+    while len(shown) < limit:
+        after, left = offset + len(shown), limit - len(shown)
+        if not (found := datasets.rows(desk.project, key, after=after, limit=left)):
+            break
+        shown += (_stored_glimpse(row) for row in found)
+    return RowWindow(rows=tuple(shown), total=total)
 
 
 @operation("GET", f"{DATASETS}/{{key}}/rows/{{number}}", "viewer", tag="datasets", faults=(404,))

@@ -259,12 +259,7 @@ def _rows(
     if seed is not None:
         random.Random(seed).shuffle(rest)  # noqa: S311 - no secret
     chosen.update(rest[:take])
-    if chosen == set(range(1, len(chosen) + 1)):
-        return datasets.rows(desk.project, key, limit=len(chosen)) if chosen else []
-    found: list[DatasetRow] = []
-    for number in sorted(chosen):
-        found += datasets.rows(desk.project, key, after=number - 1, limit=1)
-    return found
+    return datasets.numbered(desk.project, key, list(chosen))
 
 
 def _of_dataset(rows: Sequence[DatasetRow], taken: set[str]) -> list[_Sample]:

@@ -122,6 +122,20 @@ class Database:
         self._require_owner()
         return self._engine.query(sql, values)
 
+    def rows_within(self, most_bytes: int, sql: str, *values: Scalar) -> list[Row]:
+        """Read only as many rows as hold so many bytes, but at least one where there is one.
+
+        Args:
+            most_bytes: Beyond which nothing more is read.
+            sql: Selects columns ``number``, by which it is ordered, and ``data``, the last one.
+            *values: For its places.
+
+        Raises:
+            StoreError: As `rows`.
+        """
+        self._require_owner()
+        return self._engine.query_within(most_bytes, sql, values)
+
     @contextmanager
     def writing(self) -> Generator[None]:
         """Everything in the block lands together, or nothing does; a block inside one joins it.
@@ -233,6 +247,10 @@ class Engine(Protocol):
 
     def query(self, sql: str, values: Sequence[Scalar]) -> list[Row]:
         """The rows that a statement selects."""
+        ...
+
+    def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
+        """The first rows that a statement selects; see `Database.rows_within`."""
         ...
 
     def change(self, sql: str, values: Sequence[Scalar]) -> int:

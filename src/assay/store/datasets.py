@@ -31,6 +31,9 @@ from assay.store.projects import Projects
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
 
+PART_BYTES = 4 << 20
+"""What rows that are read at once hold, but for the last of them."""
+
 _IN_MEMORY = 8 << 20
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
@@ -175,20 +178,33 @@ class Datasets:
     def rows(
         self, project: str, key: str, *, after: int = 0, limit: int = 1_000
     ) -> list[DatasetRow]:
-        """Rows of a dataset, in order.
+        """Rows of a dataset, in order: fewer than asked for where they hold `PART_BYTES`.
 
         Raises:
             NotFoundError: For an unknown dataset.
         """
+        found = self._part(project, key, after, limit)
+        return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
+
+    def lines(self, project: str, key: str, *, after: int = 0) -> tuple[int, str]:
+        """Rows as they are stored, a line each, up to `PART_BYTES`; and the number of the last.
+
+        Raises:
+            NotFoundError: For an unknown dataset.
+        """
+        found = self._part(project, key, after, _BATCH_ROWS)
+        return found[-1][0] if found else after, "".join(f"{data}\n" for _, _, data in found)
+
+    def _part(self, project: str, key: str, after: int, limit: int) -> list[tuple[int, str, str]]:
         self.get(project, key)
-        rows = self._database.rows(
+        rows = self._database.rows_within(
+            PART_BYTES,
             "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r ON r.dataset = d.seq "
             "WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' AND r.number > ? "
             "ORDER BY r.number LIMIT ?",
             *(project, key, valid_number(after, "after"), valid_limit(limit)),
         )
-        found = cast("list[tuple[int, str, str]]", rows)
-        return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
+        return cast("list[tuple[int, str, str]]", rows)
 
     def row(self, project: str, key: str, number: int) -> DatasetRow:
         """One row of a dataset.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -93,6 +93,18 @@ class SqliteEngine:
         """The rows that a statement selects."""
         with self._faults:
             return self._connection.execute(sql, values).fetchall()
+
+    def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
+        """The first rows that a statement selects, as long as there are few bytes of them."""
+        rows: list[Row] = []
+        with self._faults, closing(self._connection.execute(sql, values)) as cursor:
+            for row in cursor:
+                rows.append(row)
+                data: str = row[-1]
+                most_bytes -= len(data) if data.isascii() else len(data.encode())
+                if most_bytes <= 0:
+                    break
+        return rows
 
     def change(self, sql: str, values: Sequence[Scalar]) -> int:
         """Run a statement; the number of rows that it changed."""
