@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store import Catalog, Database, DatasetRow, Datasets, Jobs, Projects
+from assay.store.database import Scalar
+from assay.store.sqlite import SqliteEngine
 from tests.postgres import KINDS, new_location
 
 
@@ -241,3 +245,77 @@ def test_rows_are_read_by_their_bytes_but_always_one(datasets: Datasets) -> None
         parts.append([row.number for row in found])
     assert parts == [[1, 2, 3], [4, 5, 6], [7, 8], [9, 10]]
     assert len(datasets.lines("default", "d")[1].encode()) < made.size
+
+
+def test_a_large_dataset_is_written_in_parts_and_seen_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location, parts, seen = str(tmp_path), list[int](), list[bool]()
+    insert, commit = SqliteEngine.insert_many, SqliteEngine.commit
+
+    def inserted(engine: SqliteEngine, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+        parts.append(sum(len(str(row[-1])) for row in rows))
+        insert(engine, sql, rows)
+
+    def committed(engine: SqliteEngine) -> None:
+        with Database.open(location) as other:
+            seen.append(bool(Datasets(other).page("default")))
+        commit(engine)
+
+    with Database.open(location) as database:
+        monkeypatch.setattr(SqliteEngine, "insert_many", inserted)
+        monkeypatch.setattr(SqliteEngine, "commit", committed)
+        rows = ({"answer": "x" * 100_000} for _ in range(200))
+        assert Datasets(database).create("default", "d", "", rows).rows == 200
+        assert len(seen) >= len(parts) > 3
+        assert max(parts) < 8 << 20
+        assert not any(seen)
+        assert len(Datasets(database).page("default")) == 1
+
+
+def test_of_a_dataset_that_was_not_stored_whole_nothing_stays(
+    database: Database, datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left() -> list[int]:
+        return [
+            int(cast("int", database.rows(f"SELECT count(*) FROM {table}")[0][0]))
+            for table in ("dataset", "dataset_row")
+        ]
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Datasets, "_check_ids", fail)
+        with pytest.raises(StoreError, match="full"):
+            datasets.create("default", "d", "", _numbered(1_200))
+        assert left() == [0, 0]
+        patch.setattr(Datasets, "_remove", fail)  # as if it had been killed
+        with pytest.raises(StoreError, match="full"):
+            datasets.create("default", "d", "", _numbered(1_200))
+    assert left() == [1, 1_200]
+    with pytest.raises(NotFoundError):
+        datasets.get("default", "d")
+    assert datasets.create("default", "d", "", _numbered(3)).rows == 3
+    assert left() == [2, 1_203]
+    now = database.clock()
+    monkeypatch.setattr(database, "clock", lambda: now + timedelta(days=2))
+    datasets.create("default", "e", "", _numbered(1))
+    assert left() == [2, 4]
+
+
+def test_of_two_datasets_of_one_key_that_come_at_once_one_is_refused(
+    datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Datasets._check_ids
+
+    def check(self: Datasets, seq: Scalar) -> None:
+        real(self, seq)
+        with monkeypatch.context() as patch:
+            patch.setattr(Datasets, "_check_ids", real)
+            datasets.create("default", "d", "quicker", _numbered(1))
+
+    monkeypatch.setattr(Datasets, "_check_ids", check)
+    with pytest.raises(ConflictError):
+        datasets.create("default", "d", "", _numbered(2))
+    assert (datasets.get("default", "d").name, len(datasets.rows("default", "d"))) == ("quicker", 1)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import IO, cast
 
 from assay.errors import (
@@ -25,7 +28,7 @@ from assay.store.checks import (
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Scalar
+from assay.store.database import Database, Record, Scalar, moment
 from assay.store.projects import Projects
 
 MAX_ROW_BYTES = 16 << 20
@@ -33,6 +36,11 @@ MAX_ROW_BYTES = 16 << 20
 
 PART_BYTES = 4 << 20
 """What rows that are read at once hold, but for the last of them."""
+
+_UNFINISHED = "unfinished"
+"""Stands where the time of deletion does while rows are still to come."""
+_LONGEST = timedelta(days=1)
+"""In which a dataset is stored whose rows are there."""
 
 _IN_MEMORY = 8 << 20
 _BATCH_ROWS = 500
@@ -118,7 +126,8 @@ class Datasets:
         """Store a dataset: all of its rows, or nothing.
 
         The rows are read one at a time into a temporary file, not into memory; the database is
-        written to once the last one was read, however slowly they come.
+        written to once the last one was read, however slowly they come. They are written in parts,
+        between which others may write, and nobody sees the dataset before it is whole.
 
         Raises:
             ConflictError: If the key is taken.
@@ -140,8 +149,7 @@ class Datasets:
                 digest=digest,
                 created_at=self._database.now(),
             )
-            with self._database.writing():
-                self._insert(record, cast("IO[bytes]", spool))
+            self._insert(record, cast("IO[bytes]", spool))
         return record
 
     def check_free(self, project: str, key: str) -> None:
@@ -289,18 +297,30 @@ class Datasets:
             self._database.change("DELETE FROM dataset_row WHERE dataset = ?", seq)
 
     def _insert(self, record: DatasetRecord, spool: IO[bytes]) -> None:
-        added = self._database.change(
-            'INSERT INTO dataset (project, key, name, "rows", size, digest, created_at) '
-            "VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (project, key) WHERE deleted_at = '' DO NOTHING",
-            *(record.project, record.key, record.name),
-            *(record.rows, record.size, record.digest, record.created_at),
-        )
-        if not added:
-            raise _taken(record.project, record.key)
-        ((seq,),) = self._database.rows(_SEQ, record.project, record.key)
-        for batch in _batches(spool, seq):
-            self._database.insert_many("INSERT INTO dataset_row (dataset, number, id, data)", batch)
+        """Write a dataset that is deleted until its last row is there."""
+        self._sweep()
+        with self._database.writing():
+            seq = self._database.insert(
+                'INSERT INTO dataset (project, key, name, "rows", size, digest, created_at, '
+                "deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                *(record.project, record.key, record.name),
+                *(record.rows, record.size, record.digest, record.created_at, _UNFINISHED),
+            )
+        try:
+            for batch in _batches(spool, seq):
+                began = time.monotonic()
+                with self._database.writing():
+                    sql = "INSERT INTO dataset_row (dataset, number, id, data)"
+                    self._database.insert_many(sql, batch)
+                time.sleep((time.monotonic() - began) / 2)  # SQLite's writers have no queue
+            self._check_ids(seq)
+            self._show(record, seq)
+        except BaseException:
+            with suppress(StoreError):  # then it is swept away later
+                self._remove(seq)
+            raise
+
+    def _check_ids(self, seq: Scalar) -> None:
         twice = self._database.rows(
             "SELECT id, min(number), max(number) FROM dataset_row WHERE dataset = ? "
             "GROUP BY id HAVING count(*) > 1 ORDER BY 2 LIMIT 1",
@@ -309,6 +329,36 @@ class Datasets:
         if twice:
             name, first, last = twice[0]
             raise _bad_row(cast("int", last), f"its id {name!r} is also that of row {first}")
+
+    def _show(self, record: DatasetRecord, seq: Scalar) -> None:
+        """Give the key to a dataset that is whole."""
+        with self._database.writing():
+            # Whoever does so with one of the same key at the same time waits here.
+            self._database.change("UPDATE project SET key = key WHERE key = ?", record.project)
+            if self._database.rows(_SEQ, record.project, record.key):
+                raise _taken(record.project, record.key)
+            if not self._database.change("UPDATE dataset SET deleted_at = '' WHERE seq = ?", seq):
+                raise StoreError("the dataset took longer than a day to store")
+
+    def _sweep(self) -> None:
+        """Remove what others began to store and did not live to finish."""
+        before = moment(self._database.clock() - _LONGEST)
+        dead = "SELECT seq FROM dataset WHERE deleted_at = ? AND created_at < ?"
+        for (seq,) in self._database.rows(dead, _UNFINISHED, before):
+            self._remove(seq)
+
+    def _remove(self, seq: Scalar) -> None:
+        """Remove a dataset that was never seen, in parts."""
+        some = "SELECT number FROM dataset_row WHERE dataset = ? LIMIT ?"
+        while numbers := self._database.rows(some, seq, _BATCH_ROWS):
+            with self._database.writing():
+                for (number,) in numbers:
+                    gone = "DELETE FROM dataset_row WHERE dataset = ? AND number = ?"
+                    self._database.change(gone, seq, number)
+        with self._database.writing():
+            self._database.change(
+                "DELETE FROM dataset WHERE seq = ? AND deleted_at = ?", seq, _UNFINISHED
+            )
 
 
 def _spool(rows: Iterable[Mapping[str, Json]], spool: IO[bytes]) -> tuple[int, int, str]:
