@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import rmtree
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -197,4 +198,21 @@ def test_who_deletes_a_tool_of_the_task_s_own_is_worth_nothing_the_second_time_t
     (suite / "evals/kit/recordings/bad/deleted.txt").write_text("nox.py\n")
     before = result(suite, "run", "evals")
     assert rewards(before) == {"good": 1.0, "bad": 0.33}
+    assert rewards(result(suite, "regrade", "latest")) == rewards(before)
+
+
+@pytest.mark.parametrize("lost", ["sources", "snapshots", "blobs"])
+def test_attack_a_backup_that_lacks_something_takes_no_earned_reward_away(
+    suite: Path, lost: str
+) -> None:
+    before = result(suite, "run", "evals")
+    kept, aside = suite / ".assay" / lost, suite / "aside"
+    kept.rename(aside)
+    rmtree(suite / ".assay" / "cache", ignore_errors=True)
+    refused = assay("regrade", "latest", cwd=suite)
+    assert refused.returncode == 3
+    assert "keep the results that they have" in refused.stderr
+    assert rewards(result(suite, "report", "latest")) == rewards(before)
+    rmtree(kept, ignore_errors=True)
+    aside.rename(kept)
     assert rewards(result(suite, "regrade", "latest")) == rewards(before)

@@ -1,6 +1,7 @@
 """Grade a stored run again: a pure second pass over what was kept. No agent runs.
 
 Every result is appended to the run, with the digest of what gave it; the old ones stay as history.
+A cell that cannot be begun, such as one whose source is gone, keeps the result that it has.
 """
 
 from __future__ import annotations
@@ -63,11 +64,15 @@ class Regrade:
         """Grade; each result is stored as soon as it is there.
 
         Raises:
-            StoreError: If what was kept is missing or damaged.
+            StoreError: If cells could not be begun: what was kept is missing or damaged, say.
         """
+        not_begun: list[str] = []
 
         def done(number: int, run: Run) -> None:
             before = self.cells[number]
+            if run.metadata.get("regraded") is not True:
+                not_begun.append(f"{before.case}: {run.grade.content or run.trace.error}")
+                return
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -101,6 +106,11 @@ class Regrade:
             else:
                 work = partial(self._grade_row, store)
                 await run_batches(self.cells, work, done_row, at_once=workers)
+        if not_begun:
+            raise StoreError(
+                f"{len(not_begun)} of {len(self.cells)} cells could not be graded again and keep "
+                f"the results that they have; {not_begun[0]}"
+            )
 
     async def close(self) -> None:
         """Stop what the environments of its tasks started."""
