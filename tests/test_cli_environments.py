@@ -264,12 +264,12 @@ def test_what_was_answered_is_graded_again_by_the_template_as_it_is_now(place: P
 
 def test_an_answer_to_another_question_is_not_graded_again(place: Path) -> None:
     """A reward for an answer that nobody gave to this prompt would be unearned."""
-    assay("run", "env.py", "--harness", "agent.py:better", cwd=place)
+    before = cells(assay("run", "env.py", "--harness", "agent.py:better", "--json", cwd=place))
     _change(place, "env.py", "What is the capital", "What is the largest city")
-    done = assay("regrade", "latest", "--json", cwd=place)
+    done = assay("regrade", "latest", cwd=place)
     assert done.returncode == 3
-    assert [cell["status"] for cell in cells(done)] == ["error", "error"]
-    assert "asks something else than what was answered" in str(cells(done)[0]["error"])
+    assert "asks something else than what was answered" in done.stderr
+    assert cells(assay("report", "latest", "--json", cwd=place)) == before
 
 
 def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:

@@ -217,9 +217,9 @@ async def climb() -> AsyncGenerator[str | Observation | float, str]:
     yield 1.0 if said == "up" else 0.5
 
 
-@pytest.mark.parametrize(("shown", "status"), [("", "graded"), ("other ", "error")])
+@pytest.mark.parametrize(("shown", "is_same"), [("", True), ("other ", False)])
 def test_actions_are_done_again_to_be_graded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str, status: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str, *, is_same: bool
 ) -> None:
     """The last action alone was taken for all of the work, and earned nothing."""
 
@@ -232,11 +232,11 @@ def test_actions_are_done_again_to_be_graded_again(
     assert job.reward == 1.0
     again = load_file(__file__)  # what a command runs is this file once more
     monkeypatch.setattr(again, "SHOWN", [shown])
-    done = assay("regrade", "latest", "--json", cwd=tmp_path)
-    (cell,) = cells(done)
-    assert (cell["status"], cell["reward"]) == (status, 1.0 if status == "graded" else None)
-    if status == "error":
-        assert "shows something else after action 1" in str(cell["error"])
+    done = assay("regrade", "latest", cwd=tmp_path)
+    assert done.returncode == (0 if is_same else 3)
+    assert ("shows something else after action 1" in done.stderr) is not is_same
+    (cell,) = cells(assay("report", "latest", "--json", cwd=tmp_path))
+    assert (cell["status"], cell["reward"]) == ("graded", 1.0)
 
 
 shop = Environment("shop")
@@ -258,9 +258,9 @@ async def buy() -> AsyncGenerator[str | float, str]:
     yield 1.0 if cart() == ["tea"] else 0.0
 
 
-@pytest.mark.parametrize(("greeting", "reward"), [("", 1.0), ("hello, ", None)])
+@pytest.mark.parametrize(("greeting", "code"), [("", 0), ("hello, ", 3)])
 def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeting: str, reward: float | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeting: str, code: int
 ) -> None:
     """The state that they had made was gone, and with it what had been earned."""
 
@@ -271,8 +271,9 @@ def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
     home = str(tmp_path / ".assay")
     assert asyncio.run(buy().run(buys, store=home)).reward == 1.0
     monkeypatch.setattr(load_file(__file__), "GREETING", [greeting])
-    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
-    assert cell["reward"] == reward
+    assert assay("regrade", "latest", cwd=tmp_path).returncode == code
+    (cell,) = cells(assay("report", "latest", "--json", cwd=tmp_path))
+    assert cell["reward"] == 1.0
 
 
 def test_attack_calls_that_a_trace_makes_up_are_not_made_to_grade_again(tmp_path: Path) -> None:
