@@ -67,6 +67,18 @@ async def test_a_template_is_shown_as_the_judge_gets_it_with_each_variable(desk:
     assert (shown["completion"].used, shown["turns"].used) == (True, False)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [{"answer": None}, {"messages": []}, {"messages": [{"role": "user", "content": "hello"}]}],
+)
+async def test_a_sample_that_nobody_answered_is_refused_and_no_fault_of_ours(
+    desk: Desk, row: dict[str, Json]
+) -> None:
+    with pytest.raises(InputError, match="there is no answer") as refused:
+        await ask(kinds.preview_judge, desk, JUDGE, [row])
+    assert refused.value.location.field == "samples[0]"
+
+
 async def test_what_is_wrong_in_a_template_is_told_with_its_line(desk: Desk) -> None:
     broken = await ask(kinds.preview_judge, desk, {**JUDGE, "user_template": "a\n{{#if x}}"})
     (mistake,) = broken.mistakes

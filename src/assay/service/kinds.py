@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError, Location
 from assay.registry.forms import DeclaredKind
 from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
@@ -141,7 +141,11 @@ async def preview_judge(
     from assay.registry.previews import preview_judge as preview
 
     async def made() -> JudgePreview:
-        return preview(definition, _thread(samples[0]) if samples else None)
+        try:
+            return preview(definition, _thread(samples[0]) if samples else None)
+        except GraderError as error:  # nobody answered: of what is sent to be judged, a fault
+            place = Location(field="samples[0]")
+            raise InputError(error.message, location=place, hint=error.hint) from error
 
     return await host.apart(made)
 
