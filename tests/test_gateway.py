@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import signal
 import subprocess
@@ -366,6 +367,57 @@ async def test_attack_a_body_without_end_is_refused_by_its_length() -> None:
             answer = await _raw(gateway, head.encode())
 
     assert answer.startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages/count_tokens"])
+async def test_attack_a_body_of_many_values_stops_no_other_cell(path: str) -> None:
+    said: list[Any] = [{"role": "user", "content": "hi"}]
+    body: dict[str, Any] = {"model": "m", "messages": said, "more": [{}] * 300_000}
+    with FakeModel(["yes"]) as fake:
+        async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
+            url = gateway.anthropic_url + path
+            headers = {"x-api-key": gateway.token}
+            many = io.BytesIO(json.dumps(body).encode())
+            async with session.post(url, data=many, headers=headers) as response:
+                assert (response.status, (await response.json())["error"]["message"]) == (
+                    413,
+                    "the body: it holds more than 250,000 values",
+                )
+        assert fake.count == 0
+        assert gateway.failure is None
+
+
+_MUCH = "x" * 400_000
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"messages": [{"role": "user", "content": [
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": _MUCH}}]}]},
+        {"messages": [{"role": "user", "content": [
+            {"type": "input_audio", "input_audio": {"data": _MUCH, "format": "wav"}}]}]},
+        {"prediction": {"type": "content", "content": _MUCH}},
+        {"response_format": {"type": "json_schema", "json_schema": {
+            "name": "a", "schema": {"type": "object", "description": _MUCH}}}},
+        {"unheard_of": [[_MUCH]]},
+        {_MUCH: None},
+    ],
+    ids=["file", "audio", "prediction", "schema", "unknown", "name"],
+)  # fmt: skip
+async def test_attack_what_a_gateway_does_not_know_counts_by_its_length(
+    hidden: dict[str, Any], tmp_path: Path
+) -> None:
+    with FakeModel(lambda _: "yes", seconds=0.2) as fake:
+        settings = ModelSettings(max_attempts=1, prices_file=_prices(fake.model, tmp_path))
+        for allowance in (Allowance(tokens=250_000), Allowance(cost_usd=3.0)):
+            client, before = ModelClient(settings), fake.count
+            gateway = Gateway(fake.model, allowance=allowance, client=client)
+            async with gateway, aiohttp.ClientSession() as session:
+                sent = [_send(gateway, session, max_tokens=16, **hidden) for _ in range(12)]
+                codes = await asyncio.gather(*sent)
+            assert fake.count - before == codes.count(200)
+            assert 0 < codes.count(200) <= 3
 
 
 async def test_more_connections_than_a_gateway_holds_wait_for_their_turn() -> None:

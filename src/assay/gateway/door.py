@@ -31,6 +31,9 @@ MCP = "/mcp"
 """Path of the run's tools, by MCP's streamable HTTP."""
 
 _MOST_BYTES = 32 << 20
+_MOST_VALUES = 250_000
+"""Of the JSON of a request: an agent's body is read on the loop that all cells share."""
+
 _MOST_HELD_BYTES = 4 * _MOST_BYTES
 """Of all requests that come in or wait for their replies, also those whose asker hung up."""
 
@@ -375,8 +378,10 @@ def _object(received: bytes) -> dict[str, Json]:
         ProtocolError: If it is none.
     """
     try:
-        body = decode_json(received, max_depth=MOST_DEPTH)
+        body = decode_json(received, max_depth=MOST_DEPTH, max_values=_MOST_VALUES)
     except NotJsonError as error:
+        if error.kind == "values":
+            raise ProtocolError(413, f"the body: {error}") from None
         raise ProtocolError(400, f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise ProtocolError(400, "the body has to be a JSON object")

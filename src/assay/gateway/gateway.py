@@ -262,8 +262,8 @@ class Gateway:
             number = self._recorder.asked(asked, protocol or "")
             try:
                 is_priced = self.spent.allowance.cost_usd is not None
-                price = self.client.cost_of(self.model, asked) if is_priced else None
-                read = tokens_asked(asked)
+                price = self.client.cost_of(self.model, asked, body) if is_priced else None
+                read = tokens_asked(asked, body)
                 admitted = self.spent.admit(read, asked.max_tokens, price)
             except LimitReachedError as limit:
                 self._limit = limit.stop

@@ -164,7 +164,7 @@ class ModelClient:
         from assay.models.passing import Passing, tokens_asked
 
         route = self.route(model)
-        read = tokens_asked(asked) if tokens is None else tokens
+        read = tokens_asked(asked, body) if tokens is None else tokens
         sending = self._sending(
             route,
             model=model,
@@ -184,11 +184,13 @@ class ModelClient:
         )
         return await passing.run()
 
-    def cost_of(self, model: str, asked: Conversation) -> float | None:
+    def cost_of(
+        self, model: str, asked: Conversation, body: Mapping[str, Json] | None = None
+    ) -> float | None:
         """The most that a request should cost, in US dollars; None if the price is not known."""
         from assay.models.passing import estimate_usd
 
-        return estimate_usd(asked, self._prices, self.route(model).priced)
+        return estimate_usd(asked, self._prices, self.route(model).priced, body)
 
     async def aclose(self) -> None:
         """Close the cache's file; asking again opens it again."""

@@ -258,7 +258,7 @@ class Passing:
         sending = self.sending
         if sending.ledger.budget is None:
             return None
-        return estimate_usd(self.asked, sending.prices, sending.route.priced)
+        return estimate_usd(self.asked, sending.prices, sending.route.priced, self.body)
 
 
 def _streamed(asked: Mapping[str, Json], spoken: Protocol) -> dict[str, Json]:
@@ -286,18 +286,26 @@ def _learned(fault: Fault, capability: Capability, listener: Listener | None) ->
     return ""
 
 
-def estimate_usd(asked: Conversation, prices: Prices | None, priced: str) -> float | None:
+def estimate_usd(
+    asked: Conversation,
+    prices: Prices | None,
+    priced: str,
+    body: Mapping[str, Json] | None = None,
+) -> float | None:
     """The most that a request should cost, in US dollars; None if the price is not known."""
     price = None if prices is None else prices.price(priced)
     if price is None:
         return None
-    read = _characters_of(asked) // _CHARACTERS_A_TOKEN_AT_LEAST
+    read = _characters_of(asked, body) // _CHARACTERS_A_TOKEN_AT_LEAST
     return price.of(read, 0, asked.max_tokens or _LONG_REPLY)
 
 
-def tokens_asked(asked: Conversation) -> int:
-    """About how many tokens a request has: its turns, and the declarations of its tools."""
-    return _characters_of(asked) // _CHARACTERS_A_TOKEN
+def tokens_asked(asked: Conversation, body: Mapping[str, Json] | None = None) -> int:
+    """About how many tokens a request has: its turns, and the declarations of its tools.
+
+    What else is in the body that is sent on counts by its length: it may be read, too.
+    """
+    return _characters_of(asked, body) // _CHARACTERS_A_TOKEN
 
 
 def tokens_said(turn: Turn) -> int:
@@ -305,20 +313,49 @@ def tokens_said(turn: Turn) -> int:
     return _length_of(turn) // _CHARACTERS_A_TOKEN
 
 
-def _characters_of(asked: Conversation) -> int:
+def _characters_of(asked: Conversation, body: Mapping[str, Json] | None) -> int:
     size = sum(map(_length_of, asked.turns))
     for tool in asked.tools:
         size += len(tool.name) + len(tool.description) + len(json.dumps(dict(tool.schema)))
+    if body is None:
+        return size
+    # Pictures count something of their own, and seals that a provider made count nothing.
+    parts = [part for turn in asked.turns for part in turn.parts]
+    parts += [inner for part in parts if isinstance(part, Result) for inner in part.content]
+    pictures = [part.url for part in parts if isinstance(part, Image)]
+    sealed = sum(len(part.sealed) for part in parts if isinstance(part, Thought))
+    known = size - _IMAGE_CHARACTERS * len(pictures) + sum(map(len, pictures)) + sealed
+    return size + max(0, _letters(body) - known)
+
+
+def _letters(body: Mapping[str, Json]) -> int:
+    """How long all names and texts of a body are, whatever they mean."""
+    size = 0
+    left: list[Json] = [cast("dict[str, Json]", body)]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict):
+            size += sum(map(len, value))
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+        else:
+            size += 1
     return size
 
 
 def _length_of(turn: Turn) -> int:
     size = 0
     for part in turn.parts:
-        if isinstance(part, Text | Thought | Result):
+        if isinstance(part, Text | Thought):
             size += len(part.text)
         elif isinstance(part, Call):
             size += len(part.name) + len(part.arguments)
+        elif isinstance(part, Result):
+            size += len(part.text)
+            size += _IMAGE_CHARACTERS * sum(isinstance(one, Image) for one in part.content)
         elif isinstance(part, Image):
             size += _IMAGE_CHARACTERS
     return size
