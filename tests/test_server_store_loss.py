@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,17 +14,19 @@ import httpx
 import pytest
 
 from assay.endpoint.listening import Limits
-from assay.errors import StoreError
+from assay.errors import DamagedError, StoreError
+from assay.sandbox.functions import tiers
 from assay.scoring.json_safe import Json
 from assay.server import context, health
-from assay.server.app import context_of
+from assay.server.app import context_of, create_app
 from assay.server.context import ServerSettings
 from assay.store.database import Database
+from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.replies import Replies
 from assay.store.scores import ScoreRecord
 from tests.postgres import PostgresServer, shared_server
-from tests.server_app import body_of, faults_of, items_of, serving
+from tests.server_app import HERE, body_of, faults_of, items_of, serving
 
 ITEMS: Json = {"items": [{"id": "1", "answer": "4", "expected": "4"}]}
 SMALL = ServerSettings(location="", poll_seconds=0.02, job_batch=4, lease_seconds=300)
@@ -194,3 +198,78 @@ async def test_a_server_that_can_read_but_not_write_is_not_ready(
     async with serving(str(tmp_path)) as site:
         monkeypatch.setattr(Replies, "put", full)
         assert (await site.get("/readyz")).status_code == 503
+
+
+def _damage(home: Path, how: str) -> None:
+    """Fill a database, and damage it while nobody has it open."""
+    with Database.open(str(home)) as database:
+        rows: list[dict[str, Json]] = [{"answer": str(n) * 500} for n in range(3_000)]
+        Datasets(database).create("default", "d", "", rows)
+    file = home / "assay.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    whole = file.read_bytes()
+    middle = len(whole) // 2 // 4096 * 4096
+    noise = random.Random(1).randbytes(16 * 4096)
+    damaged = {
+        "middle": whole[:middle] + noise + whole[middle + len(noise) :],
+        "cut off": whole[:-8192],
+        "empty": b"",
+    }
+    file.write_bytes(damaged[how])
+
+
+@pytest.mark.parametrize("how", ["middle", "cut off"])
+async def test_a_damaged_database_is_not_served_as_ready_and_takes_nothing(
+    tmp_path: Path, how: str
+) -> None:
+    _damage(tmp_path, how)
+    app = create_app(replace(SMALL, location=str(tmp_path)))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=HERE) as client,
+    ):
+        ready = await client.get("/readyz")
+        assert (ready.status_code, body_of(ready)["database"]) == (503, "damaged")
+        asked = await client.get(
+            "/api/v1/projects/default/datasets", headers={"Authorization": "Bearer x"}
+        )
+        assert asked.status_code == 503
+        assert "damaged" in str(body_of(asked)["detail"])
+        assert "retry-after" not in asked.headers
+
+
+async def test_damage_that_is_met_later_ends_the_service_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise DamagedError("the store is damaged")
+
+    async with serving(str(tmp_path), SMALL) as site:
+        await site.uploaded("d", [{"answer": "4"}])
+        with monkeypatch.context() as patch:
+            patch.setattr(Datasets, "rows", damaged)
+            assert (await site.get("datasets/d/rows")).status_code == 503
+        assert (await site.get("datasets")).status_code == 503
+        assert body_of(await site.get("/readyz"))["database"] == "damaged"
+
+
+def test_a_file_that_was_cut_off_to_nothing_is_no_new_store(tmp_path: Path) -> None:
+    _damage(tmp_path, "empty")
+    with pytest.raises(StoreError, match="is empty: something has cut it off"):
+        Database.open(str(tmp_path))
+    (tmp_path / "assay.db").unlink()
+    Database.open(str(tmp_path)).close()
+
+
+async def test_a_probe_of_the_sandbox_that_finds_no_file_is_not_ready_and_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> str:
+        raise OSError(24, "Too many open files")
+
+    async with serving(str(tmp_path)) as site:
+        monkeypatch.setattr(tiers, "function_tier", broken)
+        ready = await site.get("/readyz")
+        assert (ready.status_code, body_of(ready)["sandbox"]) == (503, "")

@@ -330,3 +330,14 @@ def test_a_store_is_not_for_everybody_to_read(tmp_path: Path) -> None:
     assert found.pop("store") == 0o011
     assert "assay.db" in found
     assert set(found.values()) == {0}
+
+
+def test_a_store_that_a_link_leads_to_is_not_for_everybody_to_read_either(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "assay.db").symlink_to(tmp_path / "elsewhere.db")
+    before = os.umask(0o022)
+    try:
+        Database.open(tmp_path / "home").close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "elsewhere.db").stat().st_mode & 0o777 == 0o600

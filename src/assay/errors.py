@@ -179,6 +179,10 @@ class StoreError(AssayError):
     """The database or the artifact store could not be read or written."""
 
 
+class DamagedError(StoreError):
+    """What the database holds is damaged: no second try helps, a copy that was kept does."""
+
+
 class SkippedError(AssayError):
     """The task does not apply here; known before the agent starts, and nothing the agent caused."""
 

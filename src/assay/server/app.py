@@ -55,6 +55,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     async def live(app: FastAPI) -> AsyncGenerator[None]:
         server = context_of(app)
         server.storage.start()
+        await server.storage.check()
         server.lanes.start()
         workers = Workers(server)
         workers.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections import Counter, deque
@@ -18,7 +19,7 @@ from starlette.requests import Request
 
 from assay.endpoint.listening import Limits
 from assay.endpoint.routes import MAX_VALUES
-from assay.errors import StoreError
+from assay.errors import AssayError, DamagedError, StoreError
 from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
@@ -36,6 +37,8 @@ from assay.store.traces import TraceLimits
 from assay.types.submission import Submission
 
 T = TypeVar("T")
+
+_LOG = logging.getLogger("assay.server")
 
 Item: TypeAlias = tuple[str, Submission]
 
@@ -302,8 +305,38 @@ class Storage:
         self._seconds = seconds
         self._database: Database | None = None
         self._file: tuple[int, int] | None = None
+        self._damage: DamagedError | None = None
         self._asked: SimpleQueue[_Asked[Any] | None] | None = None
         self._replies: WeakKeyDictionary[asyncio.AbstractEventLoop, _Replies] = WeakKeyDictionary()
+
+    async def check(self, patience: float = 5.0) -> None:
+        """Have the file looked through for damage, beside all other work where it takes long.
+
+        Args:
+            patience: Seconds to wait for the end of that.
+        """
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def look() -> None:
+            try:
+                with Database.open(self._location) as database:
+                    database.check()
+            except DamagedError as error:
+                self._note(error)
+            except AssayError:  # whoever asks it for something is told
+                pass
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(ended.set)
+
+        Thread(target=look, name="assay-check", daemon=True).start()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), patience)
+
+    def _note(self, damage: DamagedError) -> None:
+        """Nothing more is asked of a damaged database: what it acknowledges could be lost."""
+        if self._damage is None:
+            _LOG.error("%s", damage)
+        self._damage = damage
 
     def start(self) -> None:
         """Start the thread; the database is opened by the first who needs it."""
@@ -355,11 +388,15 @@ class Storage:
         database = self._opened()
         try:
             return work(database)
-        except StoreError:
+        except StoreError as error:
+            if isinstance(error, DamagedError):
+                self._note(error)
             self._let_go()
             raise
 
     def _opened(self) -> Database:
+        if self._damage is not None:
+            raise DamagedError(self._damage.message, hint=self._damage.hint)
         if self._database is None:
             self._database = Database.open(self._location)
             self._file = self._identity()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 
-from assay.errors import SandboxError, StoreError
+from assay.errors import DamagedError, SandboxError, StoreError
 from assay.server.context import caller, context
 from assay.server.door import Door, admit, needs
 from assay.server.openapi import problem_responses
@@ -90,6 +90,8 @@ async def _database(request: Request) -> str:
         await context(request).storage.run(
             lambda database: Replies(database).probe(), seconds=_DEADLINE_SECONDS
         )
+    except DamagedError:
+        return "damaged"
     except StoreError:
         return "away"
     return "ok"
@@ -100,7 +102,7 @@ async def _sandbox() -> str:
 
     try:
         return await asyncio.to_thread(function_tier)
-    except SandboxError:
+    except (SandboxError, OSError):  # of a probe that cannot even begin: files, processes
         return ""
 
 

@@ -17,6 +17,7 @@ from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
 from assay.errors import (
     AssayError,
     ConflictError,
+    DamagedError,
     InputError,
     LockedError,
     MissingExtraError,
@@ -156,6 +157,8 @@ def _of_ours(error: AssayError, request: Request) -> ProblemError:
         detail = str(error)
         if isinstance(error, SlowStoreError):
             detail = "the database does not answer; it may keep this request later"
+        elif isinstance(error, DamagedError):
+            return ProblemError(503, "the database is damaged; who runs this server must mend it")
         elif isinstance(error, StoreError):
             detail = "the database cannot be used now; nothing of this request was kept"
         return ProblemError(503, detail, headers={"Retry-After": str(_RETRY_SECONDS)})

@@ -113,6 +113,15 @@ class Database:
     ) -> None:
         self.close()
 
+    def check(self) -> None:
+        """Look through a SQLite file for damage, which takes a second for each gigabyte or so.
+
+        Raises:
+            DamagedError: If there is some.
+        """
+        self._require_owner()
+        self._engine.check()
+
     def rows(self, sql: str, *values: Scalar) -> list[Row]:
         """Read.
 
@@ -247,6 +256,10 @@ class Engine(Protocol):
 
     def query(self, sql: str, values: Sequence[Scalar]) -> list[Row]:
         """The rows that a statement selects."""
+        ...
+
+    def check(self) -> None:
+        """Look for damage, where nobody else does."""
         ...
 
     def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:

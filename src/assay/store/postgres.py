@@ -90,6 +90,9 @@ class PostgresEngine:
         cursor = self._again_if_lost(sql, values)
         return [tuple(row) for row in cursor.fetchall()]
 
+    def check(self) -> None:
+        """The server looks after its files."""
+
     def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
         """The first rows that a statement selects, as long as there are few bytes of them.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import StoreError
+from assay.errors import DamagedError, StoreError
 from assay.store.database import Row, Scalar, pending_migrations
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _MEANINGS = {
     "SQLITE_READONLY": ("is read-only", "check who owns it, or choose another store"),
     "SQLITE_TOOBIG": ("cannot hold a value that large", "shorten the trace or the answer"),
 }
+_DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 
 
 class SqliteEngine:
@@ -79,8 +80,7 @@ class SqliteEngine:
                 ignore.write_text("*\n", encoding="utf-8")
             _refuse_network(home)
         with _faults(str(database)), _set_up_alone(home):
-            with suppress(OSError):  # there is one, or SQLite will say why there can be none
-                os.close(os.open(database, os.O_CREAT | os.O_EXCL, 0o600))
+            _make_file(database)
             connection = sqlite3.connect(database, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
                 _prepare(connection, str(database))
@@ -93,6 +93,13 @@ class SqliteEngine:
         """The rows that a statement selects."""
         with self._faults:
             return self._connection.execute(sql, values).fetchall()
+
+    def check(self) -> None:
+        """Look for damage: every page, but not every text in it."""
+        ((found,),) = self.query("PRAGMA quick_check(1)", ())
+        if found != "ok":
+            what, hint = _MEANINGS["SQLITE_CORRUPT"]
+            raise DamagedError(f"the store {self.place} {what}: {found}", hint=hint)
 
     def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
         """The first rows that a statement selects, as long as there are few bytes of them."""
@@ -152,6 +159,19 @@ class SqliteEngine:
             self._connection.close()
 
 
+def _make_file(database: Path) -> None:
+    """Make the file where there is none, for nobody else to read."""
+    place = database.resolve()  # where a link leads, SQLite would make one for everybody
+    try:
+        os.close(os.open(place, os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:  # there is one, or SQLite will say why there can be none
+        if place.is_file() and not place.stat().st_size:
+            raise StoreError(
+                f"the store {database} is empty: something has cut it off",
+                hint="put a copy in its place; or remove it, to begin anew",
+            ) from None
+
+
 class _faults:  # noqa: N801 - a function made a class: it stands around every statement
     """Turn what SQLite raises into a `StoreError` that says what to do."""
 
@@ -181,7 +201,8 @@ class _faults:  # noqa: N801 - a function made a class: it stands around every s
                 "was misused",
                 "open one Store per thread, and do not use it once it is closed",
             )
-        raise StoreError(f"the store {self._place} {what}: {error}", hint=hint) from error
+        fault = DamagedError if primary in _DAMAGED else StoreError
+        raise fault(f"the store {self._place} {what}: {error}", hint=hint) from error
 
 
 @contextmanager
