@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ from assay.sandbox.functions import tiers
 from assay.scoring.json_safe import Json
 from assay.server import context, health
 from assay.server.app import context_of, create_app
-from assay.server.context import ServerSettings
+from assay.server.context import ServerSettings, Storage
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
@@ -273,3 +274,28 @@ async def test_a_probe_of_the_sandbox_that_finds_no_file_is_not_ready_and_no_fau
         monkeypatch.setattr(tiers, "function_tier", broken)
         ready = await site.get("/readyz")
         assert (ready.status_code, body_of(ready)["sandbox"]) == (503, "")
+
+
+async def test_a_request_waits_for_the_database_once_however_often_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, now, waits = Storage._ask, 0.0, list[float]()
+
+    async def ask(self: Storage, thread: Any, work: Any, seconds: float) -> object:
+        nonlocal now
+        waits.append(seconds)
+        now += min(seconds, 12.0)
+        if seconds < 12.0:
+            raise context.SlowStoreError("the database does not answer")
+        return await real(self, thread, work, seconds)
+
+    async with serving(str(tmp_path), replace(SMALL, job_slots=0, poll_seconds=60)) as site:
+        await site.made()
+        async with site.client(await site.key("editor", "default")) as editor:
+            monkeypatch.setattr(context.time, "monotonic", lambda: now)
+            monkeypatch.setattr(Storage, "_ask", ask)
+            body = {"items": [{"answer": "4", "expected": "4"}], "record": False}
+            answer = await editor.post(site.at("graders/exact/grade"), json=body)
+            monkeypatch.undo()
+        assert (answer.status_code, waits) == (503, [30.0, 18.0, 6.0])
+        assert (await site.get("graders")).status_code == 200

@@ -7,8 +7,9 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Thread
@@ -72,7 +73,7 @@ class ServerSettings:
             rests after a crash. The clocks of servers of one database must agree better than that.
         poll_seconds: How often waiting jobs and progress are looked for.
         heartbeat_seconds: How often a quiet stream of events says that it is alive.
-        store_seconds: How long a request waits for the database.
+        store_seconds: How long a request waits for the database, however often it asks.
         traces: How much is kept of what tracers send.
         limits: What callers may use up who say nothing, and how long ending may take.
         login_failures: Wrong one-time links or keys in a minute, from one address, after which the
@@ -288,6 +289,16 @@ class _Asked(Generic[T]):
             self.reply.set_exception(SlowStoreError("the database does not answer"))
 
 
+@dataclass(slots=True)
+class _Patience:
+    """How many seconds a request may still wait for the database."""
+
+    left: float
+
+
+_PATIENCE: ContextVar[_Patience | None] = ContextVar("assay_patience", default=None)
+
+
 class Storage:
     """The thread that owns the database, so that no request waits for another one's disk.
 
@@ -357,7 +368,25 @@ class Storage:
         """
         if self._asked is None:
             raise StoreError("the server has not started, or has ended")
-        return await self._ask(self._asked, lambda: self._do(work), seconds or self._seconds)
+        patience = _PATIENCE.get()
+        left = self._seconds if patience is None else patience.left
+        began = time.monotonic()
+        try:
+            return await self._ask(
+                self._asked, lambda: self._do(work), min(seconds or self._seconds, left)
+            )
+        finally:
+            if patience is not None:
+                patience.left = max(0.0, patience.left - (time.monotonic() - began))
+
+    @contextmanager
+    def patience(self) -> Generator[None]:
+        """Within it, all that is asked of the database is waited for so long together."""
+        token = _PATIENCE.set(_Patience(self._seconds))
+        try:
+            yield
+        finally:
+            _PATIENCE.reset(token)
 
     async def _ask(
         self, thread: SimpleQueue[_Asked[Any] | None], work: Callable[[], T], seconds: float

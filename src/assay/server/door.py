@@ -95,7 +95,10 @@ class Door(APIRoute):
         body = None if self.body_field is None else self.body_field.field_info.annotation
 
         async def enter(request: Request) -> Response:
-            request = _StrictRequest(request.scope, request.receive)
+            with context(request).storage.patience():
+                return await answer(_StrictRequest(request.scope, request.receive))
+
+        async def answer(request: _StrictRequest) -> Response:
             try:
                 await admit(request, role, where)
                 if self.checks_query:
