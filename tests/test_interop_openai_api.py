@@ -217,6 +217,12 @@ async def test_what_needs_a_model_is_refused_and_no_zero(grader: dict[str, Json]
         await run_grader({"grader": grader, "model_sample": "x", "item": {"answer": "x"}})
 
 
+async def test_attack_a_formula_of_very_many_graders_is_refused_by_their_number() -> None:
+    many: Json = {"type": "multi", "graders": {f"g{n}": {} for n in range(60_000)}}
+    with pytest.raises(InputError, match=r"^grader\.graders: there are 60000 \(from 1 to 100\)$"):
+        await check_grader({"grader": many})
+
+
 async def test_a_formula_without_a_value_is_flagged_with_its_parts() -> None:
     grader = {**MULTI, "calculate_output": "close / right"}
     body: dict[str, Json] = {

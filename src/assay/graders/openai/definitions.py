@@ -202,6 +202,10 @@ def read_definition(grader: Json) -> Definition:
     if definition is None:
         message = f"unknown type of grader {kind!r}" if kind else "'type' is required"
         raise ShapeError([Problem(("type",), message, nearest(str(kind or ""), list(TYPES)))])
+    several = grader.get("graders")
+    if isinstance(several, dict) and len(several) > _MOST_PARTS:  # before a look at each
+        fault = Problem(("graders",), f"there are {len(several)}", f"from 1 to {_MOST_PARTS}")
+        raise ShapeError([fault])
     declared = declaration(grader)
     _refuse_ours(declared, ())
     parts = declared.get("graders")
