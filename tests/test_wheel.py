@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -14,6 +15,22 @@ ROOT = Path(__file__).parent.parent
 PAGE = "assay/server/page/"
 REPORT = "assay/reports/page/"
 MOST_BYTES = 4_000_000
+
+
+FIRST_SAFE = {"aiohttp": (3, 13, 3), "h11": (0, 16), "starlette": (0, 49, 1), "fastapi": (0, 121)}
+"""The versions since which no known fault lets a stranger in or stops what listens."""
+
+
+def test_no_version_from_before_a_fix_of_security_is_let_in() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    lowest = {
+        name: tuple(int(part) for part in least.split("."))
+        for name, _, least in (one.partition(">=") for one in asked)
+        if name in FIRST_SAFE
+    }
+    assert lowest.keys() == FIRST_SAFE.keys()
+    assert all(lowest[name] >= least for name, least in FIRST_SAFE.items())
 
 
 def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(tmp_path: Path) -> None:
