@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
+import subprocess
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.sockets import listen
-from tests.command_line import assay, result
+from tests.command_line import COMMAND, assay, environment, result
 from tests.postgres import new_location
 from tests.server_app import EXACT, jsonl
 from tests.server_process import ServerProcess
@@ -83,6 +85,37 @@ def test_behind_a_proxy_counts_are_not_public_and_the_log_of_changes_can_be_rota
                 if not number:
                     log.rename(moved)
     assert [f.read_text().count("create_project") for f in (moved, log)] == [1, 1]
+    assert [f.stat().st_mode & 0o777 for f in (moved, log)] == [0o600, 0o600]
+
+
+def test_a_server_whose_output_nobody_reads_serves_all_the_same(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        port = server.port
+        server.kill()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (tmp_path / "unread.log").open("w") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", str(port), "--json", "--db", server.location],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=log,
+        )
+    os.close(writing)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            while process.poll() is None:
+                with suppress(httpx.TransportError):
+                    assert client.get("/healthz").status_code == 200
+                    break
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in (tmp_path / "unread.log").read_text()
 
 
 async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from assay.store.projects import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from io import TextIOWrapper
 
     from assay.server.app import Listening
 
@@ -261,17 +262,20 @@ def login_link(found: Listening, place: str = "") -> str:
 
 
 def announce(found: Listening, token: str = "", place: str = "", *, as_json: bool) -> None:
-    """Print where a server listens, and what lets people in."""
+    """Print where a server listens, and what lets people in; it serves also if nobody reads."""
     link = login_link(found, place)
     if as_json:
-        print(json.dumps({"url": found.url, "login": link or None, "key": token or None}))
+        said = json.dumps({"url": found.url, "login": link or None, "key": token or None})
     else:
-        print(f"assay listens on {found.url}")
-        if link:
-            print(f"log in, once:    {link}")
-        if token:
-            print(f"the new key:     {token}   (shown this once)")
-    sys.stdout.flush()
+        said = f"assay listens on {found.url}"
+        said += f"\nlog in, once:    {link}" if link else ""
+        said += f"\nthe new key:     {token}   (shown this once)" if token else ""
+    try:
+        print(said, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # where Python writes the rest to at its end
+        os.close(nowhere)
 
 
 def log_requests(*, quiet: bool) -> None:
@@ -283,6 +287,10 @@ def log_requests(*, quiet: bool) -> None:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
+def _made_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def log_changes(file: str | None) -> None:
     """Append a line to a file for each change; without one, to none."""
     audit = logging.getLogger("assay.audit")
@@ -292,8 +300,12 @@ def log_changes(file: str | None) -> None:
         return
     from logging.handlers import WatchedFileHandler  # which goes on when the file was moved away
 
+    class PrivateFileHandler(WatchedFileHandler):
+        def _open(self) -> TextIOWrapper:
+            return open(self.baseFilename, "a", encoding="utf-8", opener=_made_private)
+
     try:
-        handler = WatchedFileHandler(file, encoding="utf-8")
+        handler = PrivateFileHandler(file, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write to {file}: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(message)s"))
