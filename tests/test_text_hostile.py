@@ -6,10 +6,13 @@ and exponential time) would take longer, most of them minutes to ages.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.text import (
     choice_match,
@@ -24,7 +27,10 @@ from assay.text import (
     regex_match,
     similarity,
 )
+from assay.text.choice import _patterns
 from assay.text.explain import explain
+from assay.text.extract import _PART, in_parts
+from assay.text.numbers import _NUMBER
 
 N = 100_000
 CPU_SECONDS = 8.0
@@ -104,3 +110,64 @@ def test_no_text_hangs_or_raises(comparison: str, text: str) -> None:
     started = time.process_time()
     COMPARISONS[comparison](TEXTS[text])
     assert time.process_time() - started < CPU_SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["A\n", "(A) x\n", "B. \n", " "])
+def test_attack_a_long_text_holds_up_no_other_thread(line: str) -> None:
+    """One search through two megabytes held the interpreter's lock for all of its seconds."""
+    answer, ended, longest = line * (1_000_000 // len(line)), threading.Event(), 0.0
+    comparisons: list[Callable[[], float]] = [
+        lambda: choice_match(answer, "B"),
+        lambda: numeric_match(answer, 5),
+    ]
+    for compare in comparisons:
+        ended.clear()
+
+        def work(compare: Callable[[], float] = compare) -> None:
+            compare()
+            ended.set()
+
+        thread = threading.Thread(target=work)
+        began = before = time.perf_counter()
+        longest = 0.0
+        thread.start()
+        while not ended.wait(0.001):
+            now = time.perf_counter()
+            longest, before = max(longest, now - before), now
+        took = time.perf_counter() - began
+        thread.join()
+        assert longest < max(0.2, took / 4)
+
+
+_SCRAPS = st.sampled_from(
+    ["A", "(B)", "\n", " ", "Answer: C", "the answer is a", "12", "1,000", "1 000", "-3/4", "2^",
+     ".", "1" * 9_000, " " * 9_000, "because", "not ", "B) x\n", "it's D.", "0x1f", "**A**"]
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["x ", "é\n", "7 ", "- "]),
+            st.integers(-40, 40),
+            st.lists(_SCRAPS, max_size=8),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_a_long_text_is_searched_in_parts_as_if_it_were_searched_at_once(
+    given_parts: list[tuple[str, int, list[str]]],
+) -> None:
+    text = ""
+    for filler, shift, scraps in given_parts:  # what decides stands about where a part ends
+        end = (len(text) // _PART + 1) * _PART + shift
+        text += (filler * _PART)[: max(0, end - len(text))] + "".join(scraps)
+    text += " end" * 20_000
+    patterns = _patterns(tuple("abcd"))
+    for pattern in (_NUMBER, patterns.stated, patterns.alone, patterns.listed, patterns.marked):
+        found = [match.span() for match in in_parts(pattern, text)]
+        assert found == [match.span() for match in pattern.finditer(text)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.text.extract import Pick, answer_text, check_pick, choose, statements
+from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, statements
 from assay.text.normal_form import as_text, same_answer
 
 __all__ = ["Choices", "choice_match", "chosen_label"]
@@ -236,7 +236,7 @@ def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
         named = [_named(match, patterns) + _others(match, patterns, options) for match in stated]
         return _single(choose(named, pick, key=frozenset))
     for pattern in (patterns.alone, patterns.listed, patterns.marked):
-        found = [label for match in pattern.finditer(text) for label in _named(match, patterns)]
+        found = [label for match in in_parts(pattern, text) for label in _named(match, patterns)]
         if found:
             if len(options) >= _LISTED_ALL and len(set(found)) == len(options):
                 return None
@@ -250,7 +250,7 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
     After a firm statement a loose one (*it is B*) counts only where the text has taken it back.
     """
     is_firm, read = False, 0
-    for match in patterns.stated.finditer(text):
+    for match in in_parts(patterns.stated, text):
         if _DENIED.search(text, max(0, match.start() - 40), match.start()):
             continue
         if match["said"] or match["titled"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Literal, TypeAlias, TypeVar
 
 from assay.errors import InputError, nearest
@@ -25,6 +25,7 @@ __all__ = [
     "extract_answer",
     "extractions",
     "in_one_line",
+    "in_parts",
     "last_line",
     "statements",
 ]
@@ -218,3 +219,27 @@ def last_line(text: str) -> str:
     """Return the last line that is not blank, or an empty string."""
     text = text.rstrip()
     return text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
+
+
+_PART, _LONGEST = 32_768, 8_192
+
+
+def in_parts(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """All matches, as `finditer` gives them, of one part of a long text after the other.
+
+    One search through megabytes would hold up every other thread for seconds. What a match must
+    have is within `_LONGEST` characters of its beginning; it may be longer.
+    """
+    if len(text) <= _PART + _LONGEST:
+        yield from pattern.finditer(text)
+        return
+    at = 0
+    for end in range(_PART, len(text) + _PART, _PART):
+        while at < end and (near := pattern.search(text, at, end + _LONGEST)):
+            if near.start() >= end:
+                break
+            match = pattern.match(text, near.start())  # where the part ends, the text does not
+            if match is not None:
+                yield match
+            at = near.start() + 1 if match is None else max(match.end(), near.start() + 1)
+        at = max(at, end)

@@ -25,7 +25,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from assay.errors import InputError
-from assay.text.extract import Pick, answer_text, check_pick, choose
+from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts
 from assay.text.normal_form import as_text
 
 __all__ = [
@@ -180,7 +180,7 @@ def parse_number(text: str) -> Number | None:
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
-    return (match for match in _NUMBER.finditer(_plain(text)) if not match["hexadecimal"])
+    return (match for match in in_parts(_NUMBER, _plain(text)) if not match["hexadecimal"])
 
 
 def _plain(text: str) -> str:
