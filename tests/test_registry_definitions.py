@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 
@@ -296,3 +297,19 @@ def test_yaml_is_what_people_would_write() -> None:
     assert yaml_text(data) == (
         "a:\n  - x\n  - b: 1\nlong: |\n  one\n  two\n'on': 'yes'\ntype: exact_match\n"
     )
+
+
+def test_attack_a_large_schema_is_not_compared_with_the_names_of_graders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each `type` in it was: a schema of a megabyte kept a core busy for half a minute."""
+    asked: list[str] = []
+
+    def close(name: str, *_: object, **__: object) -> list[str]:
+        asked.append(name)
+        return []
+
+    monkeypatch.setattr(difflib, "get_close_matches", close)
+    schema: Json = {"allOf": [{"properties": {f"p{n}": {"type": "string"}}} for n in range(500)]}
+    definition_from("declared", {"graders": [{"type": "json_schema", "schema": schema}]})
+    assert asked == []

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from assay.errors import InputError, Location, nearest
 from assay.graders.base import field_parameters
+from assay.graders.kinds import KINDS as DECLARED
 from assay.graders.kinds import Kind, kind_of
 from assay.graders.paths import named_paths
 from assay.graders.spec import GraderSpec, credit_problems, read_spec
@@ -459,10 +460,9 @@ def _foreign(data: Json, path: codec.Path) -> Iterator[Problem]:
 
 
 def _files(name: str, data: Mapping[str, Json], path: codec.Path) -> Iterator[Problem]:
-    try:
-        kind: Kind = kind_of(name)
-    except InputError:
+    if name not in DECLARED:
         return  # unknown: `read_spec` says so, or it is no grader's type at all
+    kind: Kind = kind_of(name)
     for option, parameter in kind.parameters.items():
         if option in data and named_paths(parameter.annotation, data[option]):
             message = f"{option!r} names a file, and a stored grader has none beside it"
