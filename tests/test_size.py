@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.size import lines_of_code, sizes, table
+import pytest
+from tools.size import above, lines_of_code, sizes, table, written
+from tools.walks import walked
+
+from assay.graders import exact_match
 
 _MODULE = '''\
 """What the module
@@ -34,14 +38,44 @@ def test_blank_lines_comments_and_what_documents_are_no_code() -> None:
     assert lines_of_code("") == lines_of_code('"""Only words."""\n# and more\n') == 0
 
 
-def test_each_room_has_a_line_and_all_of_them_a_sum(tmp_path: Path) -> None:
+_LAWS = """\
+| room | modules | lines, at most | of code | goal |
+|---|---|---|---|---|
+| `large` | 1 | 20 | 1 | 10 |
+| `small`, `.` | 9 | 900 | 9 | 800 |
+"""
+
+
+def test_each_row_is_counted_and_none_may_grow(tmp_path: Path) -> None:
     for name in ("top.py", "small/__init__.py", "large/a.py", "large/inside/b.py"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("" if "__init__" in name else _MODULE, "utf-8")
-    found = sizes(tmp_path)
     lines = len(_MODULE.splitlines())
-    assert found == {"large": [2, 2 * lines, 16], ".": [1, lines, 8], "small": [1, 0, 0]}
+    found = sizes(tmp_path, ["`large`", "`small`, `.`"])
+    assert found == {"`large`": [2, 2 * lines, 16], "`small`, `.`": [2, lines, 8]}
     printed = [line.split() for line in table(found).splitlines()]
-    assert printed[1] == ["large", "2", str(2 * lines), "16"]
     assert printed[-1] == ["all", "4", str(3 * lines), "24"]
+    assert [one.partition(" has ")[0] for one in above(found, _LAWS)] == ["`large`"]
+    laws = written(found, _LAWS)
+    assert "| `large` | 2 | 20 | 16 | 10 |" in laws
+    assert f"| `small`, `.` | 2 | {lines} | 8 | 800 |" in laws
+
+
+def test_a_file_counts_for_the_longest_path_and_a_room_without_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "large" / "inside").mkdir(parents=True)
+    (tmp_path / "large" / "inside" / "b.py").write_text("A = 1\n")
+    assert sizes(tmp_path, ["`large`", "`large/inside`"]) == {
+        "`large`": [0, 0, 0],
+        "`large/inside`": [1, 1, 1],
+    }
+    with pytest.raises(LookupError, match="large/inside"):
+        sizes(tmp_path, ["`.`"])
+
+
+def test_a_walk_counts_what_runs_of_assay_and_no_loading() -> None:
+    def act() -> None:
+        assert exact_match("4", "4") == 1.0
+
+    modules, functions = walked(act)
+    assert 1 <= modules <= functions < 30

@@ -1,4 +1,8 @@
-"""Print how much code each room of assay has: modules, lines, and lines of code.
+"""How much code each room of assay has, and how much of it three walks pass.
+
+The table in ``AGENTS.md`` has a ceiling for each room: the lines that it had when the table was
+written last. What is above one fails. ``--write`` lowers them; to raise one is an edit by hand, in
+a commit that says what for, and what went in return.
 
 A line of code has something on it that runs or declares: no blank line, comment or docstring.
 """
@@ -7,14 +11,27 @@ from __future__ import annotations
 
 import ast
 import io
+import re
+import subprocess
+import sys
 import tokenize
 from pathlib import Path
 
-_SOURCE = Path(__file__).parents[1] / "src" / "assay"
+from tools.walks import WALKS
+
+_HOME = Path(__file__).parents[1]
+_SOURCE = _HOME / "src" / "assay"
+_LAWS = _HOME / "AGENTS.md"
 _NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
     *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
 }
+_ROW = re.compile(
+    r"^\| (?P<name>[^|]+) \| [\d,]+ \| (?P<most>[\d,]+) \| [\d,]+ \| (?P<goal>[^|]+) \|$",
+    re.MULTILINE,
+)
+
+Sizes = dict[str, list[int]]
 
 
 def lines_of_code(text: str) -> int:
@@ -30,26 +47,76 @@ def lines_of_code(text: str) -> int:
     return len(code)
 
 
-def sizes(source: Path) -> dict[str, list[int]]:
-    """Modules, lines and lines of code of each room; modules beside the rooms are one, ``.``."""
-    found: dict[str, list[int]] = {}
+def sizes(source: Path, names: list[str]) -> Sizes:
+    """Modules, lines and lines of code by a table's names: of one room, or of several with commas.
+
+    A file counts for the longest path that it lies in; one beside the rooms for ``.``.
+
+    Raises:
+        LookupError: A room has no name in the table.
+    """
+    rooms = {room: name for name in names for room in name.replace("`", "").split(", ")}
+    found: Sizes = {name: [0, 0, 0] for name in names}
     for path in source.rglob("*.py"):
+        inside = path.relative_to(source).parent
+        known = [one for one in (inside, *inside.parents) if one.as_posix() in rooms]
+        if not known or (known[0] == Path() and inside != Path()):
+            raise LookupError(f"{inside.as_posix()} is in no row of AGENTS.md")
         text = path.read_text("utf-8")
-        room = path.relative_to(source).parts[0] if path.parent != source else "."
-        before = found.get(room, [0, 0, 0])
         more = (1, len(text.splitlines()), lines_of_code(text))
-        found[room] = [a + b for a, b in zip(before, more, strict=True)]
-    return dict(sorted(found.items(), key=lambda row: -row[1][2]))
+        name = rooms[known[0].as_posix()]
+        found[name] = [a + b for a, b in zip(found[name], more, strict=True)]
+    return found
 
 
-def table(found: dict[str, list[int]]) -> str:
-    """The sizes of all rooms as lines of text, the largest first, and their sums."""
+def above(found: Sizes, laws: str) -> list[str]:
+    """What is larger than its ceiling in the table, as sentences."""
+    most = {row["name"]: int(row["most"].replace(",", "")) for row in _ROW.finditer(laws)}
+    return [
+        f"{name} has {size[1]:,} lines, and its ceiling in AGENTS.md is {most[name]:,}: "
+        "make it smaller, or raise it by hand and say in the commit what went in return"
+        for name, size in found.items()
+        if size[1] > most[name]
+    ]
+
+
+def written(found: Sizes, laws: str) -> str:
+    """The text with the table's figures as they are; no ceiling rises."""
+
+    def row(match: re.Match[str]) -> str:
+        modules, lines, code = found[match["name"]]
+        lines = min(lines, int(match["most"].replace(",", "")))
+        return f"| {match['name']} | {modules:,} | {lines:,} | {code:,} | {match['goal']} |"
+
+    return _ROW.sub(row, laws)
+
+
+def table(found: Sizes) -> str:
+    """The sizes as lines of text, and their sums."""
     whole = [sum(column) for column in zip(*found.values(), strict=True)]
-    lines = [f"{'room':<12}{'modules':>9}{'lines':>9}{'code':>9}"]
-    for room, size in [*found.items(), ("all", whole)]:
-        lines.append(f"{room:<12}" + "".join(f"{number:>9,}" for number in size))
+    lines = [f"{'':<44}{'modules':>9}{'lines':>9}{'code':>9}"]
+    for name, size in [*found.items(), ("all", whole)]:
+        lines.append(f"{name.replace('`', ''):<44}" + "".join(f"{number:>9,}" for number in size))
     return "\n".join(lines)
 
 
+def main() -> int:
+    """Print the sizes and the walks; 1 if a room is above its ceiling."""
+    laws = _LAWS.read_text("utf-8")
+    found = sizes(_SOURCE, [row["name"] for row in _ROW.finditer(laws)])
+    if "--write" in sys.argv[1:]:
+        _LAWS.write_text(written(found, laws), "utf-8")
+    print(table(found))
+    print(f"\n{'walk':<44}{'modules':>9}{'functions':>11}")
+    for name in WALKS:
+        command = [sys.executable, "-m", "tools.walks", name]
+        told = subprocess.run(command, cwd=_HOME, capture_output=True, text=True, check=True)
+        modules, functions = map(int, told.stdout.split()[-2:])
+        print(f"{name:<44}{modules:>9,}{functions:>11,}")
+    too_large = above(found, laws)
+    print("\n".join(too_large), file=sys.stderr, end="\n" if too_large else "")
+    return 1 if too_large else 0
+
+
 if __name__ == "__main__":
-    print(table(sizes(_SOURCE)))
+    sys.exit(main())
