@@ -15,6 +15,7 @@ import pytest
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store import Catalog, Database, DatasetRow, Datasets, Jobs, Projects
+from assay.store import datasets as store_datasets
 from assay.store.database import Scalar
 from assay.store.sqlite import SqliteEngine
 from tests.postgres import KINDS, new_location
@@ -319,3 +320,15 @@ def test_of_two_datasets_of_one_key_that_come_at_once_one_is_refused(
     with pytest.raises(ConflictError):
         datasets.create("default", "d", "", _numbered(2))
     assert (datasets.get("default", "d").name, len(datasets.rows("default", "d"))) == ("quicker", 1)
+
+
+def test_nobody_rests_inside_a_larger_write(
+    database: Database, datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(store_datasets.time, "sleep", rests.append)
+    with database.writing():
+        datasets.create("default", "inside", "", _numbered(1_200))
+    assert rests == []
+    datasets.create("default", "alone", "", _numbered(1_200))
+    assert len(rests) == 3

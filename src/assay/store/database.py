@@ -145,6 +145,11 @@ class Database:
         self._require_owner()
         return self._engine.query_within(most_bytes, sql, values)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether this is inside a `writing` block, in which others may have to wait."""
+        return self._is_writing
+
     @contextmanager
     def writing(self) -> Generator[None]:
         """Everything in the block lands together, or nothing does; a block inside one joins it.

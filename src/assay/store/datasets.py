@@ -312,7 +312,8 @@ class Datasets:
                 with self._database.writing():
                     sql = "INSERT INTO dataset_row (dataset, number, id, data)"
                     self._database.insert_many(sql, batch)
-                time.sleep((time.monotonic() - began) / 2)  # SQLite's writers have no queue
+                if not self._database.is_writing:  # SQLite's writers have no queue
+                    time.sleep((time.monotonic() - began) / 2)
             self._check_ids(seq)
             self._show(record, seq)
         except BaseException:
