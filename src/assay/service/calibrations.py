@@ -44,14 +44,13 @@ from assay.service.operation import (
     GraderKey,
     Host,
     Limit,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page
 from assay.store.cards import Cards
 
-_PATH = "/projects/{project}/calibrations"
+of_calibrations = Noun("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
 """Judgements of which none is kept before all have come."""
 
@@ -130,7 +129,7 @@ class CalibrationWork:
     card: str = ""
 
 
-@operation("GET", _PATH, "viewer", tag="calibrations", faults=(404,), apart=True)
+@of_calibrations("GET", apart=True)
 def list_calibrations(
     desk: Desk,
     *,
@@ -144,7 +143,7 @@ def list_calibrations(
     return Page([card_summary(desk, record, card) for record, card in wanted[:limit]])
 
 
-@operation("GET", f"{_PATH}/plan", "viewer", tag="calibrations", faults=(404, 409), apart=True)
+@of_calibrations("GET", "/plan", faults=(409,), apart=True)
 def plan_calibration(
     desk: Desk,
     *,
@@ -175,7 +174,7 @@ def plan_calibration(
     )
 
 
-@waiting_operation("POST", _PATH, "editor", tag="calibrations", faults=(404, 409, 503))
+@of_calibrations("POST", faults=(409,))
 async def calibrate_grader(
     host: Host,
     grader: GraderKey,
@@ -221,7 +220,7 @@ async def calibrate_grader(
     return await host.finish(store)
 
 
-@operation("GET", f"{_PATH}/{{id}}", "viewer", tag="calibrations", faults=(404,), apart=True)
+@of_calibrations("GET", "/{id}", apart=True)
 def show_calibration(desk: Desk, id: _Id) -> CardDetail:  # noqa: A002 - its name in the path
     """One calibration card: the measures, the confusion, the disagreements to read."""
     return card_detail(desk, Cards(desk.database).get(desk.project, id))

@@ -30,17 +30,17 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page, cursor_cell, page
-from assay.service.runs import Run, show_run
+from assay.service.runs import Run, of_runs, show_run
 from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 
+of_cells = Noun("/runs/{run}/cells", tag="runs", where="default")
 _Coordinate = Annotated[str, Spec(max_length=500)]
 _Case = Annotated[str, Spec(max_length=500, example="kit")]
 _Trial = Annotated[int, Spec(ge=1, le=1_000_000)]
@@ -85,9 +85,7 @@ class Promotion:
     play: str
 
 
-@operation(
-    "GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_cells("GET", apart=True)
 def list_cells(
     desk: Desk,
     run: Run,
@@ -113,7 +111,7 @@ def list_cells(
     return page(find, limit, lambda cell: cell.key)
 
 
-@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
+@of_cells("GET", "/detail")
 def show_cell(
     desk: Desk,
     run: Run,
@@ -129,15 +127,7 @@ def show_cell(
     return CellDetail(_newest(store, found, key), store.detail(found.id, key))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/opened",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/opened", apart=True)
 def open_cell(
     desk: Desk,
     run: Run,
@@ -153,15 +143,7 @@ def open_cell(
     )
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/outline",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/outline", apart=True)
 def outline_steps(
     desk: Desk,
     run: Run,
@@ -177,15 +159,7 @@ def outline_steps(
     )
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/steps",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/steps", apart=True)
 def list_steps(
     desk: Desk,
     run: Run,
@@ -202,15 +176,7 @@ def list_steps(
     return steps_of(Store(desk.database), show_run.function(desk, run), key, start, n)
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/steps/search",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/steps/search", apart=True)
 def search_steps(
     desk: Desk,
     run: Run,
@@ -226,15 +192,7 @@ def search_steps(
     return find_steps(Store(desk.database), show_run.function(desk, run), key, q)
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/files",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/files", apart=True)
 def list_changed_files(
     desk: Desk,
     run: Run,
@@ -250,15 +208,7 @@ def list_changed_files(
     )
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/text",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/text", apart=True)
 def show_text(
     desk: Desk,
     run: Run,
@@ -274,9 +224,7 @@ def show_text(
     return CellText(text_of(Store(desk.database), show_run.function(desk, run), key, ref))
 
 
-@operation(
-    "POST", "/runs/{run}/cells/decide", "editor", tag="runs", where="default", faults=(404, 409)
-)
+@of_cells("POST", "/decide", faults=(409,))
 def decide_cell(
     desk: Desk,
     run: Run,
@@ -311,15 +259,7 @@ def decide_cell(
     return decisions.all()[seen]
 
 
-@waiting_operation(
-    "POST",
-    "/runs/{run}/regrade",
-    "editor",
-    tag="runs",
-    where="default",
-    status=202,
-    faults=(404, 409),
-)
+@of_runs("POST", "/{run}/regrade", status=202, faults=(409,))
 async def regrade_run(
     host: Host,
     run: Run,
@@ -354,13 +294,13 @@ async def regrade_run(
     return await host.regrade(found, cells)
 
 
-@operation("GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,))
+@of_runs("GET", "/{run}/regrade")
 def show_regrade(desk: Desk, run: Run) -> RegradeState:
     """How far the newest regrade of a run is that a server or a client began."""
     return Regrades(desk.database).of(show_run.function(desk, run).id)
 
 
-@operation("POST", "/runs/{run}/cells/promote", "admin", tag="runs", where="default", faults=(404,))
+@of_cells("POST", "/promote", role="admin")
 def promote_cell(
     desk: Desk,
     run: Run,

@@ -13,7 +13,7 @@ from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
-from assay.service.runs import Run, show_run
+from assay.service.runs import Run, of_runs, show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
@@ -43,7 +43,7 @@ class AgentList:
     agents: tuple[AgentName, ...]
 
 
-@operation("GET", "/runs/{run}/agents", "viewer", tag="runs", where="default", faults=(404,))
+@of_runs("GET", "/{run}/agents")
 def list_agents(desk: Desk, run: Run) -> AgentList:
     """Harness and model of each agent of a run that has a result."""
     found = show_run.function(desk, run)
@@ -51,24 +51,14 @@ def list_agents(desk: Desk, run: Run) -> AgentList:
     return AgentList(found.id, tuple(AgentName(*agent) for agent in agents))
 
 
-@operation(
-    "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_runs("GET", "/{run}/scores", apart=True)
 def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
     return score_table(found.id, _cells(desk.database, found.id))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/scores/pair",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_runs("GET", "/{run}/scores/pair", apart=True)
 def show_score_pair(
     desk: Desk,
     run: Run,
@@ -94,15 +84,7 @@ def show_score_pair(
     return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/trainability",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_runs("GET", "/{run}/trainability", apart=True)
 def show_trainability(
     desk: Desk,
     run: Run,
@@ -121,7 +103,7 @@ def show_trainability(
     return trainability_of(store, found.id, floor=below, tolerance=tolerance)
 
 
-@operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,), apart=True)
+@operation("GET", "/compare", tag="runs", where="default", faults=(404,), apart=True)
 def compare_runs(
     desk: Desk,
     *,

@@ -19,8 +19,8 @@ from assay.service.operation import (
     Force,
     GraderKey,
     Limit,
+    Noun,
     Spec,
-    operation,
 )
 from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderVersion
@@ -35,9 +35,9 @@ WrittenScore: TypeAlias = "Mapping[str, Json]"
 """A score from elsewhere: ``grader``, ``item`` and ``score``, with ``reason`` and ``details``."""
 
 _SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
-DATASETS = "/projects/{project}/datasets"
-_SCORES = "/projects/{project}/scores"
-JOBS = "/projects/{project}/jobs"
+of_datasets = Noun("/projects/{project}/datasets", tag="datasets")
+of_scores = Noun("/projects/{project}/scores", tag="scores")
+of_jobs = Noun("/projects/{project}/jobs", tag="jobs")
 
 JOB_ID = Spec(
     pattern=r"^[A-Za-z0-9-]{1,64}$",
@@ -80,7 +80,7 @@ class StoredScores:
     stored: int
 
 
-@operation("GET", DATASETS, "viewer", tag="datasets")
+@of_datasets("GET")
 def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[DatasetRecord]:
     """The datasets of a project, by key."""
     after, datasets = cursor_text(cursor), Datasets(desk.database)
@@ -91,13 +91,13 @@ def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Pa
     )
 
 
-@operation("GET", f"{DATASETS}/{{key}}", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}")
 def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
     """One dataset."""
     return Datasets(desk.database).get(desk.project, key)
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}/rows")
 def list_rows(
     desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[DatasetRow]:
@@ -110,21 +110,13 @@ def list_rows(
     )
 
 
-@operation(
-    "DELETE",
-    f"{DATASETS}/{{key}}",
-    "editor",
-    tag="datasets",
-    status=204,
-    repeatable=True,
-    faults=(404, 409),
-)
+@of_datasets("DELETE", "/{key}", repeatable=True)
 def delete_dataset(desk: Desk, key: DatasetKey, *, force: Force = False) -> None:
     """Delete a dataset."""
     Datasets(desk.database).delete(desk.project, key, force=force)
 
 
-@operation("GET", _SCORES, "viewer", tag="scores", faults=(404,))
+@of_scores("GET")
 def list_scores(
     desk: Desk,
     *,
@@ -145,15 +137,7 @@ def list_scores(
     return ScorePage(found.items, found.next_cursor, _calibrations(desk, found.items))
 
 
-@operation(
-    "POST",
-    _SCORES,
-    "editor",
-    tag="scores",
-    status=201,
-    repeatable=True,
-    faults=(404, 409),
-)
+@of_scores("POST", status=201, repeatable=True)
 def add_scores(
     desk: Desk,
     scores: Annotated[
@@ -177,7 +161,7 @@ def add_scores(
     return StoredScores(len(records))
 
 
-@operation("GET", JOBS, "viewer", tag="jobs")
+@of_jobs("GET")
 def list_jobs(
     desk: Desk,
     *,
@@ -206,16 +190,7 @@ def _made(desk: Desk, job: JobRecord) -> dict[str, str]:
     return {"Location": f"/api/v1/projects/{desk.project}/jobs/{job.id}"}
 
 
-@operation(
-    "POST",
-    JOBS,
-    "editor",
-    tag="jobs",
-    status=202,
-    repeatable=True,
-    faults=(404, 409),
-    headers=_made,
-)
+@of_jobs("POST", status=202, repeatable=True, headers=_made)
 def create_job(
     desk: Desk,
     grader: GraderKey,
@@ -232,7 +207,7 @@ def create_job(
         )
 
 
-@operation("GET", f"{JOBS}/{{id}}", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}")
 def show_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
     """One job."""
     found = Jobs(desk.database).get(id)
@@ -241,7 +216,7 @@ def show_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in th
     return found
 
 
-@operation("GET", f"{JOBS}/{{id}}/results", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/results")
 def list_results(
     desk: Desk,
     id: JobId,  # noqa: A002 - its name in the path
@@ -259,24 +234,14 @@ def list_results(
     return Results(found.items, found.next_cursor, card)
 
 
-@operation(
-    "POST", f"{JOBS}/{{id}}/cancel", "editor", tag="jobs", repeatable=True, faults=(404, 409)
-)
+@of_jobs("POST", "/{id}/cancel", repeatable=True)
 def cancel_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
     """End a job before its time; what was graded stays."""
     show_job.function(desk, id)
     return Jobs(desk.database).cancel(id)
 
 
-@operation(
-    "DELETE",
-    f"{JOBS}/{{id}}",
-    "editor",
-    tag="jobs",
-    status=204,
-    repeatable=True,
-    faults=(404, 409),
-)
+@of_jobs("DELETE", "/{id}", repeatable=True)
 def delete_job(desk: Desk, id: JobId) -> None:  # noqa: A002 - its name in the path
     """Delete a job that has ended, with its scores."""
     show_job.function(desk, id)

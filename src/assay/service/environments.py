@@ -131,7 +131,7 @@ class _Found:
     runs: list[RunRecord] = field(default_factory=list[RunRecord])
 
 
-@operation("GET", "/environments", "viewer", tag="environments", where="default", apart=True)
+@operation("GET", "/environments", tag="environments", where="default", apart=True)
 def list_environments(desk: Desk) -> EnvironmentList:
     """What runs came from: Python files, addresses, case files; with what came of them last."""
     store, found = Store(desk.database), dict[tuple[tuple[str, ...], str], _Found]()

@@ -23,11 +23,10 @@ from assay.service.operation import (
     Host,
     Limit,
     Name,
+    Noun,
     Row,
     Spec,
     Text,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
@@ -38,8 +37,7 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.registry.definitions import Definition
 
-_PATH = "/projects/{project}/graders"
-_ONE = f"{_PATH}/{{key}}"
+of_graders = Noun("/projects/{project}/graders", tag="graders")
 MOST_ITEMS = 1_000
 """Items that one request may have."""
 _RESERVED = ("export", "import", "new", "validate")
@@ -172,15 +170,8 @@ def _made(desk: Desk, grader: GraderRecord) -> dict[str, str]:
     return {"Location": place, **_etag(desk, grader)}
 
 
-@waiting_operation(
-    "POST",
-    f"{_ONE}/grade",
-    "editor",
-    tag="grading",
-    lasts=False,  # it stores scores, which say themselves what they are
-    repeatable=True,
-    faults=(404, 409, 503),
-)
+# It changes nothing for the log: the scores that it stores say themselves what they are.
+@of_graders("POST", "/{key}/grade", tag="grading", repeatable=True, lasts=False)
 async def grade(
     host: Host,
     key: GraderKey,
@@ -240,7 +231,7 @@ async def grade(
     return await host.finish(store)
 
 
-@operation("GET", f"{_PATH}/export", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/export")
 def export_graders(
     desk: Desk,
     keys: Annotated[
@@ -253,14 +244,7 @@ def export_graders(
     return GraderFiles(desk.graders.files(wanted))
 
 
-@waiting_operation(
-    "POST",
-    f"{_PATH}/import",
-    "editor",
-    tag="graders",
-    repeatable=True,
-    faults=(404, 409, 423, 503),
-)
+@of_graders("POST", "/import", faults=(423,), repeatable=True)
 async def import_graders(
     host: Host,
     files: Annotated[
@@ -301,7 +285,7 @@ async def import_graders(
     return await host.finish(store)
 
 
-@operation("GET", _PATH, "viewer", tag="graders")
+@of_graders("GET")
 def list_graders(
     desk: Desk,
     *,
@@ -321,16 +305,7 @@ def list_graders(
     )
 
 
-@waiting_operation(
-    "POST",
-    _PATH,
-    "editor",
-    tag="graders",
-    status=201,
-    repeatable=True,
-    faults=(404, 409, 503),
-    headers=_made,
-)
+@of_graders("POST", status=201, repeatable=True, headers=_made)
 async def create_grader(
     host: Host,
     key: GraderKey,
@@ -366,9 +341,7 @@ async def create_grader(
     )
 
 
-@waiting_operation(
-    "POST", f"{_PATH}/validate", "editor", tag="graders", lasts=False, faults=(404, 503)
-)
+@of_graders("POST", "/validate", lasts=False)
 async def validate_grader(
     host: Host, kind: _Kind, definition: _Definition, samples: _Samples = ()
 ) -> ValidationReport:
@@ -379,7 +352,7 @@ async def validate_grader(
     return await host.apart(lambda: validate(wanted, read, host.permissions))
 
 
-@operation("GET", _ONE, "viewer", tag="graders", faults=(404,), headers=_etag)
+@of_graders("GET", "/{key}", headers=_etag)
 def show_grader(desk: Desk, key: GraderKey, version: _Wanted = None) -> GraderDetail:
     """A grader with its latest version, or the one that is asked for."""
     found = desk.graders.get(key)
@@ -388,15 +361,7 @@ def show_grader(desk: Desk, key: GraderKey, version: _Wanted = None) -> GraderDe
     return _detail(desk, found)
 
 
-@waiting_operation(
-    "PUT",
-    _ONE,
-    "editor",
-    tag="graders",
-    repeatable=True,
-    faults=(404, 412, 423, 428, 503),
-    headers=_etag,
-)
+@of_graders("PUT", "/{key}", faults=(412, 423, 428), repeatable=True, headers=_etag)
 async def update_grader(
     host: Host,
     key: GraderKey,
@@ -423,7 +388,7 @@ async def update_grader(
     )
 
 
-@operation("PATCH", _ONE, "editor", tag="graders", faults=(404, 423), headers=_etag)
+@of_graders("PATCH", "/{key}", faults=(423,), headers=_etag)
 def describe_grader(
     desk: Desk,
     key: GraderKey,
@@ -439,15 +404,13 @@ def describe_grader(
     return desk.graders.describe(key, name=name, description=description, feedback_key=feedback_key)
 
 
-@operation(
-    "DELETE", _ONE, "editor", tag="graders", status=204, repeatable=True, faults=(404, 409, 423)
-)
+@of_graders("DELETE", "/{key}", faults=(423,), repeatable=True)
 def delete_grader(desk: Desk, key: GraderKey, *, force: Force = False) -> None:
     """Delete a grader; versions that gave scores can still be read by them."""
     desk.graders.delete(key, force=force)
 
 
-@operation("PUT", f"{_ONE}/lock", "editor", tag="graders", faults=(404,), headers=_etag)
+@of_graders("PUT", "/{key}/lock", headers=_etag)
 def lock_grader(
     desk: Desk, key: GraderKey, *, locked: Annotated[bool, Spec(example=True)]
 ) -> GraderRecord:
@@ -455,7 +418,7 @@ def lock_grader(
     return desk.graders.lock(key, locked=locked)
 
 
-@operation("GET", f"{_ONE}/versions", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/{key}/versions")
 def list_versions(
     desk: Desk, key: GraderKey, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[GraderVersion]:
@@ -468,7 +431,7 @@ def list_versions(
     )
 
 
-@operation("GET", f"{_ONE}/diff", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/{key}/diff")
 def diff_versions(
     desk: Desk,
     key: GraderKey,

@@ -13,10 +13,10 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, Row, Spec, operation, waiting_operation
+from assay.service.operation import Desk, Host, Noun, Row, Spec, operation
 from assay.types.thread import StringThread
 
-_PATH = "/projects/{project}/grader-kinds"
+of_kinds = Noun("/projects/{project}/grader-kinds", tag="graders")
 _PROBE_SECONDS = 10.0
 
 _TITLES: Mapping[str, str] = {
@@ -104,7 +104,7 @@ class KnownModels:
     models: tuple[KnownModel, ...]
 
 
-@waiting_operation("GET", _PATH, "viewer", tag="graders")
+@of_kinds("GET")
 async def list_kinds(host: Host) -> GraderKinds:
     """The kinds of graders, each with the JSON Schema of its fields."""
     from assay.registry.definitions import KINDS, form_schema
@@ -120,9 +120,7 @@ async def list_kinds(host: Host) -> GraderKinds:
     return await host.apart(made)
 
 
-@waiting_operation(
-    "POST", f"{_PATH}/binary_judge/preview", "viewer", tag="graders", lasts=False, faults=(503,)
-)
+@of_kinds("POST", "/binary_judge/preview", role="viewer", lasts=False)
 async def preview_judge(
     host: Host,
     definition: Annotated[
@@ -155,14 +153,7 @@ def _thread(row: Mapping[str, Json]) -> StringThread:
     )
 
 
-@waiting_operation(
-    "POST",
-    f"{_PATH}/external_endpoint/probe",
-    "editor",
-    tag="graders",
-    lasts=False,
-    faults=(503,),
-)
+@of_kinds("POST", "/external_endpoint/probe", lasts=False)
 async def probe_endpoint(
     host: Host,
     definition: Annotated[
@@ -199,7 +190,7 @@ async def probe_endpoint(
     return await host.apart(asked)
 
 
-@operation("GET", "/projects/{project}/judge-models", "editor", tag="graders", faults=(404,))
+@operation("GET", "/projects/{project}/judge-models", role="editor", tag="graders")
 def list_models(desk: Desk) -> KnownModels:
     """The models that judges can be given here: those of the settings, and those in use."""
     from assay.graders.judges.panel import DEFAULT_MODEL

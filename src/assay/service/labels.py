@@ -26,13 +26,13 @@ from assay.registry.policy import ForbiddenError
 from assay.scoring.classes import krippendorff_alpha
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
-from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, Limit, Spec, operation
+from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, Limit, Noun, Spec
 from assay.service.pages import Page, cursor_number, page
 from assay.service.runs import show_run
 from assay.store.labels import REVIEW, LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store
 
-_PATH = "/projects/{project}/labels"
+of_labels = Noun("/projects/{project}/labels", tag="labels")
 
 Field = Annotated[
     str,
@@ -213,7 +213,7 @@ class ExportedRow:
     row: dict[str, Json]
 
 
-@operation("GET", _PATH, "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", apart=True)
 def list_labels(desk: Desk) -> Page[LabelSet]:
     """What people labelled: the fields, by whom, and how far they agree."""
     labels = Labels(desk.database)
@@ -228,7 +228,7 @@ def list_labels(desk: Desk) -> Page[LabelSet]:
     )
 
 
-@operation("GET", f"{_PATH}/queue", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/queue", apart=True)
 def next_to_label(
     desk: Desk,
     *,
@@ -274,7 +274,7 @@ def _queued(digest: str, place: str, found: Mapping[str, Item]) -> QueueItem:
     return QueueItem(item=digest, place=place, id=item.id, parts=_parts(item))
 
 
-@operation("POST", _PATH, "editor", tag="labels", lasts=False, repeatable=True, faults=(404, 409))
+@of_labels("POST", repeatable=True, lasts=False)
 def add_label(
     desk: Desk,
     item: Annotated[
@@ -324,7 +324,7 @@ def add_label(
     return labels_of(desk, field).add(desk.project, record, kept_row(found))
 
 
-@operation("GET", f"{_PATH}/items", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/items", apart=True)
 def list_labelled(
     desk: Desk,
     *,
@@ -354,7 +354,7 @@ def list_labelled(
     )
 
 
-@operation("GET", f"{_PATH}/export", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/export", apart=True)
 def export_labels(
     desk: Desk, *, field: Field = "label", limit: Limit = 50, cursor: Cursor = None
 ) -> Page[ExportedRow]:

@@ -25,12 +25,12 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
-    Required,
     TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
     cast,
+    overload,
 )
 
 from assay.registry.policy import Permissions
@@ -56,6 +56,8 @@ T = TypeVar("T")
 
 Entrance: TypeAlias = "KeyRole | Literal['anyone', 'member']"
 """Who may ask: a role; ``member`` for any valid key; ``anyone``."""
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Row: TypeAlias = "Mapping[str, Json]"
 """A recorded answer, as `assay.tasks.rows` reads it."""
@@ -316,7 +318,7 @@ class Operation(Generic[P, T]):
         function: What carries it out.
         tag: Heading of the OpenAPI document.
         status: Of a reply that says it was done.
-        faults: Statuses of refusals that are not every operation's.
+        faults: Statuses of refusals that do not follow from its method, path and role.
         repeatable: Whether a request with an idempotency key is carried out once.
         where: Project in which the role is needed, for a path that names none.
         lasts: Whether one that is not a ``GET`` changes what is stored.
@@ -326,11 +328,11 @@ class Operation(Generic[P, T]):
     """
 
     name: str
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    method: Method
     path: str
     role: Entrance
     function: Callable[..., Any]
-    tag: str
+    tag: str = ""
     status: int = 200
     faults: tuple[int, ...] = ()
     repeatable: bool = False
@@ -386,7 +388,8 @@ class Operation(Generic[P, T]):
 class Options(TypedDict, total=False):
     """What more an operation may be; see `Operation`."""
 
-    tag: Required[str]
+    role: Entrance
+    tag: str
     status: int
     faults: tuple[int, ...]
     repeatable: bool
@@ -400,47 +403,60 @@ OPERATIONS: list[Operation[..., Any]] = []
 """The table: every operation, in the order in which routes are looked through."""
 
 
-def operation(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    **more: Unpack[Options],
-) -> Callable[[Callable[Concatenate[Desk, P], T]], Operation[P, T]]:
-    """Put a function that is given a desk into the table; see `Operation`."""
+class Decorator(Protocol):
+    """Puts a function into the table, which is given a desk, or as a coroutine a host."""
 
-    def decorate(function: Callable[Concatenate[Desk, P], T]) -> Operation[P, T]:
-        return _listed(method, path, role, function, more)
-
-    return decorate
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Host, P], Coroutine[Any, Any, T]], /
+    ) -> Operation[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Desk, P], T], /) -> Operation[P, T]: ...
 
 
-def waiting_operation(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    **more: Unpack[Options],
-) -> Callable[[Callable[Concatenate[Host, P], Coroutine[Any, Any, T]]], Operation[P, T]]:
-    """Put a coroutine function that is given a host into the table; see `Operation`."""
+def operation(method: Method, path: str, **more: Unpack[Options]) -> Decorator:
+    """Put a function into the table; see `Operation`.
 
-    def decorate(
-        function: Callable[Concatenate[Host, P], Coroutine[Any, Any, T]],
-    ) -> Operation[P, T]:
-        return _listed(method, path, role, function, more)
+    Args:
+        method: HTTP method.
+        path: Below ``/api/v1``.
+        **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others, and
+            ``DELETE`` without an output is a 204.
+    """
 
-    return decorate
+    def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
+        given: dict[str, Any] = {
+            "role": "viewer" if method == "GET" else "editor",
+            "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
+            **more,
+        }
+        made: Operation[..., Any] = Operation(
+            function.__name__, method, f"/api/v1{path}", function=function, **given
+        )
+        OPERATIONS.append(made)
+        return made
+
+    return cast("Decorator", decorate)
 
 
-def _listed(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    function: Callable[..., Any],
-    more: Options,
-) -> Operation[..., Any]:
-    name = function.__name__
-    made: Operation[..., Any] = Operation(name, method, f"/api/v1{path}", role, function, **more)
-    OPERATIONS.append(made)
-    return made
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What the operations on one thing have in common.
+
+    Attributes:
+        path: What their paths begin with.
+        tag: Heading of the OpenAPI document.
+        where: Project in which the role is needed, for paths that name none.
+    """
+
+    path: str
+    tag: str
+    where: str = ""
+
+    def __call__(self, method: Method, path: str = "", **more: Unpack[Options]) -> Decorator:
+        """Put a function into the table; see `operation`."""
+        usual: Options = {"tag": self.tag, "where": self.where}
+        return operation(method, self.path + path, **{**usual, **more})
 
 
 async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401

@@ -16,15 +16,14 @@ from assay.reports.summary import Cause, Causes
 from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.paired import paired_difference
 from assay.scoring.results import Assurance, Status
-from assay.service.data import JOB_ID, JOBS, JobId, show_job
+from assay.service.data import JOB_ID, JobId, of_jobs, show_job
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Desk, Offset, Spec, operation
+from assay.service.operation import Desk, Offset, Spec
 from assay.service.rows import RowDetail, RowNumber, Window, row_detail
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-_JOB = f"{JOBS}/{{id}}"
 _BARS = 10
 _ALIKE = 1e-9
 _MOST_CHANGED = 200
@@ -157,7 +156,7 @@ class JobsCompared:
     changed: tuple[ChangedRow, ...]
 
 
-@operation("GET", f"{_JOB}/summary", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/summary")
 def show_job_summary(desk: Desk, id: JobId) -> JobSummary:  # noqa: A002 - its name in the path
     """What came of a job so far, in numbers."""
     job = show_job.function(desk, id)
@@ -179,7 +178,7 @@ def show_job_summary(desk: Desk, id: JobId) -> JobSummary:  # noqa: A002 - its n
     )
 
 
-@operation("GET", f"{_JOB}/results/window", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/results/window")
 def show_results(
     desk: Desk,
     id: JobId,  # noqa: A002 - its name in the path
@@ -203,7 +202,7 @@ def show_results(
     )
 
 
-@operation("GET", f"{_JOB}/results/{{number}}", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/results/{number}")
 def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
     """What came of one row of a job, and the row."""
     job = show_job.function(desk, id)
@@ -217,7 +216,7 @@ def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # no
     return ResultDetail(result=result, details=text, row=row)
 
 
-@operation("GET", f"{_JOB}/compare", "viewer", tag="jobs", faults=(404, 409))
+@of_jobs("GET", "/{id}/compare", faults=(409,))
 def compare_jobs(
     desk: Desk,
     id: JobId,  # noqa: A002 - its name in the path

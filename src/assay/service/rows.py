@@ -14,7 +14,7 @@ from typing import Annotated
 from assay.errors import AssayError, InputError
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
-from assay.service.data import DATASETS
+from assay.service.data import of_datasets
 from assay.service.operation import DatasetKey, Desk, Offset, Spec, operation
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets, DatasetUse
 
@@ -124,7 +124,7 @@ class RowsRead:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}/rows/window")
 def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window = 50) -> RowWindow:
     """Rows from any place on, each on a line, as graders are given them."""
     datasets = Datasets(desk.database)
@@ -133,19 +133,19 @@ def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window 
     return RowWindow(rows=tuple(_stored_glimpse(row) for row in found), total=total)
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows/{{number}}", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}/rows/{number}")
 def show_row(desk: Desk, key: DatasetKey, number: RowNumber) -> RowDetail:
     """One row, as it is read and as it came."""
     return row_detail(Datasets(desk.database).row(desk.project, key, number))
 
 
-@operation("GET", f"{DATASETS}/{{key}}/use", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}/use")
 def show_dataset_use(desk: Desk, key: DatasetKey) -> DatasetUse:
     """What depends on a dataset: what would be lost or cancelled with it."""
     return Datasets(desk.database).use(desk.project, key)
 
 
-@operation("POST", "/datasets/read", "member", tag="datasets", lasts=False)
+@operation("POST", "/datasets/read", role="member", tag="datasets", lasts=False)
 def read_lines(
     _: Desk,
     lines: Annotated[

@@ -22,9 +22,8 @@ from assay.service.operation import (
     Host,
     Limit,
     Name,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page, cursor_number, page
 from assay.store.changes import ChangeRecord
@@ -35,7 +34,7 @@ from assay.store.traces import NewSpan, Received, TraceLimits, TraceRecord, Trac
 if TYPE_CHECKING:
     from assay.agents.transcripts.otlp import SentSpan
 
-_TRACES = "/projects/{project}/traces"
+of_traces = Noun("/projects/{project}/traces", tag="traces")
 _AT_ONCE = 8
 
 _Id = Annotated[
@@ -114,7 +113,7 @@ def receive(
         return received, [desk.note("receive_traces", said)]
 
 
-@operation("GET", _TRACES, "viewer", tag="traces")
+@of_traces("GET")
 def list_traces(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[TraceRecord]:
     """The traces that were sent to a project, newest first."""
     before, traces = cursor_number(cursor), Traces(desk.database)
@@ -125,7 +124,7 @@ def list_traces(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page
     )
 
 
-@operation("DELETE", _TRACES, "editor", tag="traces", repeatable=True)
+@of_traces("DELETE", repeatable=True)
 def delete_traces(
     desk: Desk,
     before: Annotated[
@@ -153,9 +152,7 @@ def delete_traces(
     return DeletedTraces(found)
 
 
-@waiting_operation(
-    "POST", f"{_TRACES}/collect", "editor", tag="traces", status=201, repeatable=True, faults=(409,)
-)
+@of_traces("POST", "/collect", status=201, repeatable=True)
 async def collect_traces(
     host: Host,
     key: DatasetKey,
@@ -216,7 +213,7 @@ def _nothing(waiting: int) -> InputError:
     )
 
 
-@waiting_operation("GET", f"{_TRACES}/{{id}}", "viewer", tag="traces", faults=(404,))
+@of_traces("GET", "/{id}")
 async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its name in the path
     """One trace, as far as it has come."""
 
@@ -229,15 +226,7 @@ async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its na
     return TraceDetail(found[0], read_json(line.decode()))
 
 
-@operation(
-    "DELETE",
-    f"{_TRACES}/{{id}}",
-    "editor",
-    tag="traces",
-    status=204,
-    repeatable=True,
-    faults=(404,),
-)
+@of_traces("DELETE", "/{id}", repeatable=True)
 def delete_trace(desk: Desk, id: _Id) -> None:  # noqa: A002 - its name in the path
     """Delete a trace; spans of it that come later begin it anew."""
     Traces(desk.database).delete(desk.project, id)

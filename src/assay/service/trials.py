@@ -13,7 +13,7 @@ from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Status
-from assay.service.graders import permitted, version_to_run
+from assay.service.graders import of_graders, permitted, version_to_run
 from assay.service.items import read_items
 from assay.service.operation import (
     KEY_PATTERN,
@@ -21,7 +21,6 @@ from assay.service.operation import (
     Host,
     Row,
     Spec,
-    waiting_operation,
 )
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets
 from assay.types.submission import Submission
@@ -145,14 +144,7 @@ class _Sample:
     problem: str = ""
 
 
-@waiting_operation(
-    "POST",
-    "/projects/{project}/graders/try",
-    "editor",
-    tag="graders",
-    lasts=False,
-    faults=(404, 503),
-)
+@of_graders("POST", "/try", lasts=False)
 async def try_grader(
     host: Host,
     kind: Annotated[str, Spec(max_length=50, description="What kind it is.", example="function")],

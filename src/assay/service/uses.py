@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.reports.histogram import Bar, histogram
-from assay.service.graders import Calibration, calibration_of
+from assay.service.graders import Calibration, calibration_of, of_graders
 from assay.service.operation import Cursor, Desk, GraderKey, Limit, Spec, operation
 from assay.service.pages import Page, cursor_text, page
 from assay.store.catalog import GraderRecord
@@ -88,7 +88,7 @@ class GraderUsage:
     consequences: tuple[str, ...]
 
 
-@operation("GET", "/projects/{project}/grader-overview", "viewer", tag="graders")
+@operation("GET", "/projects/{project}/grader-overview", tag="graders")
 def overview_graders(
     desk: Desk,
     *,
@@ -126,7 +126,7 @@ def _overview(desk: Desk, grader: GraderRecord, use: GraderUse) -> GraderOvervie
     )
 
 
-@operation("GET", "/projects/{project}/graders/{key}/use", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/{key}/use")
 def show_use(desk: Desk, key: GraderKey) -> GraderUsage:
     """What depends on a grader, what it gave lately, and what deleting it would mean."""
     grader = desk.graders.get(key)
