@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import cast
 
 import pytest
 
 from assay import Client
-from assay.client import AuthError, cells, data, graders, labels, remote, runs, site
+from assay.client import AuthError
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.registry import definition_from
 from assay.scoring.json_safe import Json
-from assay.service.operation import OPERATIONS, as_json
+from assay.service.operation import as_json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay
@@ -151,31 +149,6 @@ def _shape(value: object) -> object:
     if names is None:
         return ""
     return type(value).__name__, [_shape(getattr(value, name)) for name in names]
-
-
-def test_every_operation_can_be_asked_for() -> None:
-    modules = (cells, data, graders, labels, remote, runs, site)
-    named = {name for module in modules for name in _names(module)}
-    by_itself = {"create_grader"}  # of `graders.create`, by type
-    missing = {one.name for one in OPERATIONS} - named - by_itself
-    assert missing == set()
-
-
-def _names(module: object) -> Iterator[str]:
-    """Names that the functions of a module look up, and those of the classes in it."""
-    for given in vars(module).values():
-        member = inspect.unwrap(given) if callable(given) else given
-        if isinstance(member, FunctionType):
-            yield from _looked_up(member.__code__)
-        elif isinstance(member, type) and member.__module__ == getattr(module, "__name__", ""):
-            yield from _names(member)
-
-
-def _looked_up(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _looked_up(part)
 
 
 def test_labels_are_given_taken_back_and_exported(client: Client) -> None:

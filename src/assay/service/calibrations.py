@@ -43,6 +43,7 @@ from assay.service.operation import (
     Desk,
     GraderKey,
     Host,
+    InProject,
     Limit,
     Noun,
     Spec,
@@ -63,6 +64,7 @@ _ALL_ERRORS = 8
 _Id = Annotated[
     str,
     Spec(
+        alias="id",
         min_length=1,
         max_length=200,
         pattern=NO_NULL,
@@ -137,6 +139,7 @@ def list_calibrations(
         str | None, Spec(max_length=200, pattern=NO_NULL, description="Only of this grader.")
     ] = None,
     limit: Limit = 50,
+    project: InProject = None,
 ) -> Page[CardSummary]:
     """The newest calibration cards, newest first."""
     wanted = [one for one in readable_cards(desk) if grader is None or one[0].grader == grader]
@@ -146,12 +149,13 @@ def list_calibrations(
 @of_calibrations("GET", "/plan", faults=(409,), apart=True)
 def plan_calibration(
     desk: Desk,
-    *,
     grader: GraderKey,
+    *,
     field: Field = "label",
     repeats: _Repeats = 1,
     attacks: _Attacks = False,
     levels: _Levels = "",
+    project: InProject = None,
 ) -> CalibrationPlan:
     """What calibrating a stored grader on a field of labels would ask and cost."""
     work = _planned(desk, grader, field, repeats, levels, attacks=attacks)
@@ -184,6 +188,7 @@ async def calibrate_grader(
     attacks: _Attacks = False,
     levels: _Levels = "",
     anew: Annotated[bool, Spec(description="Ask again what could not be judged before.")] = False,
+    project: InProject = None,
 ) -> CalibrationWork:
     """Go on with measuring a stored grader on people's labels, for a few seconds.
 
@@ -221,9 +226,9 @@ async def calibrate_grader(
 
 
 @of_calibrations("GET", "/{id}", apart=True)
-def show_calibration(desk: Desk, id: _Id) -> CardDetail:  # noqa: A002 - its name in the path
+def show_calibration(desk: Desk, card: _Id, *, project: InProject = None) -> CardDetail:
     """One calibration card: the measures, the confusion, the disagreements to read."""
-    return card_detail(desk, Cards(desk.database).get(desk.project, id))
+    return card_detail(desk, Cards(desk.database).get(desk.project, card))
 
 
 @dataclass(frozen=True, slots=True)

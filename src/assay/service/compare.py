@@ -62,7 +62,6 @@ def show_scores(desk: Desk, run: Run) -> ScoreTable:
 def show_score_pair(
     desk: Desk,
     run: Run,
-    *,
     x: _Score,
     y: Annotated[
         str,

@@ -18,6 +18,7 @@ from assay.service.operation import (
     Desk,
     Force,
     GraderKey,
+    InProject,
     Limit,
     Noun,
     Spec,
@@ -40,6 +41,7 @@ of_scores = Noun("/projects/{project}/scores", tag="scores")
 of_jobs = Noun("/projects/{project}/jobs", tag="jobs")
 
 JOB_ID = Spec(
+    alias="id",
     pattern=r"^[A-Za-z0-9-]{1,64}$",
     description="Id of the job.",
     example="20261121-090830-ab12cd34",
@@ -81,7 +83,9 @@ class StoredScores:
 
 
 @of_datasets("GET")
-def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[DatasetRecord]:
+def list_datasets(
+    desk: Desk, *, limit: Limit = 50, cursor: Cursor = None, project: InProject = None
+) -> Page[DatasetRecord]:
     """The datasets of a project, by key."""
     after, datasets = cursor_text(cursor), Datasets(desk.database)
     return page(
@@ -92,14 +96,19 @@ def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Pa
 
 
 @of_datasets("GET", "/{key}")
-def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
+def show_dataset(desk: Desk, key: DatasetKey, *, project: InProject = None) -> DatasetRecord:
     """One dataset."""
     return Datasets(desk.database).get(desk.project, key)
 
 
 @of_datasets("GET", "/{key}/rows")
 def list_rows(
-    desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
+    desk: Desk,
+    key: DatasetKey,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[DatasetRow]:
     """The rows of a dataset, in their order."""
     after, datasets = cursor_number(cursor), Datasets(desk.database)
@@ -111,7 +120,9 @@ def list_rows(
 
 
 @of_datasets("DELETE", "/{key}", repeatable=True)
-def delete_dataset(desk: Desk, key: DatasetKey, *, force: Force = False) -> None:
+def delete_dataset(
+    desk: Desk, key: DatasetKey, *, force: Force = False, project: InProject = None
+) -> None:
     """Delete a dataset."""
     Datasets(desk.database).delete(desk.project, key, force=force)
 
@@ -126,6 +137,7 @@ def list_scores(
     item: Annotated[str | None, Spec(max_length=500, description="Id of an item.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> ScorePage:
     """The scores of a project, oldest first."""
     after, scores = cursor_number(cursor), Scores(desk.database)
@@ -149,6 +161,8 @@ def add_scores(
         ),
     ],
     source: Literal["user", "sdk"] = "user",
+    *,
+    project: InProject = None,
 ) -> StoredScores:
     """Store scores from elsewhere, for graders of the kind `custom`: all of them, or none."""
     with desk.database.writing():
@@ -174,6 +188,7 @@ def list_jobs(
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[JobRecord]:
     """The jobs of a project, newest first."""
     after, jobs = cursor_text(cursor), Jobs(desk.database)
@@ -198,6 +213,8 @@ def create_job(
     version: Annotated[
         int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")
     ] = None,
+    *,
+    project: InProject = None,
 ) -> JobRecord:
     """Grade a dataset with one version of a grader, whatever happens to the server meanwhile."""
     with desk.database.writing():
@@ -208,44 +225,45 @@ def create_job(
 
 
 @of_jobs("GET", "/{id}")
-def show_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
+def show_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
     """One job."""
-    found = Jobs(desk.database).get(id)
+    found = Jobs(desk.database).get(job)
     if found.project != desk.project:
-        raise NotFoundError(f"there is no job {id!r:.80} in project {desk.project!r}")
+        raise NotFoundError(f"there is no job {job!r:.80} in project {desk.project!r}")
     return found
 
 
 @of_jobs("GET", "/{id}/results")
 def list_results(
     desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
+    job: JobId,
     *,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Results:
     """The scores of a job, in the order in which they were stored."""
-    after, job = cursor_number(cursor), show_job.function(desk, id)
+    after, record = cursor_number(cursor), show_job.function(desk, job)
     found = page(
-        lambda most: Jobs(desk.database).results(id, after, most), limit, lambda score: score.seq
+        lambda most: Jobs(desk.database).results(job, after, most), limit, lambda score: score.seq
     )
-    version = desk.graders.version(job.grader, job.version)
+    version = desk.graders.version(record.grader, record.version)
     card = calibration_of(desk, version, (one.graded for one in found.items))
     return Results(found.items, found.next_cursor, card)
 
 
 @of_jobs("POST", "/{id}/cancel", repeatable=True)
-def cancel_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
+def cancel_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
     """End a job before its time; what was graded stays."""
-    show_job.function(desk, id)
-    return Jobs(desk.database).cancel(id)
+    show_job.function(desk, job)
+    return Jobs(desk.database).cancel(job)
 
 
 @of_jobs("DELETE", "/{id}", repeatable=True)
-def delete_job(desk: Desk, id: JobId) -> None:  # noqa: A002 - its name in the path
+def delete_job(desk: Desk, job: JobId, *, project: InProject = None) -> None:
     """Delete a job that has ended, with its scores."""
-    show_job.function(desk, id)
-    Jobs(desk.database).delete(id)
+    show_job.function(desk, job)
+    Jobs(desk.database).delete(job)
 
 
 def _calibrations(desk: Desk, scores: Sequence[ScoreRecord]) -> tuple[Calibration, ...]:

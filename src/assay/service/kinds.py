@@ -13,7 +13,7 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, Noun, Row, Spec, operation
+from assay.service.operation import Desk, Host, InProject, Noun, Row, Spec, operation
 from assay.types.thread import StringThread
 
 of_kinds = Noun("/projects/{project}/grader-kinds", tag="graders")
@@ -105,7 +105,7 @@ class KnownModels:
 
 
 @of_kinds("GET")
-async def list_kinds(host: Host) -> GraderKinds:
+async def list_kinds(host: Host, *, project: InProject = None) -> GraderKinds:
     """The kinds of graders, each with the JSON Schema of its fields."""
     from assay.registry.definitions import KINDS, form_schema
     from assay.registry.forms import declared_kinds
@@ -134,6 +134,8 @@ async def preview_judge(
         Sequence[Row],
         Spec(max_length=1, description="What is judged; a sample of assay's by default."),
     ] = (),
+    *,
+    project: InProject = None,
 ) -> JudgePreview:
     """What a judge would be sent: no model is asked, nothing is stored."""
     from assay.registry.previews import preview_judge as preview
@@ -163,6 +165,8 @@ async def probe_endpoint(
             example={"url": "https://rewards.example.com", "protocol": "assay"},
         ),
     ],
+    *,
+    project: InProject = None,
 ) -> EndpointReport:
     """Ask an endpoint what it is; nothing is graded, nothing is stored."""
 
@@ -191,7 +195,7 @@ async def probe_endpoint(
 
 
 @operation("GET", "/projects/{project}/judge-models", role="editor", tag="graders")
-def list_models(desk: Desk) -> KnownModels:
+def list_models(desk: Desk, *, project: InProject = None) -> KnownModels:
     """The models that judges can be given here: those of the settings, and those in use."""
     from assay.graders.judges.panel import DEFAULT_MODEL
     from assay.models import ModelSettings

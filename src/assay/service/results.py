@@ -18,7 +18,7 @@ from assay.scoring.paired import paired_difference
 from assay.scoring.results import Assurance, Status
 from assay.service.data import JOB_ID, JobId, of_jobs, show_job
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Desk, Offset, Spec
+from assay.service.operation import Desk, InProject, Offset, Spec
 from assay.service.rows import RowDetail, RowNumber, Window, row_detail
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
@@ -157,31 +157,31 @@ class JobsCompared:
 
 
 @of_jobs("GET", "/{id}/summary")
-def show_job_summary(desk: Desk, id: JobId) -> JobSummary:  # noqa: A002 - its name in the path
+def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> JobSummary:
     """What came of a job so far, in numbers."""
-    job = show_job.function(desk, id)
-    tally = Jobs(desk.database).tally(id)
+    record = show_job.function(desk, job)
+    tally = Jobs(desk.database).tally(job)
     mean, causes = _mean(tally.scores), Causes()
     for error in tally.errors:
         causes.add(one_line(error or "no cause was recorded", _LINE))
     return JobSummary(
-        job=job,
-        line=_line(job, mean, tally.counts.get("error", 0)),
+        job=record,
+        line=_line(record, mean, tally.counts.get("error", 0)),
         scored=tally.counts.get("scored", 0),
         skipped=tally.counts.get("skipped", 0),
         errors=tally.counts.get("error", 0),
         mean=mean,
         bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
-        calibration=_card(desk, job),
-        is_stored=_is_stored(desk, job),
+        calibration=_card(desk, record),
+        is_stored=_is_stored(desk, record),
     )
 
 
 @of_jobs("GET", "/{id}/results/window")
 def show_results(
     desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
+    job: JobId,
     *,
     status: Annotated[Status | None, Spec(description="Only those of this status.")] = None,
     order: Annotated[
@@ -190,12 +190,13 @@ def show_results(
     ] = "row",
     offset: Offset = 0,
     limit: Window = 50,
+    project: InProject = None,
 ) -> ResultWindow:
     """The results of a job from any place on, each on a line."""
-    show_job.function(desk, id)
+    show_job.function(desk, job)
     jobs = Jobs(desk.database)
-    counts = jobs.counts(id)
-    found = jobs.window(id, offset=offset, limit=limit, status=status, order=order)
+    counts = jobs.counts(job)
+    found = jobs.window(job, offset=offset, limit=limit, status=status, order=order)
     return ResultWindow(
         results=tuple(_glimpse(number, record) for number, record in found),
         total=sum(counts.values()) if status is None else counts.get(status, 0),
@@ -203,14 +204,16 @@ def show_results(
 
 
 @of_jobs("GET", "/{id}/results/{number}")
-def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
+def show_result(
+    desk: Desk, job: JobId, number: RowNumber, *, project: InProject = None
+) -> ResultDetail:
     """What came of one row of a job, and the row."""
-    job = show_job.function(desk, id)
-    result = Jobs(desk.database).result(id, number)
+    record = show_job.function(desk, job)
+    result = Jobs(desk.database).result(job, number)
     row: RowDetail | None = None
-    if _is_stored(desk, job):
+    if _is_stored(desk, record):
         with suppress(NotFoundError):
-            row = row_detail(Datasets(desk.database).row(desk.project, job.dataset, number))
+            row = row_detail(Datasets(desk.database).row(desk.project, record.dataset, number))
     details = dict(result.graded.details)
     text = plain(json.dumps(details, indent=2, ensure_ascii=False)) if details else ""
     return ResultDetail(result=result, details=text, row=row)
@@ -219,18 +222,19 @@ def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # no
 @of_jobs("GET", "/{id}/compare", faults=(409,))
 def compare_jobs(
     desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
+    job: JobId,
+    other: Annotated[str, replace(JOB_ID, alias="", description="Id of the job to compare with.")],
     *,
-    other: Annotated[str, replace(JOB_ID, description="Id of the job to compare with.")],
+    project: InProject = None,
 ) -> JobsCompared:
     """Two jobs on the same dataset, row by row."""
-    job, before = show_job.function(desk, id), show_job.function(desk, other)
+    record, before = show_job.function(desk, job), show_job.function(desk, other)
     jobs = Jobs(desk.database)
-    if not jobs.have_same_rows(id, other):
+    if not jobs.have_same_rows(job, other):
         raise ConflictError(
-            f"job {other} graded other rows than job {id}", hint="compare jobs of one dataset"
+            f"job {other} graded other rows than job {job}", hint="compare jobs of one dataset"
         )
-    new, old = jobs.scored(id), jobs.scored(other)
+    new, old = jobs.scored(job), jobs.scored(other)
     numbers = sorted(new.keys() | old.keys())
     pairs = [(number, old.get(number), new.get(number)) for number in numbers]
     paired = [(n, a, b) for n, a, b in pairs if a is not None and b is not None]
@@ -245,7 +249,7 @@ def compare_jobs(
     changed.sort(key=lambda row: (-abs(row[2] - row[1]), row[0]))
     better = sum(b > a for _, a, b in changed)
     return JobsCompared(
-        job=job,
+        job=record,
         other=before,
         line=_difference_line(difference),
         difference=difference,
@@ -254,7 +258,7 @@ def compare_jobs(
         same=len(paired) - len(changed),
         unpaired=len(pairs) - len(paired),
         changed=tuple(
-            ChangedRow(number=n, item=one_line(jobs.result(id, n).item, 120), before=a, after=b)
+            ChangedRow(number=n, item=one_line(jobs.result(job, n).item, 120), before=a, after=b)
             for n, a, b in changed[:_MOST_CHANGED]
         ),
     )

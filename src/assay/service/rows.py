@@ -15,7 +15,7 @@ from assay.errors import AssayError, InputError
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
 from assay.service.data import of_datasets
-from assay.service.operation import DatasetKey, Desk, Offset, Spec, operation
+from assay.service.operation import DatasetKey, Desk, InProject, Offset, Spec, operation
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets, DatasetUse
 
 _GLIMPSE = 300
@@ -125,7 +125,14 @@ class RowsRead:
 
 
 @of_datasets("GET", "/{key}/rows/window")
-def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window = 50) -> RowWindow:
+def show_rows(
+    desk: Desk,
+    key: DatasetKey,
+    *,
+    offset: Offset = 0,
+    limit: Window = 50,
+    project: InProject = None,
+) -> RowWindow:
     """Rows from any place on, each on a line, as graders are given them."""
     datasets = Datasets(desk.database)
     total = datasets.get(desk.project, key).rows
@@ -134,13 +141,15 @@ def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window 
 
 
 @of_datasets("GET", "/{key}/rows/{number}")
-def show_row(desk: Desk, key: DatasetKey, number: RowNumber) -> RowDetail:
+def show_row(
+    desk: Desk, key: DatasetKey, number: RowNumber, *, project: InProject = None
+) -> RowDetail:
     """One row, as it is read and as it came."""
     return row_detail(Datasets(desk.database).row(desk.project, key, number))
 
 
 @of_datasets("GET", "/{key}/use")
-def show_dataset_use(desk: Desk, key: DatasetKey) -> DatasetUse:
+def show_dataset_use(desk: Desk, key: DatasetKey, *, project: InProject = None) -> DatasetUse:
     """What depends on a dataset: what would be lost or cancelled with it."""
     return Datasets(desk.database).use(desk.project, key)
 

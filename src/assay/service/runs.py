@@ -62,9 +62,6 @@ def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
 @operation("GET", "/run-rows", tag="runs", where="default", apart=True)
 def list_run_rows(
     desk: Desk,
-    *,
-    limit: Limit = 50,
-    offset: Offset = 0,
     search: Annotated[
         str,
         Spec(
@@ -73,6 +70,9 @@ def list_run_rows(
             description="Stands somewhere in the id, the label or what was run.",
         ),
     ] = "",
+    *,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> RunRows:
     """The runs with how their cells ended, newest first."""
     store = Store(desk.database)

@@ -18,6 +18,7 @@ from assay.service.operation import (
     Cursor,
     Desk,
     Identity,
+    InProject,
     Limit,
     Name,
     Noun,
@@ -97,7 +98,7 @@ def create_project(
 
 
 @of_projects("GET", "/{project}")
-def show_project(desk: Desk) -> ProjectRecord:
+def show_project(desk: Desk, project: InProject = None) -> ProjectRecord:
     """One project."""
     return Projects(desk.database).get(desk.project)
 
@@ -110,6 +111,8 @@ _Most = Annotated[
 @of_projects("PUT", "/{project}/limits", role="admin")
 def limit_project(
     desk: Desk,
+    project: InProject = None,
+    *,
     requests_per_minute: _Most = None,
     gradings_at_once: _Most = None,
 ) -> ProjectRecord:
@@ -142,6 +145,7 @@ def list_changes(
     by: _By = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
     Projects(desk.database).get(desk.project)
@@ -223,16 +227,21 @@ def create_key(
 @of_keys("DELETE", "/{id}", role="member")
 def revoke_key(
     desk: Desk,
-    id: Annotated[  # noqa: A002 - its name in the path
+    key: Annotated[
         str,
-        Spec(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Id of the key.", example="1a2b3c4d"),
+        Spec(
+            alias="id",
+            pattern=r"^[A-Za-z0-9_-]{1,64}$",
+            description="Id of the key.",
+            example="1a2b3c4d",
+        ),
     ],
 ) -> None:
     """Revoke a key, at once."""
     who = _admin(desk)
-    if not who.may("admin", ApiKeys(desk.database).get(id).project):
-        raise NotFoundError(f"there is no API key {id!r:.80}")  # as if it were not there
-    ApiKeys(desk.database).revoke(id)
+    if not who.may("admin", ApiKeys(desk.database).get(key).project):
+        raise NotFoundError(f"there is no API key {key!r:.80}")  # as if it were not there
+    ApiKeys(desk.database).revoke(key)
 
 
 def _admin(desk: Desk) -> Identity:

@@ -20,6 +20,7 @@ from assay.service.operation import (
     DatasetKey,
     Desk,
     Host,
+    InProject,
     Limit,
     Name,
     Noun,
@@ -40,6 +41,7 @@ _AT_ONCE = 8
 _Id = Annotated[
     str,
     Spec(
+        alias="id",
         pattern=r"^[0-9a-f]{32}$",
         description="Id of the trace.",
         example="5b8efff798038103d269b633813fc60c",
@@ -114,7 +116,9 @@ def receive(
 
 
 @of_traces("GET")
-def list_traces(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[TraceRecord]:
+def list_traces(
+    desk: Desk, *, limit: Limit = 50, cursor: Cursor = None, project: InProject = None
+) -> Page[TraceRecord]:
     """The traces that were sent to a project, newest first."""
     before, traces = cursor_number(cursor), Traces(desk.database)
     return page(
@@ -135,6 +139,8 @@ def delete_traces(
             example="2026-11-21",
         ),
     ],
+    *,
+    project: InProject = None,
 ) -> DeletedTraces:
     """Delete the traces to which nothing was added since a time."""
     try:
@@ -162,6 +168,7 @@ async def collect_traces(
         bool, Spec(description="Also those whose outermost span has not come: as incomplete.")
     ] = False,
     clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
+    project: InProject = None,
 ) -> DatasetRecord:
     """Make a dataset of the traces that are whole and have any `gen_ai.*`: a row for each."""
     import tempfile
@@ -214,12 +221,12 @@ def _nothing(waiting: int) -> InputError:
 
 
 @of_traces("GET", "/{id}")
-async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its name in the path
+async def show_trace(host: Host, trace: _Id, *, project: InProject = None) -> TraceDetail:
     """One trace, as far as it has come."""
 
     def one(desk: Desk) -> Whole:
         traces = Traces(desk.database)
-        return traces.with_spans(traces.get(desk.project, id))
+        return traces.with_spans(traces.get(desk.project, trace))
 
     found = await host.run(one)
     (line,) = await _lines(host, [found])
@@ -227,9 +234,9 @@ async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its na
 
 
 @of_traces("DELETE", "/{id}", repeatable=True)
-def delete_trace(desk: Desk, id: _Id) -> None:  # noqa: A002 - its name in the path
+def delete_trace(desk: Desk, trace: _Id, *, project: InProject = None) -> None:
     """Delete a trace; spans of it that come later begin it anew."""
-    Traces(desk.database).delete(desk.project, id)
+    Traces(desk.database).delete(desk.project, trace)
 
 
 async def _lines(host: Host, traces: Sequence[Whole]) -> list[bytes]:

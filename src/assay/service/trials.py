@@ -19,6 +19,7 @@ from assay.service.operation import (
     KEY_PATTERN,
     Desk,
     Host,
+    InProject,
     Row,
     Spec,
 )
@@ -189,6 +190,7 @@ async def try_grader(
     runs: Annotated[
         bool, Spec(description="Run it; else a function is only read, which is quick.")
     ] = True,
+    project: InProject = None,
 ) -> Trial:
     """Try a draft on samples, beside a stored version; nothing is stored.
 
