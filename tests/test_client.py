@@ -516,7 +516,7 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
     awaited, waited = made.graders.grade, blocking.graders.grade
     assert inspect.signature(awaited) == inspect.signature(waited)
     assert "deadline: Seconds" in (awaited.__doc__ or "")
-    assert "case: Only" in (blocking.runs.cells.__doc__ or "")
+    assert "harness: Only" in (blocking.runs.cells.__doc__ or "")
 
 
 def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:

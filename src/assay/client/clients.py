@@ -13,7 +13,7 @@ from assay.client.data import Datasets, Jobs, Scores, Traces
 from assay.client.graders import Graders
 from assay.client.labels import Calibrations, Labels
 from assay.client.portal import Portal
-from assay.client.runs import Cells, Environments, Runs
+from assay.client.runs import Cells, Runs
 from assay.client.scope import Backend, Scope
 from assay.client.site import Keys, Projects
 from assay.errors import InputError
@@ -48,7 +48,6 @@ class _Parts(Generic[M_co]):
         self.scores: Scores[M_co] = Scores(scope, portal)
         self.runs: Runs[M_co] = Runs(scope, portal)
         self.cells: Cells[M_co] = Cells(scope, portal)
-        self.environments: Environments[M_co] = Environments(scope, portal)
         self.labels: Labels[M_co] = Labels(scope, portal)
         self.calibrations: Calibrations[M_co] = Calibrations(scope, portal)
         self.projects: Projects[M_co] = Projects(scope, portal)
@@ -89,7 +88,6 @@ class AsyncClient(_Parts[Awaited]):
         scores: What graders gave, and what is written in.
         runs: Runs of cases.
         cells: Single results of runs.
-        environments: What runs came from.
         labels: What people say of answers.
         calibrations: How far graders agree with that.
         projects: The projects.

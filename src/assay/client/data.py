@@ -82,7 +82,6 @@ class Jobs(Part[M_co]):
     summary = ask(result_operations.show_job_summary)
     window = ask(result_operations.show_results)
     result = ask(result_operations.show_result)
-    compare = ask(result_operations.compare_jobs)
     results = ask(data.list_results)
     cancel = ask(data.cancel_job)
     delete = ask(data.delete_job)

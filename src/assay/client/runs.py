@@ -1,4 +1,4 @@
-"""``client.runs``, ``cells`` and ``environments``: what was run, and what came of it."""
+"""``client.runs`` and ``client.cells``: what was run, and what came of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.client.asking import M_co, Part, ask, ask_all, by_hand
 from assay.service import cells as cell_operations
 from assay.service import compare as comparing
-from assay.service import environments, runs
+from assay.service import runs
 
 if TYPE_CHECKING:
     from assay.reports.comparing.shown import RunComparison
@@ -32,7 +32,6 @@ class Runs(Part[M_co]):
     regrading = ask(cell_operations.show_regrade)
     delete = ask(runs.delete_run)
     scores = ask(comparing.show_scores)
-    score_pair = ask(comparing.show_score_pair)
     trainability = ask(comparing.show_trainability)
 
     @by_hand
@@ -88,11 +87,3 @@ class Cells(Part[M_co]):
     decide = ask(cell_operations.decide_cell)
     regrade = ask(cell_operations.regrade_run)
     promote = ask(cell_operations.promote_cell)
-
-
-class Environments(Part[M_co]):
-    """What runs came from: Python files, addresses, case files."""
-
-    called = "environments"
-
-    list = ask(environments.list_environments, lambda found: found.environments)

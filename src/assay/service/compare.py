@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from assay.errors import AssayError, InputError, Location
+from assay.errors import InputError, Location
 from assay.reports.comparing.shown import RunComparison, shown
 from assay.reports.run_records import AgentName
-from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
@@ -20,14 +19,6 @@ from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
-_Score = Annotated[
-    str,
-    Spec(
-        max_length=8_000,
-        description="A grader's key, as the scores of the run tell it; empty for the reward.",
-        example="/tests",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +47,6 @@ def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
     return score_table(found.id, _cells(desk.database, found.id))
-
-
-@of_runs("GET", "/{run}/scores/pair", apart=True)
-def show_score_pair(
-    desk: Desk,
-    run: Run,
-    x: _Score,
-    y: Annotated[
-        str,
-        Spec(
-            max_length=8_000,
-            description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
-            example="seconds",
-        ),
-    ],
-) -> ScorePair:
-    """Two graders of a run, cell by cell: where they agree, and where they are farthest apart.
-
-    Instead of the second one, what cells cost.
-    """
-    found, store = show_run.function(desk, run), Store(desk.database)
-    if x == y:
-        raise InputError("a score agrees with itself", location=Location(field="y"))
-    cells = _cells(desk.database, found.id)
-    return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
 
 
 @of_runs("GET", "/{run}/trainability", apart=True)
@@ -137,18 +103,3 @@ def compare_runs(
 
 def _cells(database: Database, run: str) -> Iterator[CellRecord]:
     return decided(Store(database).cells(run), Decisions(database).all)
-
-
-def _question(store: Store, cell: CellRecord) -> str:
-    """What was asked in a cell; of its trace nothing is looked at."""
-    from assay.tasks.rows import read_row
-    from assay.types.run import Run
-
-    try:
-        detail = store.detail(cell.run_id, cell.key)
-        row = detail.get("row")
-        if isinstance(row, dict):
-            return read_row(row).submission.question or ""
-        return Run.from_dict({"prompt": detail.get("prompt")}).prompt_text
-    except AssayError:  # damaged, or of another version: the scores are worth having
-        return ""

@@ -1,22 +1,21 @@
-"""Operations on what came of jobs: all of it in numbers, any part of it, two jobs compared."""
+"""Operations on what came of jobs: all of it in numbers, and any part of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from assay.errors import ConflictError, NotFoundError
+from assay.errors import NotFoundError
 from assay.reports.figures import score, score_interval
 from assay.reports.histogram import Bar, histogram
 from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
 from assay.scoring.intervals import Interval, mean_interval
-from assay.scoring.paired import paired_difference
 from assay.scoring.results import Assurance, Status
-from assay.service.data import JOB_ID, JobId, of_jobs, show_job
+from assay.service.data import JobId, of_jobs, show_job
 from assay.service.graders import Calibration, calibration_of
 from assay.service.operation import Desk, InProject, Offset, Spec
 from assay.service.rows import RowDetail, RowNumber, Window, row_detail
@@ -25,8 +24,6 @@ from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
 _BARS = 10
-_ALIKE = 1e-9
-_MOST_CHANGED = 200
 _LINE = 300
 
 
@@ -112,50 +109,6 @@ class ResultDetail:
     row: RowDetail | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
-    """A row that two jobs scored differently.
-
-    Attributes:
-        number: Number of the row.
-        item: Its id.
-        before: Score in the other job; null where it has none.
-        after: Score in this one.
-    """
-
-    number: int
-    item: str
-    before: float | None
-    after: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsCompared:
-    """Two jobs on the same rows, paired.
-
-    Attributes:
-        job: This one.
-        other: The one that it is compared with.
-        line: What came of it, in words.
-        difference: Mean of this score less the other's, over rows that both scored.
-        better: Rows that this one scores higher.
-        worse: Rows that it scores lower.
-        same: Rows that both score alike.
-        unpaired: Rows that one of them did not score.
-        changed: Rows whose scores differ, the largest differences first.
-    """
-
-    job: JobRecord
-    other: JobRecord
-    line: str
-    difference: Interval
-    better: int
-    worse: int
-    same: int
-    unpaired: int
-    changed: tuple[ChangedRow, ...]
-
-
 @of_jobs("GET", "/{id}/summary")
 def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> JobSummary:
     """What came of a job so far, in numbers."""
@@ -219,51 +172,6 @@ def show_result(
     return ResultDetail(result=result, details=text, row=row)
 
 
-@of_jobs("GET", "/{id}/compare", faults=(409,))
-def compare_jobs(
-    desk: Desk,
-    job: JobId,
-    other: Annotated[str, replace(JOB_ID, alias="", description="Id of the job to compare with.")],
-    *,
-    project: InProject = None,
-) -> JobsCompared:
-    """Two jobs on the same dataset, row by row."""
-    record, before = show_job.function(desk, job), show_job.function(desk, other)
-    jobs = Jobs(desk.database)
-    if not jobs.have_same_rows(job, other):
-        raise ConflictError(
-            f"job {other} graded other rows than job {job}", hint="compare jobs of one dataset"
-        )
-    new, old = jobs.scored(job), jobs.scored(other)
-    numbers = sorted(new.keys() | old.keys())
-    pairs = [(number, old.get(number), new.get(number)) for number in numbers]
-    paired = [(n, a, b) for n, a, b in pairs if a is not None and b is not None]
-    is_unit = all(0.0 <= value <= 1.0 for _, a, b in paired for value in (a, b))
-    found = paired_difference(
-        [b for _, _, b in paired],
-        [a for _, a, _ in paired],
-        bounds=(-1.0, 1.0) if is_unit else None,
-    )
-    difference = found.difference.estimate
-    changed = [(n, a, b) for n, a, b in paired if abs(b - a) > _ALIKE]
-    changed.sort(key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    better = sum(b > a for _, a, b in changed)
-    return JobsCompared(
-        job=record,
-        other=before,
-        line=_difference_line(difference),
-        difference=difference,
-        better=better,
-        worse=len(changed) - better,
-        same=len(paired) - len(changed),
-        unpaired=len(pairs) - len(paired),
-        changed=tuple(
-            ChangedRow(number=n, item=one_line(jobs.result(job, n).item, 120), before=a, after=b)
-            for n, a, b in changed[:_MOST_CHANGED]
-        ),
-    )
-
-
 def _mean(scores: Sequence[float]) -> Interval:
     is_unit = all(0.0 <= value <= 1.0 for value in scores)
     return mean_interval(scores, bounds=(0.0, 1.0) if is_unit else None)
@@ -285,17 +193,6 @@ def _line(job: JobRecord, mean: Interval, errors: int) -> str:
     if errors:
         said.append(f"{errors:,} could not be graded")
     return "; ".join(said)
-
-
-def _difference_line(difference: Interval) -> str:
-    if difference.mean is None:
-        return "No row was scored by both."
-    if difference.low is None or difference.high is None:
-        return "Too few rows to say whether they differ."
-    if difference.low <= 0.0 <= difference.high:
-        return "No clear difference: the interval includes 0."
-    way = "higher" if difference.mean > 0 else "lower"
-    return f"This job scores {way}; the interval leaves 0 out."
 
 
 def _card(desk: Desk, job: JobRecord) -> Calibration | None:

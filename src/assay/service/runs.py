@@ -47,8 +47,15 @@ Run = Annotated[
     ),
 ]
 of_runs = Noun("/runs", tag="runs", where="default")
-_Search = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
-_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=NO_NULL)]
+_Search = Annotated[
+    str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
+]
+_Harness = Annotated[
+    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this harness.")
+]
+_Model = Annotated[
+    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
+]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
@@ -174,12 +181,12 @@ def window_cells(
     outcome: Annotated[
         str, Spec(max_length=60, pattern=_OUTCOMES, description="Outcomes, with commas between.")
     ] = "",
-    harness: _Coordinate = None,
-    model: _Coordinate = None,
-    case: Annotated[str, Spec(max_length=500, pattern=NO_NULL)] = "",
-    search: Annotated[
-        str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
+    harness: _Harness = None,
+    model: _Model = None,
+    case: Annotated[
+        str, Spec(max_length=500, pattern=NO_NULL, description="Only those of this case.")
     ] = "",
+    search: _Search = "",
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
     cause: Annotated[

@@ -136,7 +136,6 @@ function useEntries(text: string, showKeys: () => void): readonly Entry[] {
     { kind: "Page", name: "Jobs", act: to(`${below}/jobs`) },
     { kind: "Page", name: "Calibrations", act: to(`${below}/calibrations`) },
     { kind: "Page", name: "Traces", act: to(`${below}/traces`) },
-    { kind: "Page", name: "Environments", act: to("/environments") },
     ...(seesRuns ? [{ kind: "Page", name: "Compare two runs", act: to("/compare") }] : []),
     ...(mayStore ? [{ kind: "Do", name: "New grader", act: to(`${below}/graders/new`) }] : []),
     { kind: "Do", name: `Theme: ${next}`, act: turn },
