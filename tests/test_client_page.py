@@ -12,7 +12,6 @@ import pytest
 from assay import Client
 from assay.client import AuthError
 from assay.errors import ConflictError, InputError, NotFoundError
-from assay.registry import definition_from
 from assay.scoring.json_safe import Json
 from assay.service.operation import as_json
 from assay.testing import FakeJudge
@@ -73,7 +72,6 @@ def _job(client: Client, grader: str) -> str:
     return client.jobs.list(grader=grader)[0].id
 
 
-JUDGE: dict[str, Json] = {"criteria": "It is 4.", "user_template": "{{completion}} {{x}}"}
 READS: dict[str, Callable[[Client], object]] = {
     "runs.find": lambda c: c.runs.find("evals"),
     "runs.get": lambda c: c.runs.get("kit"),
@@ -105,7 +103,6 @@ READS: dict[str, Callable[[Client], object]] = {
     "graders.use": lambda c: c.graders.use("match"),
     "graders.kinds": lambda c: c.graders.kinds(),
     "graders.models": lambda c: c.graders.models(),
-    "graders.preview_judge": lambda c: c.graders.preview_judge(JUDGE, ROWS[0]),
     "labels.list": lambda c: c.labels.list(),
     "labels.queue": lambda c: c.labels.queue(dataset="rows", rater="admin", limit=2, seed=7),
     "labels.queue of a run": lambda c: c.labels.queue(run="kit", field="good", rater="admin"),
@@ -187,22 +184,6 @@ def test_a_grader_is_measured_to_its_card(client: Client) -> None:
         client.calibrations.create("none")
     with pytest.raises(NotFoundError):
         client.calibrations.get("none")
-
-
-def test_a_draft_is_tried_beside_the_stored_version(client: Client) -> None:
-    draft = definition_from("declared", {"graders": [{"type": "exact_match", "expected": "5"}]})
-    trial = client.graders.try_draft(
-        draft, ROWS[:1], dataset="rows", rows=[2], saved="match", wanted={"r0": 1.0, "r1": 1.0}
-    )
-    assert (trial.valid, trial.saved) == (True, "match@1")
-    assert {one.id: (one.row, one.change, one.miss) for one in trial.samples} == {
-        "r0": (None, "+1", ""),
-        "r1": (2, "-1", "wanted 1, got 0"),
-    }
-    source = "async def grade(thread):\n    return 1 / 0\n"
-    broken = client.graders.try_draft(source, ROWS[:1])
-    assert not broken.valid or broken.marks
-    assert len(client.graders.versions("match")) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

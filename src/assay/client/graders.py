@@ -15,16 +15,14 @@ from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
 from assay.service import kinds as kind_operations
-from assay.service import trials, uses
+from assay.service import uses
 from assay.service.graders import Calibration
 
 if TYPE_CHECKING:
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
-    from assay.registry.previews import JudgePreview
     from assay.scoring.json_safe import Json
     from assay.service.graders import GradedItems
-    from assay.service.trials import Trial
     from assay.store import GraderRecord, GraderVersion
 
 _MOST_BYTES = 8 << 20
@@ -194,57 +192,6 @@ class Graders(Part[M_co]):
         )
 
     @by_hand
-    async def try_draft(
-        self,
-        fn: Definition | Function,
-        samples: Sequence[Item] = (),
-        *,
-        dataset: str | None = None,
-        rows: Sequence[int] = (),
-        take: int = 0,
-        seed: int | None = None,
-        saved: str | None = None,
-        version: int | None = None,
-        wanted: Mapping[str, float] | None = None,
-        runs: bool = True,
-        project: str | None = None,
-    ) -> Trial:
-        """Try a grader on up to 200 samples, beside a version that is stored; nothing is stored.
-
-        Args:
-            fn: A function, its source, or a definition.
-            samples: Rows to grade.
-            dataset: A stored dataset to take more of.
-            rows: Numbers of its rows,
-            take: and so many more, from the first.
-            seed: Take those at random, by this seed.
-            saved: A stored grader to compare with.
-            version: Its newest version by default.
-            wanted: Scores that samples should get, by their ids.
-            runs: Run it; else a function is only read, which is quick.
-            project: The project; the client's by default.
-
-        Returns:
-            The checks; for each sample both outcomes, and in words what changed or was missed.
-        """
-        definition = _definition(fn)
-        return await self._scope.call(
-            trials.try_grader,
-            definition.kind,
-            definition.to_dict(),
-            items_of(samples, "samples"),
-            dataset=dataset,
-            rows=rows,
-            take=take,
-            seed=seed,
-            saved=saved,
-            version=version,
-            wanted=wanted,
-            runs=runs,
-            project=project,
-        )
-
-    @by_hand
     async def grade(
         self,
         grader_key: str,
@@ -285,26 +232,6 @@ class Graders(Part[M_co]):
             graded.calibration = some.calibration
             graded.grader, graded.digest = some.grader, some.digest
         return graded
-
-    @by_hand
-    async def preview_judge(
-        self,
-        definition: Mapping[str, Json],
-        sample: Item | None = None,
-        *,
-        project: str | None = None,
-    ) -> JudgePreview:
-        """The prompts that a judge would send, and what is wrong with them; no model is asked.
-
-        Args:
-            definition: The fields of a judge of the kind ``binary_judge``, also half written.
-            sample: What is judged; a sample of ours by default.
-            project: The project; the client's by default.
-        """
-        samples = () if sample is None else items_of([sample], "sample")
-        return await self._scope.call(
-            kind_operations.preview_judge, definition, samples, project=project
-        )
 
     @by_hand
     async def export(

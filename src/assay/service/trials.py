@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -174,9 +173,6 @@ async def try_grader(
     take: Annotated[
         int, Spec(ge=0, le=MOST_SAMPLES, description="So many more of its rows, from the first.")
     ] = 0,
-    seed: Annotated[
-        int | None, Spec(ge=0, le=2**31 - 1, description="Take them at random, by this seed.")
-    ] = None,
     saved: Annotated[
         str | None, Spec(pattern=KEY_PATTERN, description="A stored grader to compare with.")
     ] = None,
@@ -206,7 +202,7 @@ async def try_grader(
 
     draft, chosen = await host.apart(read)
     if dataset is not None:
-        found = await host.run(lambda desk: _rows(desk, dataset, rows, take, seed))
+        found = await host.run(lambda desk: _rows(desk, dataset, rows, take))
         chosen += _of_dataset(found, {one.id for one in chosen})
     if len(chosen) > MOST_SAMPLES:
         raise InputError(
@@ -235,9 +231,7 @@ async def try_grader(
     return await host.finish(lambda _: trial)
 
 
-def _rows(
-    desk: Desk, key: str, numbers: Sequence[int], take: int, seed: int | None
-) -> list[DatasetRow]:
+def _rows(desk: Desk, key: str, numbers: Sequence[int], take: int) -> list[DatasetRow]:
     """The rows of a dataset that were asked for, in their order."""
     datasets = Datasets(desk.database)
     count = datasets.get(desk.project, key).rows
@@ -250,8 +244,6 @@ def _rows(
             )
     chosen = set(numbers)
     rest = [number for number in range(1, count + 1) if number not in chosen]
-    if seed is not None:
-        random.Random(seed).shuffle(rest)  # noqa: S311 - no secret
     chosen.update(rest[:take])
     if chosen == set(range(1, len(chosen) + 1)):
         return datasets.rows(desk.project, key, limit=len(chosen)) if chosen else []
