@@ -559,6 +559,32 @@ def test_arguments_that_do_not_fit_are_refused_with_what_fits(
                 act(client)
 
 
+WRONG: list[tuple[Callable[[Any], object], str]] = [
+    (lambda c: c.graders.page(limit=201), "limit: cannot be 201 (from 1 to 200)"),
+    (lambda c: c.graders.list(limit=0), "limit: cannot be 0 (from 1 to 200)"),
+    (lambda c: c.runs.find(7), "search: must be text, got int"),
+    (lambda c: c.runs.find(limit=True), "limit: must be a whole number, got bool"),
+    (lambda c: c.runs.cells("r", search="\0"), "search: holds a null character"),
+    (lambda c: c.runs.cells("r", outcome="won"), "outcome: 'won' is none: Outcomes, with"),
+    (lambda c: c.runs.get(""), "run: needs 1 characters or more"),
+    (lambda c: c.jobs.list(status="finishd"), "'finishd' is unknown (did you mean 'finished'?)"),
+    (lambda c: c.jobs.get(None), "job: must be text, got NoneType"),
+    (lambda c: c.datasets.get("A B\n"), "key: 'A B\\n' cannot be a key (use 1 to 64"),
+    (lambda c: c.cells.open("r", ("c", "", "", 0)), "trial: cannot be 0 (from 1 to 1,000,000)"),
+    (lambda c: c.graders.validate("", samples=[{"answer": "4"}] * 21), "has 21 entries (up to 20)"),
+]
+
+
+@pytest.mark.parametrize(("act", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_what_no_parameter_may_be_is_refused_alike_and_before_anything_is_asked(
+    act: Callable[[Any], object], said: str, tmp_path: Path
+) -> None:
+    for client in (Client(store=str(tmp_path / "store")), Client("http://127.0.0.1:1", "key")):
+        with client, pytest.raises(InputError) as caught:
+            act(client)
+        assert said in str(caught.value)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_key_that_is_none_is_refused_alike(mode: str, tmp_path: Path) -> None:
     with (

@@ -10,6 +10,7 @@ from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
+from assay.service.arguments import check
 from assay.service.operation import Operation
 from assay.store.checks import json_text
 from assay.store.datasets import DatasetRecord
@@ -86,6 +87,7 @@ class Scope:
         if operation.in_project:
             project = self.project(cast("str | None", given.get("project")))
             given = {name: value for name, value in given.items() if name != "project"}
+        check(operation, given)
         return await self.backend.call(operation, project, given)
 
     def set_project(self, project: str) -> None:
