@@ -237,7 +237,7 @@ _LONGEST_NAME = 200
 
 
 def _fault(error: Mapping[str, Any], body: object) -> Problem:
-    """What pydantic found, in its words, with the nearest name for a field that there is not."""
+    """What pydantic found, in its words; of a field that there is not, the nearest one."""
     source, *place = cast("tuple[str | int, ...]", error["loc"])
     if source != "body":
         return Problem(tuple(place), str(error["msg"]))
@@ -246,8 +246,10 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
     unknown = place[-1:] if error["type"] == "extra_forbidden" else []
     known, model = _walked(body, tuple(place[: len(place) - len(unknown)]))
     names = list(model.model_fields) if model else []
-    hint = nearest(str(unknown[0])[:100], names) if unknown else ""
-    return Problem((*known, *(str(one)[:_LONGEST_NAME] for one in unknown)), error["msg"], hint)
+    if not unknown:
+        return Problem(known, str(error["msg"]))
+    name = str(unknown[0])
+    return Problem((*known, name[:_LONGEST_NAME]), "unknown field", nearest(name[:100], names))
 
 
 def _walked(

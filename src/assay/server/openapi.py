@@ -78,12 +78,12 @@ class ProblemShown(BaseModel):
                     "type": "urn:assay:problem:the-request-cannot-be-carried-out",
                     "title": "The request cannot be carried out",
                     "status": 422,
-                    "detail": "verzion: Extra inputs are not permitted (did you mean 'version'?)",
+                    "detail": "verzion: unknown field (did you mean 'version'?)",
                     "instance": "/api/v1/projects/default/graders/exact/grade",
                     "errors": [
                         {
                             "field": "verzion",
-                            "message": "Extra inputs are not permitted",
+                            "message": "unknown field",
                             "hint": "did you mean 'version'?",
                         }
                     ],
