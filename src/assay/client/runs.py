@@ -22,7 +22,7 @@ class Runs(Part[M_co]):
     called = "runs"
 
     list = ask(runs.list_runs, lambda found: found.items)
-    find = ask(runs.list_run_rows)
+    find = ask(runs.list_runs)
     get = ask(runs.show_run)
     overview = ask(runs.show_run_overview)
     cells = ask(runs.window_cells)

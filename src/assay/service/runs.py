@@ -26,9 +26,7 @@ from assay.service.operation import (
     Noun,
     Offset,
     Spec,
-    operation,
 )
-from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
@@ -60,14 +58,8 @@ _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
 
-@of_runs("GET")
-def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
-    """The newest runs, newest first."""
-    return Page(Store(desk.database).runs(limit))
-
-
-@operation("GET", "/run-rows", tag="runs", where="default", apart=True)
-def list_run_rows(
+@of_runs("GET", apart=True)
+def list_runs(
     desk: Desk,
     search: Annotated[
         str,

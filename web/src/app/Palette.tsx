@@ -116,7 +116,7 @@ function useEntries(text: string, showKeys: () => void): readonly Entry[] {
     enabled: seesRuns,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/run-rows", { signal, params: { query: { limit: 30, search } } })),
+      ask(api.GET("/api/v1/runs", { signal, params: { query: { limit: 30, search } } })),
   });
   const graders = useQuery({
     queryKey: ["palette", "graders", project],
