@@ -46,7 +46,6 @@ from assay.service import (
     cells,
     compare,
     data,
-    environments,
     graders,
     kinds,
     labels,
@@ -90,7 +89,6 @@ _TABLES = (
     data,
     rows,
     results,
-    environments,
     traces,
     kinds,
     uses,
@@ -168,13 +166,14 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     has = given.pop("if_none_match", None)
     if "if_match" in given:
         tag, force = given.pop("if_match"), given.pop("force")
-        given["expected"] = _expected(given["key"], tag, force=force)
+        given["expected"] = _expected(given["grader_key"], tag, force=force)
     is_short = True
     if (body := given.pop("body", None)) is not None:
         raw = cast("Mapping[str, Json]", await request.json())
         given |= arguments_of(body, raw)
         is_short = len(await request.body()) <= QUICK_BYTES
 
+    given = operation.received(given)
     made: list[ChangeRecord] = []
 
     async def work(keep: Keep | None) -> Answer:
@@ -336,7 +335,7 @@ class _ServerHost:
             if self._keep is not None:
                 self._keep(desk.database, self._answer)
             if operation.is_change:
-                change = desk.note(operation.name, self._given, output)
+                change = desk.note(operation, self._given, output)
         if change is not None:
             self._tell(change)
         return output
