@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.scoring.json_safe import Json
-from assay.service.operation import OPERATIONS
+from assay.service.table import OPERATIONS
 from assay.store.database import Database, Row, Scalar
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store

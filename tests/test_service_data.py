@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,7 @@ async def test_errors_and_skips_are_no_part_of_a_mean(
 async def test_results_are_filtered_and_sorted_from_any_place_on(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
-    async def numbers(**given: object) -> tuple[list[int], int]:
+    async def numbers(**given: Any) -> tuple[list[int], int]:
         found = await ask(results.show_results, desk, jobs[0].id, **given)
         return [one.number for one in found.results], found.total
 

@@ -16,8 +16,9 @@ from assay.endpoint.problems import MEDIA_TYPE
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
-from assay.service.operation import KEY_PATTERN, OPERATIONS, Operation
+from assay.service.operation import KEY_PATTERN, Operation
 from assay.service.pages import Page
+from assay.service.table import OPERATIONS
 from assay.types import codec
 from assay.version import __version__
 

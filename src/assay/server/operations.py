@@ -41,30 +41,15 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import (
-    calibrations,
-    cells,
-    compare,
-    data,
-    graders,
-    kinds,
-    labels,
-    results,
-    rows,
-    runs,
-    site,
-    traces,
-    trials,
-    uses,
-)
+from assay.service import data, graders, site
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
-    OPERATIONS,
     Desk,
     Operation,
     as_json,
 )
+from assay.service.table import OPERATIONS
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
@@ -83,22 +68,6 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-_TABLES = (
-    graders,
-    trials,
-    data,
-    rows,
-    results,
-    traces,
-    kinds,
-    uses,
-    runs,
-    compare,
-    labels,
-    calibrations,
-    cells,
-    site,
-)
 
 
 @cache

@@ -547,7 +547,7 @@ class Noun:
         return operation(method, self.path + path, **{**usual, **more})
 
 
-async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+async def ask(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
     """Carry out an operation here, with the database at hand; a change is noted."""
     if not operation.waits:
         return do(operation, desk, *args, **given)
@@ -556,7 +556,7 @@ async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) 
     return output
 
 
-def do(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+def do(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
     """Carry out an operation that waits for nothing; a change is noted in its transaction."""
     with desk.database.writing() if operation.is_change else nullcontext():
         output = operation.function(desk, *args, **given)
