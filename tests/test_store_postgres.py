@@ -20,7 +20,8 @@ import pytest
 from pg8000.exceptions import DatabaseError
 
 from assay.errors import InputError, MissingExtraError, StoreError
-from assay.store import Database, Projects, RunRecord, Store
+from assay.store import Database, Projects, RunRecord, Store, postgres
+from assay.store.database import SCHEMA_FILE
 from assay.store.postgres import fault, is_lost
 from assay.store.postgres_address import read_address
 from tests.postgres import PostgresServer, programs, shared_server
@@ -251,11 +252,14 @@ def test_tables_of_others_beside_ours_are_no_matter(server: PostgresServer) -> N
     assert server.run("SELECT count(*) FROM public.project", database) == "0"
 
 
-def test_a_database_of_a_newer_version_is_refused(server: PostgresServer) -> None:
+def test_a_database_of_another_version_is_refused(server: PostgresServer) -> None:
     database = server.new_database()
     Database.open(server.address(database)).close()
     server.run("INSERT INTO assay.migration VALUES (999)", database)
-    with pytest.raises(StoreError, match=r"newer assay \(schema 999.*upgrade assay"):
+    with pytest.raises(StoreError, match=r"by a newer assay \(schema 999.*upgrade assay"):
+        Database.open(server.address(database))
+    server.run("DELETE FROM assay.migration; INSERT INTO assay.migration VALUES (1)", database)
+    with pytest.raises(StoreError, match=r"by an older assay \(schema 1,.*`assay runs export`"):
         Database.open(server.address(database))
 
 
@@ -315,28 +319,18 @@ def test_a_read_only_server_is_told_as_such(server: PostgresServer) -> None:
         Projects(opened).create("p")
 
 
-def test_an_upgrade_that_fails_changes_nothing(
+def test_tables_that_cannot_be_made_leave_nothing(
     server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.store import database
-
-    for file in database._MIGRATIONS.iterdir():
-        (tmp_path / file.name).write_text(file.read_text())
-    newest = max(int(file.name[:4]) for file in tmp_path.iterdir())
-    last = tmp_path / f"{newest + 1:04}_more.sql"
-    last.write_text("ALTER TABLE run ADD COLUMN owner TEXT; CREATE TABLE run (x TEXT);")
     location = server.address(server.new_database())
-    with Database.open(location) as opened:
-        Projects(opened).create("p")
     with monkeypatch.context() as patch:
-        patch.setattr(database, "_MIGRATIONS", tmp_path)
+        twice = tmp_path / "schema.sql"
+        twice.write_text(SCHEMA_FILE.read_text() + "CREATE TABLE run (x TEXT);\n")
+        patch.setattr(postgres, "SCHEMA_FILE", twice)
         with pytest.raises(StoreError, match="already exists"):
             Database.open(location)
-        last.write_text("ALTER TABLE run ADD COLUMN owner TEXT;")
-        for _ in range(2):
-            with Database.open(location) as opened:
-                assert opened.rows("SELECT owner FROM run") == []
-                assert Projects(opened).get("p")
+    with Database.open(location) as opened:
+        assert Projects(opened).create("p")
 
 
 def test_both_kinds_of_database_have_the_same_columns(location: str, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Database:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str], *, home: str = "") -> Database:
-        """Open a database; its schema is made, or brought up to date.
+        """Open a database; its tables are made where there are none.
 
         Args:
             location: A directory, usually ``.assay``, for a SQLite file in it; or
@@ -68,7 +68,7 @@ class Database:
             MissingExtraError: For PostgreSQL, where its driver is not installed.
             StoreError: If the directory cannot be used (not a directory, read-only, full, on a
                 network file system), the server cannot be reached or refuses, or the database is
-                damaged, foreign, or of a newer assay.
+                damaged, foreign, or of an older or newer assay.
         """
         place = os.fspath(location)
         if place.startswith(_SCHEMES):
@@ -216,7 +216,15 @@ Scalar: TypeAlias = "str | int | float | bytes | None"
 
 Row: TypeAlias = "tuple[Scalar, ...]"
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
+SCHEMA = 8
+"""The number of what stands in ``schema.sql``; whoever changes a table there counts on."""
+
+SCHEMA_FILE = Path(__file__).with_name("schema.sql")
+
+_MOVE = (
+    "choose another store; to take runs along, `assay runs export` them with the assay that wrote "
+    "it, and `assay runs import` them"
+)
 
 
 class Engine(Protocol):
@@ -268,21 +276,20 @@ class Engine(Protocol):
         ...
 
 
-def pending_migrations(version: int, *, dialect: str, place: str) -> list[tuple[int, str]]:
-    """The migrations above a version, each as its number and SQL, in order.
-
-    A file ``NNNN_name.sql`` serves every dialect that has no ``NNNN_name.DIALECT.sql`` beside it.
+def is_new(version: int, place: str) -> bool:
+    """Whether a database of that version has no tables yet: such a one is 0.
 
     Raises:
-        StoreError: If the database is of a newer version than any migration.
+        StoreError: If it has the tables of another assay.
     """
-    files: dict[int, Path] = {}
-    for file in sorted(_MIGRATIONS.glob("[0-9]*.sql"), key=lambda file: file.name.count(".")):
-        if file.name.count(".") == 1 or file.name.endswith(f".{dialect}.sql"):
-            files[int(file.name[:4])] = file  # a dialect's own comes later, and replaces
-    if version > max(files):
-        raise StoreError(
-            f"{place} was written by a newer assay (schema {version}, this one knows {max(files)})",
-            hint="upgrade assay, or choose another store",
+    if version not in (0, SCHEMA):
+        age, hint = (
+            ("a newer", "upgrade assay, or choose another store")
+            if version > SCHEMA
+            else ("an older", _MOVE)
         )
-    return [(n, files[n].read_text(encoding="utf-8")) for n in sorted(files) if n > version]
+        raise StoreError(
+            f"{place} was written by {age} assay (schema {version}, this one reads {SCHEMA})",
+            hint=hint,
+        )
+    return version == 0
