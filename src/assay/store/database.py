@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from assay.errors import InputError, StoreError
 from assay.scoring.graded import Graded
@@ -122,6 +122,11 @@ class Database:
         self._require_owner()
         return self._engine.query(sql, values)
 
+    def value(self, sql: str, *values: Scalar) -> Any:  # noqa: ANN401 - the schema says what it is
+        """The first value of the first row that is read; None without one."""
+        rows = self.rows(sql, *values)
+        return rows[0][0] if rows else None
+
     @contextmanager
     def writing(self) -> Generator[None]:
         """Everything in the block lands together, or nothing does; a block inside one joins it.
@@ -214,7 +219,8 @@ def _names(record: type[Record]) -> tuple[str, ...]:
 Scalar: TypeAlias = "str | int | float | bytes | None"
 """What a column holds. Truth values are stored as the integers 0 and 1."""
 
-Row: TypeAlias = "tuple[Scalar, ...]"
+Row: TypeAlias = "tuple[Any, ...]"
+"""A row as it is read; the schema says what stands in each column."""
 
 SCHEMA = 8
 """The number of what stands in ``schema.sql``; whoever changes a table there counts on."""

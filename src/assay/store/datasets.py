@@ -21,12 +21,12 @@ from assay.store.checks import (
     plain,
     read_json,
     valid_key,
-    valid_limit,
     valid_number,
     valid_text,
 )
 from assay.store.database import Database, Record, Scalar
 from assay.store.projects import Projects
+from assay.store.table import LIVE, Table, Where
 
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
@@ -34,7 +34,7 @@ MAX_ROW_BYTES = 16 << 20
 _IN_MEMORY = 8 << 20
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
-_SELECT = 'SELECT project, key, name, "rows", size, digest, created_at FROM dataset'
+_ROWS = "dataset d JOIN dataset_row r ON r.dataset = d.seq"
 _SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
 
 
@@ -108,6 +108,9 @@ class Datasets:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "dataset", DatasetRecord, rows='"rows"')
+        columns = {"number": "r.number", "id": "r.id", "data": "r.data"}
+        self._rows = Table(database, _ROWS, DatasetRow, {"data": _read}, **columns)
 
     def create(
         self, project: str, key: str, name: str, rows: Iterable[Mapping[str, Json]]
@@ -154,23 +157,16 @@ class Datasets:
         Raises:
             NotFoundError: If there is none; names the nearest.
         """
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND key = ? AND deleted_at = ''",
-            plain(project),
-            plain(key),
-        )
-        if not rows:
+        found = self._table.find({"project": project, "key": key, **LIVE})
+        if found is None:
             raise Projects(self._database).unknown("dataset", project, key)
-        return DatasetRecord.from_row(rows[0])
+        return found
 
     def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
         """Datasets of a project, by key."""
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND key > ? AND deleted_at = '' ORDER BY key LIMIT ?",
-            *(project, plain(after), valid_limit(limit)),
-        )
-        return [DatasetRecord.from_row(row) for row in rows]
+        where: Where = {"project": project, "key >": after, **LIVE}
+        return self._table.page(where, order="key", limit=limit)
 
     def rows(
         self, project: str, key: str, *, after: int = 0, limit: int = 1_000
@@ -181,14 +177,8 @@ class Datasets:
             NotFoundError: For an unknown dataset.
         """
         self.get(project, key)
-        rows = self._database.rows(
-            "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r ON r.dataset = d.seq "
-            "WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' AND r.number > ? "
-            "ORDER BY r.number LIMIT ?",
-            *(project, key, valid_number(after, "after"), valid_limit(limit)),
-        )
-        found = cast("list[tuple[int, str, str]]", rows)
-        return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
+        where = {**_of(project, key), "r.number >": valid_number(after, "after")}
+        return self._rows.page(where, order="r.number", limit=limit)
 
     def row(self, project: str, key: str, number: int) -> DatasetRow:
         """One row of a dataset.
@@ -215,8 +205,7 @@ class Datasets:
             "WHERE d.project = ? AND d.key = ? AND d.deleted_at = ''",
             *(project, key),
         )
-        counts = cast("tuple[int, int, int]", (jobs, active, scores))
-        return DatasetUse(jobs=int(counts[0]), active=int(counts[1]), scores=int(counts[2]))
+        return DatasetUse(jobs=int(jobs), active=int(active), scores=int(scores))
 
     def numbered(self, project: str, key: str, numbers: Sequence[int]) -> list[DatasetRow]:
         """The rows of a dataset that have these numbers, in order.
@@ -228,15 +217,8 @@ class Datasets:
         found: list[DatasetRow] = []
         wanted = sorted(set(numbers))
         for start in range(0, len(wanted), _BATCH_ROWS):
-            some = wanted[start : start + _BATCH_ROWS]
-            rows = self._database.rows(
-                "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r "  # noqa: S608 - only places
-                "ON r.dataset = d.seq WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' "
-                f"AND r.number IN ({', '.join('?' * len(some))}) ORDER BY r.number",
-                *(project, key, *some),
-            )
-            for number, name, data in cast("list[tuple[int, str, str]]", rows):
-                found.append(DatasetRow(number=number, id=name, data=_read(data)))
+            some = {"r.number": wanted[start : start + _BATCH_ROWS]}
+            found += self._rows.select({**_of(project, key), **some}, order="r.number")
         return found
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
@@ -253,11 +235,9 @@ class Datasets:
         """
         with self._database.writing():
             now = self._database.now()
-            found = self._database.rows(_SEQ, plain(project), plain(key))
-            gone = "UPDATE dataset SET deleted_at = ? WHERE seq = ? AND deleted_at = ''"
-            if not found or not self._database.change(gone, now, found[0][0]):
+            seq = self._database.value(_SEQ, plain(project), plain(key))
+            if seq is None or not self._table.update({"seq": seq, **LIVE}, deleted_at=now):
                 raise Projects(self._database).unknown("dataset", project, key)
-            seq = found[0][0]
             if not force and self._database.rows(
                 "SELECT 1 FROM job WHERE dataset = ? LIMIT 1", seq
             ):
@@ -273,16 +253,12 @@ class Datasets:
             self._database.change("DELETE FROM dataset_row WHERE dataset = ?", seq)
 
     def _insert(self, record: DatasetRecord, spool: IO[bytes]) -> None:
-        added = self._database.change(
-            'INSERT INTO dataset (project, key, name, "rows", size, digest, created_at) '
-            "VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (project, key) WHERE deleted_at = '' DO NOTHING",
-            *(record.project, record.key, record.name),
-            *(record.rows, record.size, record.digest, record.created_at),
+        added = self._table.insert_new(
+            self._table.written(record), unless="(project, key) WHERE deleted_at = ''"
         )
         if not added:
             raise _taken(record.project, record.key)
-        ((seq,),) = self._database.rows(_SEQ, record.project, record.key)
+        seq = self._database.value(_SEQ, record.project, record.key)
         for batch in _batches(spool, seq):
             self._database.insert_many("INSERT INTO dataset_row (dataset, number, id, data)", batch)
         twice = self._database.rows(
@@ -292,7 +268,11 @@ class Datasets:
         )
         if twice:
             name, first, last = twice[0]
-            raise _bad_row(cast("int", last), f"its id {name!r} is also that of row {first}")
+            raise _bad_row(last, f"its id {name!r} is also that of row {first}")
+
+
+def _of(project: str, key: str) -> Where:
+    return {"d.project": project, "d.key": key, "d.deleted_at = ''": ()}
 
 
 def _spool(rows: Iterable[Mapping[str, Json]], spool: IO[bytes]) -> tuple[int, int, str]:
@@ -321,7 +301,7 @@ def _batches(spool: IO[bytes], dataset: Scalar) -> Iterator[list[tuple[Scalar, .
     held = 0
     for number, line in enumerate(spool, start=1):
         name, _, data = line[:-1].partition(b"\t")
-        batch.append((dataset, number, cast("str", json.loads(name)), data.decode()))
+        batch.append((dataset, number, json.loads(name), data.decode()))
         held += len(line)
         if len(batch) >= _BATCH_ROWS or held >= _BATCH_BYTES:
             yield batch

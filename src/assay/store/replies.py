@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
 
 from assay.store.checks import plain, valid_text
 from assay.store.database import Database, moment
@@ -32,7 +31,7 @@ class Replies:
             "WHERE project = ? AND key = ? AND created_at > ?",
             *(plain(project), plain(key), moment(self._database.clock() - _KEPT)),
         )
-        return cast("tuple[str, int, bytes]", rows[0]) if rows else None
+        return rows[0] if rows else None
 
     def put(self, project: str, key: str, request: str, status: int, body: str | bytes) -> bool:
         """Keep a reply, and forget those that are older than 24 hours.

@@ -42,17 +42,17 @@ _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
 
 # Only the constants above are put into these; every value is bound.
-_SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
-_INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 7})"  # noqa: S608 - see above
+_SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"
+_INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 7})"
 _INSERT_CELLS = f"INSERT INTO result ({CELL_COLUMNS}, snapshot)"
 _ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
-_SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
+_SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"
 _SELECT_PAGE = f"""
     SELECT {CELL_COLUMNS} FROM newest
     WHERE run_id = ? AND (case_id, harness, model, trial) > (?, ?, ?, ?)
       AND (? = 0 OR status = 'error' OR passed = 0)
     ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
-"""  # noqa: S608 - see above
+"""
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
 """What only the scores of judges have; see `assay.reports.totals`."""
 _SELECT_COUNTED = _SELECT_PAGE.replace(
@@ -63,19 +63,19 @@ _ALIKE = f"""
     SELECT {CELL_COLUMNS}, CASE WHEN status = 'error' THEN content ELSE '' END AS trouble,
       flags <> '[]' OR subscores LIKE ? OR subscores LIKE ? AS odd
     FROM newest WHERE run_id = ? AND seq BETWEEN ? AND ?
-"""  # noqa: S608 - see above
+"""
 _SELECT_ALIKE = f"""
     SELECT run_id, '', harness, model, 1, status, reward, passed, threshold, sum(seconds), cost_usd,
       tokens, digest, error, '[]', '', trouble, '', '[]', notes, count(*), odd
     FROM ({_ALIKE}) AS cells GROUP BY run_id, harness, model, status, reward, passed, threshold,
       cost_usd, tokens, digest, error, notes, trouble, odd
-"""  # noqa: S608 - see above
-_SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
+"""
+_SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"
 _WORTH_A_LOOK = "(status = 'error' OR passed = 0 OR flags <> '[]')"
 _LONGEST_HINT = 300
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
-_SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
+_SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"
 
 
 def new_run_id(now: datetime) -> str:
@@ -181,7 +181,7 @@ class Store:
         """
         own = "seq IN (SELECT seq FROM result WHERE run_id = ?)"
         with self._database.writing():
-            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
+            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)
             self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
             self._database.change("DELETE FROM regrade WHERE run_id = ?", run_id)
             if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
@@ -336,7 +336,7 @@ class Store:
         self, run_id: str, status: CellStatus, *, passed: bool | None, limit: int
     ) -> list[CellRecord]:
         """The first cells that ended in one way; `r9` comes before `r10`."""
-        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = ?"  # noqa: S608 - see above
+        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = ?"
         values: list[Scalar] = [run_id, status]
         if passed is not None:
             sql += " AND passed = ?"
@@ -348,7 +348,7 @@ class Store:
     def against_labels(self, run_id: str, limit: int) -> list[CellRecord]:
         """The first rows that people labelled true or false, and graders the other way."""
         sql = (
-            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = 'graded' "  # noqa: S608 - see above
+            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = 'graded' "
             "AND notes LIKE CASE passed WHEN 1 THEN ? ELSE ? END "
             "ORDER BY length(case_id), case_id LIMIT ?"
         )
@@ -368,7 +368,7 @@ class Store:
         if not cases:
             return {}
         places = ", ".join("?" * len(cases))
-        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"  # noqa: S608 - places only
+        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"
         found = self._database.rows(sql, run_id, *map(plain, cases))
         return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
 
@@ -388,7 +388,7 @@ class Store:
         """
         self._require_run(run_id)
         own = "run_id = ? AND case_id = ? ORDER BY harness, model, trial"
-        rows = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
+        rows = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)
         if not rows:
             some = "SELECT DISTINCT case_id FROM result WHERE run_id = ? LIMIT 1000"
             names = [str(name) for (name,) in self._database.rows(some, run_id)]
@@ -436,7 +436,7 @@ class Store:
         """
         self._require_run(run_id)
         sql = (
-            f"SELECT {CELL_COLUMNS}, snapshot, body, result.seq FROM result "  # noqa: S608 - see above
+            f"SELECT {CELL_COLUMNS}, snapshot, body, result.seq FROM result "
             "JOIN detail USING (seq) WHERE run_id = ? AND result.seq > ? "
             "ORDER BY result.seq LIMIT 64"
         )
@@ -472,7 +472,7 @@ class Store:
         way, order = (">", "") if forward else ("<", " DESC")
         parts = ", ".join(f"{name}{order}" for name in ("case_id", "harness", "model", "trial"))
         rows = self._database.rows(
-            f"SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "  # noqa: S608 - constants only
+            f"SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "
             f"AND (case_id, harness, model, trial) {way} (?, ?, ?, ?) AND {_WORTH_A_LOOK} "
             f"ORDER BY {parts} LIMIT 1",
             *(run_id, *key),
@@ -482,7 +482,7 @@ class Store:
     def worth_a_look(self, run_id: str, key: CellKey) -> tuple[int, int]:
         """How many cells failed, are errors or flagged: up to a cell, and in all."""
         ((upto, every),) = self._database.rows(
-            "SELECT sum(CASE WHEN (case_id, harness, model, trial) <= (?, ?, ?, ?) "  # noqa: S608 - constants only
+            "SELECT sum(CASE WHEN (case_id, harness, model, trial) <= (?, ?, ?, ?) "
             f"THEN 1 ELSE 0 END), count(*) FROM newest WHERE run_id = ? AND {_WORTH_A_LOOK}",
             *(*key, run_id),
         )
@@ -515,7 +515,7 @@ class Store:
     def case_count(self, run_id: str) -> int:
         """How many cases of a run have a result, whatever its harness, model and trial."""
         cases = "SELECT DISTINCT case_id FROM result WHERE run_id = ?"
-        ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)  # noqa: S608 - see above
+        ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)
         return cast("int", found)
 
     def agents(self, run_id: str) -> list[tuple[str, str]]:

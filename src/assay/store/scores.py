@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
+from assay.frozen import frozen
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.json_safe import record_evidence
 from assay.scoring.results import Status, assurance_from
 from assay.store.checks import (
     encode_json,
     is_sprawling,
     plain,
-    valid_limit,
+    read_json,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Row, Scalar, moment
+from assay.store.database import Database, Record, moment
 from assay.store.projects import Projects
+from assay.store.table import Table, Where
 
 _MAX_REASON = 4_096
 _MAX_FLAGS = 64
 _MAX_EVIDENCE = 262_144
-
-INSERT_SCORES = (
-    "INSERT INTO score (project, item, job, number, source, grader_key, version, digest, status, "
-    "score, evidence, created_at)"
-)
-SELECT_SCORES = (
-    "SELECT seq, project, item, job, source, grader_key, version, digest, status, score, evidence, "
-    "created_at FROM score"
-)
-_COUNT = "SELECT count(*) FROM score"
-_DELETE = "DELETE FROM score"
 
 ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
 
@@ -63,11 +53,106 @@ class ScoreRecord(Record):
     created_at: str = ""
 
 
+@frozen(kw_only=True)
+class ScoreRow:
+    """A score as it is stored.
+
+    Attributes:
+        seq: See `ScoreRecord`.
+        project: Likewise.
+        item: Likewise.
+        job: Id of the job that graded it; None without one.
+        number: Of the row that the job graded; None without one.
+        source: See `ScoreRecord`.
+        grader_key: Key of the grader.
+        version: Of the grader, if the score names one.
+        digest: Of what gave the score.
+        status: How the grading ended.
+        score: The score, where there is one.
+        evidence: What else is known, as JSON.
+        created_at: See `ScoreRecord`.
+    """
+
+    seq: int = 0
+    project: str
+    item: str
+    job: str | None
+    number: int | None
+    source: ScoreSource
+    grader_key: str
+    version: int | None
+    digest: str
+    status: Status
+    score: float | None
+    evidence: str
+    created_at: str
+
+    @classmethod
+    def of(
+        cls,
+        record: ScoreRecord,
+        project: str,
+        now: str,
+        *,
+        job: str | None = None,
+        number: int | None = None,
+    ) -> ScoreRow:
+        """How a score is stored.
+
+        Raises:
+            InputError: For an item's id of more than 512 characters.
+        """
+        graded = record.graded
+        key, version = _split(graded.grader)
+        return cls(
+            project=project,
+            item=valid_text(record.item, "item", most=512),
+            job=job,
+            number=number,
+            source=record.source,
+            grader_key=valid_text(key, "grader", most=200),
+            version=version,
+            digest=valid_text(graded.digest, "digest", most=200),
+            status=graded.status,
+            score=graded.score,
+            evidence=_evidence(graded),
+            created_at=now,
+        )
+
+    def record(self) -> ScoreRecord:
+        """What was stored."""
+        kept: dict[str, Any] = read_json(self.evidence)
+        key, version = self.grader_key, self.version
+        graded = Graded(
+            id=self.item,
+            status=self.status,
+            score=self.score,
+            outcome=kept["outcome"],
+            reason=kept["reason"],
+            error=kept["error"],
+            flags=tuple(kept["flags"]),
+            details=kept["details"],
+            grader=key if version is None else f"{key}@{version}",
+            digest=self.digest,
+            assurance=assurance_from(kept.get("assurance")),
+        )
+        return ScoreRecord(
+            seq=self.seq,
+            project=self.project,
+            item=self.item,
+            job=self.job or "",
+            source=self.source,
+            graded=graded,
+            created_at=self.created_at,
+        )
+
+
 class Scores:
     """The scores of a database; never changed once they are stored."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "score", ScoreRow)
 
     def add(self, project: str, records: Sequence[ScoreRecord]) -> int:
         """Append scores, all of them or none.
@@ -85,16 +170,15 @@ class Scores:
             InputError: For an item's id of more than 512 characters.
         """
         now = self._database.now()
-        rows = [score_row(record, project, None, None, now) for record in records]
+        rows = [ScoreRow.of(record, project, now) for record in records]
         with self._database.writing():
             Projects(self._database).get(project)
-            self._database.insert_many(INSERT_SCORES, rows)
+            self._table.insert_many(rows)
         return len(rows)
 
     def older(self, project: str, before: datetime, grader: str | None = None) -> int:
         """How many scores of no job are older; see `delete`."""
-        where, values = self._older(project, before, grader)
-        return int(cast("int", self._database.rows(f"{_COUNT}{where}", *values)[0][0]))
+        return self._table.count(self._older(project, before, grader))
 
     def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
         """Remove old scores; those of a job go with the job.
@@ -107,17 +191,14 @@ class Scores:
         Returns:
             How many there were.
         """
-        where, values = self._older(project, before, grader)
+        where = self._older(project, before, grader)
         with self._database.writing():
-            return self._database.change(f"{_DELETE}{where}", *values)
+            return self._table.delete(where)
 
-    def _older(
-        self, project: str, before: datetime, grader: str | None
-    ) -> tuple[str, list[Scalar]]:
+    def _older(self, project: str, before: datetime, grader: str | None) -> Where:
         Projects(self._database).get(project)
-        whose, values = _of_grader(grader)
-        conditions = ["project = ?", "job IS NULL", "created_at < ?", *whose]
-        return f" WHERE {' AND '.join(conditions)}", [project, moment(before), *values]
+        old: Where = {"project": project, "job IS NULL": (), "created_at <": moment(before)}
+        return {**old, **_of_grader(grader)}
 
     def page(
         self,
@@ -136,78 +217,15 @@ class Scores:
             after: ``seq`` of the last one seen.
             limit: Most to return, up to 1,000.
         """
-        whose, wanted = _of_grader(grader)
-        conditions = ["project = ? AND seq > ?", *whose]
-        values: list[Scalar] = [project, valid_number(after, "after"), *wanted]
-        if item is not None:
-            conditions.append("item = ?")
-            values.append(plain(item))
+        where = {"project": project, "seq >": valid_number(after, "after"), "item": item}
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            f"{SELECT_SCORES} WHERE {' AND '.join(conditions)} ORDER BY seq LIMIT ?",
-            *(*values, valid_limit(limit)),
-        )
-        return [read_score(row) for row in rows]
-
-
-def score_row(
-    record: ScoreRecord, project: str, job: str | None, number: int | None, now: str
-) -> tuple[Scalar, ...]:
-    """The values of `INSERT_SCORES`.
-
-    Raises:
-        InputError: For an item's id of more than 512 characters.
-    """
-    graded = record.graded
-    key, version = _split(graded.grader)
-    return (
-        project,
-        valid_text(record.item, "item", most=512),
-        job,
-        number,
-        record.source,
-        valid_text(key, "grader", most=200),
-        version,
-        valid_text(graded.digest, "digest", most=200),
-        graded.status,
-        graded.score,
-        _evidence(graded),
-        now,
-    )
-
-
-def read_score(row: Row) -> ScoreRecord:
-    """The record behind the columns of `SELECT_SCORES`."""
-    seq, project, item, job, source, key, version, digest, status, score, evidence, created_at = row
-    kept = cast("dict[str, Json]", json.loads(cast("str", evidence)))
-    name = cast("str", key) if version is None else f"{key}@{version}"
-    graded = Graded(
-        id=cast("str", item),
-        status=cast("Status", status),
-        score=cast("float | None", score),
-        outcome=cast("str", kept["outcome"]),
-        reason=cast("str", kept["reason"]),
-        error=cast("str", kept["error"]),
-        flags=tuple(cast("list[str]", kept["flags"])),
-        details=cast("dict[str, Json]", kept["details"]),
-        grader=name,
-        digest=cast("str", digest),
-        assurance=assurance_from(kept.get("assurance")),
-    )
-    return ScoreRecord(
-        seq=cast("int", seq),
-        project=cast("str", project),
-        item=graded.id,
-        job=cast("str | None", job) or "",
-        source=cast("ScoreSource", source),
-        graded=graded,
-        created_at=cast("str", created_at),
-    )
+        rows = self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)
+        return [row.record() for row in rows]
 
 
 def error_of(evidence: str) -> str:
     """Why an item could not be graded, of what is stored of it."""
-    return str(cast("dict[str, Json]", json.loads(evidence)).get("error") or "")
+    return str(read_json(evidence).get("error") or "")
 
 
 def _evidence(graded: Graded) -> str:
@@ -235,14 +253,12 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 
-def _of_grader(grader: str | None) -> tuple[list[str], list[Scalar]]:
-    """Conditions for the scores of a grader, ``key`` or ``key@version``, and their values."""
+def _of_grader(grader: str | None) -> Where:
+    """What the scores of a grader are like: of ``key``, or of ``key@version``."""
     if grader is None:
-        return [], []
+        return {}
     key, version = _split(grader)
-    if version is None:
-        return ["grader_key = ?"], [key]
-    return ["grader_key = ?", "version = ?"], [key, version]
+    return {"grader_key": key} if version is None else {"grader_key": key, "version": version}
 
 
 def _split(grader: str) -> tuple[str, int | None]:

@@ -59,7 +59,7 @@ _CELL = f"""
       WHERE later.run_id = result.run_id AND later.case_id = result.case_id
         AND later.harness = result.harness AND later.model = result.model
         AND later.trial = result.trial AND later.seq > result.seq AND later.seq <= ?)
-"""  # noqa: S608 - see above
+"""
 # What a list shows of a cell: neither its answer nor its score tree.
 _SHOWN = CELL_COLUMNS.replace("answer, subscores", "'', '[]'")
 
@@ -173,7 +173,7 @@ class Windows:
         cells, values = self._cells((run,), wanted.until)
         where, more = _conditions(wanted, of_case=True)
         rows = self._database.rows(
-            f"SELECT ended, harness, model, flagged, held, count(*) FROM ({cells}) AS cell "  # noqa: S608 - see above
+            f"SELECT ended, harness, model, flagged, held, count(*) FROM ({cells}) AS cell "
             f"WHERE {where} GROUP BY 1, 2, 3, 4, 5 ORDER BY 2, 3",
             *values,
             *more,
@@ -210,7 +210,7 @@ class Windows:
         way = "DESC" if descending else "ASC"
         unknown = "" if order in ("case", "trial") else f"{column} IS NULL, "
         rows = self._database.rows(
-            f"SELECT seq FROM ({cells}) AS cell WHERE {where} "  # noqa: S608 - see above
+            f"SELECT seq FROM ({cells}) AS cell WHERE {where} "
             f"ORDER BY {unknown}{column} {way}, {_KEY} LIMIT ? OFFSET ?",
             *values,
             *more,
@@ -224,7 +224,7 @@ class Windows:
         """The numbers of the cells that could not be graded, and why."""
         shown = _SHOWN.replace("notes", "'{}'")
         rows = self._database.rows(
-            f"SELECT seq, {shown} FROM newest WHERE run_id = ? AND status = 'error' LIMIT ?",  # noqa: S608 - see above
+            f"SELECT seq, {shown} FROM newest WHERE run_id = ? AND status = 'error' LIMIT ?",
             *(run, _MOST_TROUBLES),
         )
         for seq, *row in rows:
@@ -252,7 +252,7 @@ class Windows:
             return
         places = ", ".join("?" * len(cases))
         rows = self._database.rows(
-            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places}) "  # noqa: S608 - see above
+            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places}) "
             f"ORDER BY {_KEY}",
             *(run, *cases),
         )
@@ -269,7 +269,7 @@ class Windows:
               count(reward) AS graded, sum(cost_usd) AS cost, count(cost_usd) AS priced,
               sum(seconds) AS seconds
             FROM ({cells}) AS cell GROUP BY 1, 2, 3, 4, 5
-        """  # noqa: S608 - see above
+        """
         found: dict[str, _Adding] = {}
         for run, case, ended, flagged, held, *numbers in self._database.rows(by_case, *values):
             sum_of = found.setdefault(cast("str", run), _Adding())
@@ -312,13 +312,13 @@ class Windows:
         if not numbers:
             return []
         listed = ", ".join(map(str, numbers))
-        rows = self._database.rows(f"SELECT seq, {_SHOWN} FROM result WHERE seq IN ({listed})")  # noqa: S608 - see above
+        rows = self._database.rows(f"SELECT seq, {_SHOWN} FROM result WHERE seq IN ({listed})")
         found = {seq: read_cell(cast("CellRow", row)) for seq, *row in rows}
         return [found[seq] for seq in numbers if seq in found]
 
 
 _ONE = (
-    f"SELECT seq, {_SHOWN} FROM newest "  # noqa: S608 - see above
+    f"SELECT seq, {_SHOWN} FROM newest "
     "WHERE run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
 )
 
