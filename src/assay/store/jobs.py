@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 from assay.errors import ConflictError, InputError, Location, NotFoundError
 from assay.scoring.results import Status
 from assay.store.catalog import Catalog
-from assay.store.checks import plain, valid_number, valid_text
+from assay.store.checks import plain, valid_limit, valid_number, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
 from assay.store.projects import Projects
-from assay.store.scores import ScoreRecord, ScoreRow, error_of
+from assay.store.scores import ScoreRecord, StoredScores, error_of, score_row
 from assay.store.table import Table, Where
 
 _ACTIVE = ("queued", "running")
@@ -99,7 +99,7 @@ class Jobs:
         self._database = database
         columns = {"grader": "grader_key", "dataset": "dataset_key"}
         self._table = Table(database, "job", JobRecord, **columns)
-        self._scores = Table(database, "score", ScoreRow)
+        self._scores = StoredScores(database)
 
     def create(
         self, project: str, *, grader: str, dataset: str, version: int | None = None, by: str = ""
@@ -311,7 +311,7 @@ class Jobs:
             if record.status not in _ACTIVE:
                 raise ConflictError(f"job {job} is {record.status}: nothing can be added to it")
             self._scores.insert_many(rows)
-            errors = sum(row.status == "error" for row in rows)
+            errors = sum(row["status"] == "error" for row in rows)
             self._database.change(
                 "UPDATE job SET done = done + ?, errors = errors + ?, claims = 0, updated_at = ? "
                 "WHERE id = ?",
@@ -389,7 +389,7 @@ class Jobs:
         """
         self.get(job)
         where: Where = {"job": job, "seq >": valid_number(after, "after")}
-        return [row.record() for row in self._scores.page(where, order="seq", limit=limit)]
+        return self._scores.page(where, order="seq", limit=limit)
 
     def counts(self, job: str) -> dict[Status, int]:
         """How many rows of a job ended in which way.
@@ -454,9 +454,9 @@ class Jobs:
             NotFoundError: For an unknown job.
         """
         self.get(job)
-        where = {"job": job, "status": status}
-        rows = self._scores.page(where, order=_ORDERS[order], limit=limit, offset=offset)
-        return [(row.number or 0, row.record()) for row in rows]
+        limit, offset = valid_limit(limit), valid_number(offset, "offset")
+        where, by = {"job": job, "status": status}, _ORDERS[order]
+        return self._scores.beside("number", where, order=by, limit=limit, offset=offset)
 
     def result(self, job: str, number: int) -> ScoreRecord:
         """What came of one row.
@@ -468,7 +468,7 @@ class Jobs:
         found = self._scores.find({"job": job, "number": valid_number(number, "number")})
         if found is None:
             raise NotFoundError(f"row {number} of job {job!r:.80} has no result")
-        return found.record()
+        return found
 
     def scored(self, job: str) -> dict[int, float | None]:
         """The scores of a job by the numbers of their rows; None for what was not scored."""
@@ -499,7 +499,7 @@ class Jobs:
 
     def _new_rows(
         self, record: JobRecord, scores: Sequence[tuple[int, ScoreRecord]], now: str
-    ) -> list[ScoreRow]:
+    ) -> list[dict[str, Scalar]]:
         wanted = dict(reversed(scores))  # of two outcomes of one row, the first counts
         for number in wanted:
             if not 1 <= number <= record.total:
@@ -509,7 +509,7 @@ class Jobs:
                 )
         known = self._known(record.id, wanted)
         return [
-            ScoreRow.of(score, record.project, now, job=record.id, number=number)
+            score_row(score, record.project, now, job=record.id, number=number)
             for number, score in sorted(wanted.items(), key=lambda entry: entry[0])
             if number not in known
         ]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import record_evidence
-from assay.scoring.results import Status, assurance_from
+from assay.scoring.results import assurance_from
 from assay.store.checks import (
     encode_json,
     is_sprawling,
@@ -19,7 +18,7 @@ from assay.store.checks import (
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, moment
+from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
 from assay.store.table import Table, Where
 
@@ -53,98 +52,73 @@ class ScoreRecord(Record):
     created_at: str = ""
 
 
-@frozen(kw_only=True)
-class ScoreRow:
-    """A score as it is stored.
+class StoredScores(Table[ScoreRecord]):
+    """The table of scores."""
 
-    Attributes:
-        seq: See `ScoreRecord`.
-        project: Likewise.
-        item: Likewise.
-        job: Id of the job that graded it; None without one.
-        number: Of the row that the job graded; None without one.
-        source: See `ScoreRecord`.
-        grader_key: Key of the grader.
-        version: Of the grader, if the score names one.
-        digest: Of what gave the score.
-        status: How the grading ended.
-        score: The score, where there is one.
-        evidence: What else is known, as JSON.
-        created_at: See `ScoreRecord`.
-    """
-
-    seq: int = 0
-    project: str
-    item: str
-    job: str | None
-    number: int | None
-    source: ScoreSource
-    grader_key: str
-    version: int | None
-    digest: str
-    status: Status
-    score: float | None
-    evidence: str
-    created_at: str
-
-    @classmethod
-    def of(
-        cls,
-        record: ScoreRecord,
-        project: str,
-        now: str,
-        *,
-        job: str | None = None,
-        number: int | None = None,
-    ) -> ScoreRow:
-        """How a score is stored.
-
-        Raises:
-            InputError: For an item's id of more than 512 characters.
-        """
-        graded = record.graded
-        key, version = _split(graded.grader)
-        return cls(
-            project=project,
-            item=valid_text(record.item, "item", most=512),
-            job=job,
-            number=number,
-            source=record.source,
-            grader_key=valid_text(key, "grader", most=200),
-            version=version,
-            digest=valid_text(graded.digest, "digest", most=200),
-            status=graded.status,
-            score=graded.score,
-            evidence=_evidence(graded),
-            created_at=now,
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, "score", ScoreRecord)
+        self.columns = (
+            "seq, project, item, job, source, grader_key, version, digest, status, score, "
+            "evidence, created_at"
         )
 
-    def record(self) -> ScoreRecord:
-        """What was stored."""
-        kept: dict[str, Any] = read_json(self.evidence)
-        key, version = self.grader_key, self.version
+    def read(self, row: Row) -> ScoreRecord:
+        """The record behind the values of `columns`."""
+        seq, project, item, job, source, key, version, digest, status, score, kept, created = row
+        evidence: dict[str, Any] = read_json(kept)
         graded = Graded(
-            id=self.item,
-            status=self.status,
-            score=self.score,
-            outcome=kept["outcome"],
-            reason=kept["reason"],
-            error=kept["error"],
-            flags=tuple(kept["flags"]),
-            details=kept["details"],
+            id=item,
+            status=status,
+            score=score,
+            outcome=evidence["outcome"],
+            reason=evidence["reason"],
+            error=evidence["error"],
+            flags=tuple(evidence["flags"]),
+            details=evidence["details"],
             grader=key if version is None else f"{key}@{version}",
-            digest=self.digest,
-            assurance=assurance_from(kept.get("assurance")),
+            digest=digest,
+            assurance=assurance_from(evidence.get("assurance")),
         )
         return ScoreRecord(
-            seq=self.seq,
-            project=self.project,
-            item=self.item,
-            job=self.job or "",
-            source=self.source,
+            seq=seq,
+            project=project,
+            item=item,
+            job=job or "",
+            source=source,
             graded=graded,
-            created_at=self.created_at,
+            created_at=created,
         )
+
+
+def score_row(
+    record: ScoreRecord,
+    project: str,
+    now: str,
+    *,
+    job: str | None = None,
+    number: int | None = None,
+) -> dict[str, Scalar]:
+    """How a score is stored, by column.
+
+    Raises:
+        InputError: For an item's id of more than 512 characters.
+    """
+    graded = record.graded
+    key, version = _split(graded.grader)
+    return {
+        "project": project,
+        "item": valid_text(record.item, "item", most=512),
+        "job": job,
+        "number": number,
+        "source": record.source,
+        "grader_key": valid_text(key, "grader", most=200),
+        "version": version,
+        "digest": valid_text(graded.digest, "digest", most=200),
+        "status": graded.status,
+        "score": graded.score,
+        "evidence": _evidence(graded),
+        "created_at": now,
+    }
 
 
 class Scores:
@@ -152,7 +126,7 @@ class Scores:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._table = Table(database, "score", ScoreRow)
+        self._table = StoredScores(database)
 
     def add(self, project: str, records: Sequence[ScoreRecord]) -> int:
         """Append scores, all of them or none.
@@ -170,7 +144,7 @@ class Scores:
             InputError: For an item's id of more than 512 characters.
         """
         now = self._database.now()
-        rows = [ScoreRow.of(record, project, now) for record in records]
+        rows = [score_row(record, project, now) for record in records]
         with self._database.writing():
             Projects(self._database).get(project)
             self._table.insert_many(rows)
@@ -219,8 +193,7 @@ class Scores:
         """
         where = {"project": project, "seq >": valid_number(after, "after"), "item": item}
         Projects(self._database).get(project)
-        rows = self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)
-        return [row.record() for row in rows]
+        return self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)
 
 
 def error_of(evidence: str) -> str:

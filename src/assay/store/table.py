@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from assay.scoring.json_safe import Json
-from assay.store.checks import encode_json, plain, read_json, valid_limit, valid_number
+from assay.store.checks import encode_json, plain, read_json, valid_limit
 from assay.store.database import Database, Row, Scalar
 
 R = TypeVar("R")
@@ -22,11 +22,56 @@ LIVE: Where = {"deleted_at = ''": ()}
 """Not deleted. It stands in the SQL as it is, else no index of what is not deleted is used."""
 
 
-class Table(Generic[R]):
+class Rows:
+    """Rows of a table, or of a query in parentheses.
+
+    Names of tables and columns are put into SQL, values are bound: names come from this package
+    alone.
+
+    Args:
+        database: Where they are.
+        source: Name of the table, or the query.
+        bound: Values of the places in the query.
+    """
+
+    def __init__(self, database: Database, source: str, bound: Sequence[Scalar] = ()) -> None:
+        self._database = database
+        self._name = source
+        self._bound = bound
+
+    def rows(
+        self,
+        columns: str,
+        where: Where,
+        *,
+        group: str = "",
+        order: str = "",
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Row]:
+        """Some columns of the rows that are so, in an order."""
+        said, values = conditions(where)
+        sql = f"SELECT {columns} FROM {self._name}{said}"
+        sql += f" GROUP BY {group}" if group else ""
+        sql += f" ORDER BY {order}" if order else ""
+        if limit is not None:
+            sql += " LIMIT ? OFFSET ?"
+            values += [limit, offset]
+        return self._database.rows(sql, *self._bound, *values)
+
+    def column(self, name: str, where: Where) -> list[Any]:
+        """The values of one column in the rows that are so."""
+        return [value for (value,) in self.rows(name, _whole(where))]
+
+    def count(self, where: Where) -> int:
+        """How many rows are so."""
+        return self.rows("count(*)", where)[0][0]
+
+
+class Table(Rows, Generic[R]):
     """The rows of a table; each is a record, whose fields are columns.
 
-    A field that is a mapping is kept as JSON, and one that is a bool as 0 or 1. Names of tables and
-    columns are put into SQL, values are bound: names come from this package alone.
+    A field that is a mapping is kept as JSON, and one that is a bool as 0 or 1.
 
     Args:
         database: Where the table is.
@@ -45,30 +90,11 @@ class Table(Generic[R]):
         /,
         **columns: str,
     ) -> None:
-        self._database = database
-        self._name = name
+        super().__init__(database, name)
         self._record = record
-        self._layout = _layout(record, tuple(columns.items()))
-        self._reads = {**_reads(record), **(reads or {})}
-        self.columns = ", ".join(self._layout.values())
-
-    def rows(
-        self,
-        columns: str,
-        where: Where,
-        *,
-        order: str = "",
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[Row]:
-        """Some columns of the rows that are so, in an order."""
-        said, values = conditions(where)
-        sql = f"SELECT {columns} FROM {self._name}{said}"
-        sql += f" ORDER BY {order}" if order else ""
-        if limit is not None:
-            sql += " LIMIT ? OFFSET ?"
-            values += [limit, offset]
-        return self._database.rows(sql, *values)
+        self._columns, self._reads, self.columns = _layout(record, tuple(columns.items()))
+        if reads:
+            self._reads = {**self._reads, **reads}
 
     def select(
         self, where: Where, *, order: str = "", limit: int | None = None, offset: int = 0
@@ -77,31 +103,37 @@ class Table(Generic[R]):
         found = self.rows(self.columns, where, order=order, limit=limit, offset=offset)
         return [self.read(row) for row in found]
 
-    def page(self, where: Where, *, order: str, limit: int, offset: int = 0) -> list[R]:
+    def beside(
+        self,
+        column: str,
+        where: Where,
+        *,
+        order: str = "",
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[tuple[Any, R]]:
+        """The same, each with one more column of its row."""
+        found = self.rows(
+            f"{column}, {self.columns}", where, order=order, limit=limit, offset=offset
+        )
+        return [(row[0], self.read(row[1:])) for row in found]
+
+    def page(self, where: Where, *, order: str, limit: int) -> list[R]:
         """A page of the rows that are so.
 
         Raises:
-            InputError: Unless it has 1 to 1,000, or for an impossible offset.
+            InputError: Unless it has 1 to 1,000.
         """
-        limit, offset = valid_limit(limit), valid_number(offset, "offset")
-        return self.select(where, order=order, limit=limit, offset=offset)
+        return self.select(where, order=order, limit=valid_limit(limit))
 
     def find(self, where: Where, *, order: str = "") -> R | None:
         """The first row that is so, if there is one."""
         found = self.select(_whole(where), order=order, limit=1)
         return found[0] if found else None
 
-    def column(self, name: str, where: Where) -> list[Any]:
-        """The values of one column in the rows that are so."""
-        return [value for (value,) in self.rows(name, _whole(where))]
-
-    def count(self, where: Where) -> int:
-        """How many rows are so."""
-        return self.rows("count(*)", where)[0][0]
-
     def read(self, row: Row) -> R:
         """The record behind the values of `columns`."""
-        said = dict(zip(self._layout, row, strict=True))
+        said = dict(zip(self._columns, row, strict=True))
         for field, read in self._reads.items():
             said[field] = read(said[field])
         return self._record(**said)
@@ -110,7 +142,7 @@ class Table(Generic[R]):
         """The values of a record by column, but for its ``seq``, and some fields."""
         return {
             column: _written(getattr(record, field))
-            for field, column in self._layout.items()
+            for field, column in self._columns.items()
             if field != "seq" and field not in but
         }
 
@@ -123,9 +155,8 @@ class Table(Generic[R]):
         sql = f"{self._inserting(values)} ON CONFLICT {unless} DO NOTHING"
         return bool(self._database.change(sql, *values.values()))
 
-    def insert_many(self, records: Sequence[R]) -> None:
-        """Append rows inside a transaction."""
-        rows = [self.written(record) for record in records]
+    def insert_many(self, rows: Sequence[Mapping[str, Scalar]]) -> None:
+        """Append rows of the same columns inside a transaction."""
         if rows:
             sql = f"INSERT INTO {self._name} ({', '.join(rows[0])})"
             self._database.insert_many(sql, [tuple(row.values()) for row in rows])
@@ -160,7 +191,8 @@ def conditions(where: Where) -> tuple[str, list[Scalar]]:
         elif value is not None:
             said.append(name if "?" in name else f"{name} ?" if " " in name else f"{name} = ?")
             values.append(cast("Scalar", value))
-    return (f" WHERE {' AND '.join(said)}" if said else ""), [_written(value) for value in values]
+    where_said = f" WHERE {' AND '.join(said)}" if said else ""
+    return where_said, [_written(value) for value in values]
 
 
 def _whole(where: Where) -> Where:
@@ -172,23 +204,22 @@ def _whole(where: Where) -> Where:
 
 
 def _written(value: Scalar | Mapping[str, Json]) -> Scalar:
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, Mapping):
-        return encode_json(value)
-    return int(value) if isinstance(value, bool) else value
+    kind = type(value)
+    if kind is str:
+        return plain(cast("str", value))
+    if kind is bool:
+        return int(cast("bool", value))
+    return encode_json(value) if isinstance(value, Mapping) else value
 
 
 @cache
-def _layout(record: type, renamed: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The columns of a record by field."""
+def _layout(
+    record: type, renamed: tuple[tuple[str, str], ...]
+) -> tuple[Mapping[str, str], Mapping[str, Callable[[Any], object]], str]:
+    """The columns of a record by field, how the values of some fields are read, and a selection."""
     said = dict(renamed)
-    return {entry.name: said.get(entry.name, entry.name) for entry in fields(record)}
-
-
-@cache
-def _reads(record: type) -> Mapping[str, Callable[[Any], object]]:
-    """How the values of some fields are read."""
+    columns = {entry.name: said.get(entry.name, entry.name) for entry in fields(record)}
     kinds = {"bool": bool, "Mapping": read_json, "dict": read_json}
     found = {entry.name: kinds.get(str(entry.type).partition("[")[0]) for entry in fields(record)}
-    return {name: read for name, read in found.items() if read is not None}
+    reads = {name: read for name, read in found.items() if read is not None}
+    return columns, reads, ", ".join(columns.values())
