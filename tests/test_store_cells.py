@@ -357,7 +357,7 @@ def test_a_damaged_detail_is_a_store_error(store: Store, body: bytes) -> None:
     with store._database.writing():
         store._database.change("DELETE FROM detail")
         ((seq,),) = store._database.rows("SELECT seq FROM result")
-        store._database.insert("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
+        store._database.change("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
     with pytest.raises(StoreError, match="is damaged"):
         store.detail(RUN, ("a", "", "", 1))
 

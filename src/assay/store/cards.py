@@ -51,11 +51,7 @@ class Cards:
         self._table = Table(database, "card", CardRecord)
 
     def add(self, project: str, record: CardRecord, *, work: str = "") -> CardRecord:
-        """Store a card; the judgements of its work become its evidence.
-
-        Raises:
-            InputError: For a body that cannot be stored.
-        """
+        """Store a card; the judgements of its work become its evidence."""
         from secrets import token_hex
 
         from assay.store.projects import Projects
@@ -77,11 +73,7 @@ class Cards:
             return self.get(project, identity)
 
     def get(self, project: str, ref: str) -> CardRecord:
-        """One card.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """One card."""
         for named in ({"id": ref}, {"grader": ref}, *([{}] if ref == "latest" else [])):
             if found := self._table.find({"project": project, **named}, order="seq DESC"):
                 return found

@@ -83,20 +83,12 @@ class GraderRecord(Record):
     latest: GraderVersion
 
     def require_unlocked(self) -> None:
-        """Refuse a change while it is locked.
-
-        Raises:
-            LockedError: If it is.
-        """
+        """Refuse a change while it is locked."""
         if self.locked:
             raise LockedError(f"grader {self.key!r} is locked", hint="unlock it first")
 
     def require_version(self, expected: int | None) -> None:
-        """Refuse a change that was made to another version than the newest; None is any.
-
-        Raises:
-            ConflictError: If another one is the newest by now.
-        """
+        """Refuse a change that was made to another version than the newest; None is any."""
         newest = self.latest.number
         if expected is not None and expected != newest:
             raise ConflictError(
@@ -131,10 +123,6 @@ class Catalog:
         """Store a grader, with its first version.
 
         The version's number is 1, or follows the last one that a deleted grader of that key had.
-
-        Raises:
-            ConflictError: If the key is taken.
-            InputError: For a key, text or definition that cannot be stored.
         """
         valid_key(key)
         version = _checked(key, kind, definition, (digest, note, by))
@@ -173,12 +161,6 @@ class Catalog:
 
         The fields are those of `GraderVersion`. ``expected`` is the number of the version that it
         was made from: if another one is the newest by now, it is refused; None does not look.
-
-        Raises:
-            ConflictError: If another version came first.
-            InputError: For a text or definition that cannot be stored.
-            LockedError: If the grader is locked.
-            NotFoundError: For an unknown grader.
         """
         version = _checked(key, kind, definition, (digest, note, by))
         with self._database.writing():
@@ -203,13 +185,7 @@ class Catalog:
         description: str | None = None,
         feedback_key: str | None = None,
     ) -> GraderRecord:
-        """Change what is said of a grader; None leaves it as it is.
-
-        Raises:
-            InputError: For a text that is too long.
-            LockedError: If the grader is locked.
-            NotFoundError: For an unknown grader.
-        """
+        """Change what is said of a grader; None leaves it as it is."""
         with self._database.writing():
             grader = self._claimed(project, key)
             grader.require_unlocked()
@@ -226,22 +202,14 @@ class Catalog:
             return self.get(project, key)
 
     def get(self, project: str, key: str) -> GraderRecord:
-        """One grader with its newest version.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
+        """One grader with its newest version."""
         found = self._newest({"g.project": project, "g.key": key})
         if not found:
             raise Projects(self._database).unknown("grader", project, key)
         return found[0]
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
-        """One version of a grader; with a number also that of a grader that was deleted.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """One version of a grader; with a number also that of a grader that was deleted."""
         if number is None:
             return self.get(project, key).latest
         own = {"project": project, "key": key, "number": valid_number(number, "version")}
@@ -256,17 +224,7 @@ class Catalog:
     def versions(
         self, project: str, key: str, limit: int = 50, after: int | None = None
     ) -> list[GraderVersion]:
-        """Versions of a grader, newest first.
-
-        Args:
-            project: Key of the project.
-            key: Key of the grader.
-            limit: Most to return, up to 1,000.
-            after: Number of the last one seen; those below it follow.
-
-        Raises:
-            NotFoundError: For an unknown grader.
-        """
+        """Versions of a grader, newest first: those below a number, or all."""
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
         own = {"project": project, "key": key, "number <": below}
@@ -283,18 +241,9 @@ class Catalog:
         kind: str | None = None,
         query: str = "",
     ) -> list[GraderRecord]:
-        """Graders of a project, by key.
+        """Graders of a project, by key, after one; of a kind, if asked for.
 
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Key of the last one seen.
-            kind: Only those whose newest version is of this kind.
-            query: Only those whose key, name or description has this text in it, whatever the case
-                of its letters.
-
-        Raises:
-            InputError: For an impossible limit, or a query of more than 200 characters.
+        The text ``query`` stands somewhere in key, name or description, in large or small letters.
         """
         where: dict[str, Scalar] = {"g.project": project, "g.key >": after, "kind": kind}
         if query:
@@ -333,11 +282,7 @@ class Catalog:
         return found
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
-        """Lock a grader against changes, or unlock it.
-
-        Raises:
-            NotFoundError: For an unknown grader.
-        """
+        """Lock a grader against changes, or unlock it."""
         with self._database.writing():
             grader = self._claimed(project, key)
             if grader.locked != locked:
@@ -348,15 +293,8 @@ class Catalog:
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
         """Remove a grader; its key is free, its versions stay readable by number.
 
-        Args:
-            project: Key of the project.
-            key: Key of the grader.
-            force: Also when a job that has not ended uses it; such jobs are cancelled.
-
-        Raises:
-            ConflictError: If a job that has not ended uses it, unless ``force``.
-            LockedError: If the grader is locked, whatever ``force`` says.
-            NotFoundError: For an unknown grader.
+        A job that has not ended and uses it is a `ConflictError`; ``force`` cancels it. What is
+        locked stays, whatever ``force`` says.
         """
         with self._database.writing():
             grader = self._claimed(project, key)

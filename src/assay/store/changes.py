@@ -55,15 +55,7 @@ class Changes:
         limit: int = 50,
         before: int = 0,
     ) -> list[ChangeRecord]:
-        """Changes, newest first.
-
-        Args:
-            project: Only those of this project; empty for all of them.
-            operation: Only this operation; empty for all of them.
-            by: Only what this one changed; empty for everybody.
-            limit: How many, at most.
-            before: Number of the change to go on below; 0 for the newest.
-        """
+        """Changes, newest first, below a number; an empty text and 0 stand for all."""
         wanted = {"project": project, "operation": operation, "who": by, "seq <": before}
         where = {name: value for name, value in wanted.items() if value}
         return self._table.page(where, order="seq DESC", limit=limit)

@@ -114,11 +114,7 @@ class Database:
         self.close()
 
     def rows(self, sql: str, *values: Scalar) -> list[Row]:
-        """Read.
-
-        Raises:
-            StoreError: If the database cannot be read, or is another thread's or process's.
-        """
+        """Read."""
         self._require_owner()
         return self._engine.query(sql, values)
 
@@ -154,11 +150,6 @@ class Database:
         self._require_writing()
         return self._engine.change(sql, values)
 
-    def insert(self, sql: str, *values: Scalar) -> int:
-        """Insert one row inside a `writing` block; its ``seq``."""
-        self._require_writing()
-        return self._engine.insert(sql, values)
-
     def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
         """Insert rows inside a `writing` block; ``sql`` ends before the word VALUES."""
         self._require_writing()
@@ -191,14 +182,9 @@ def _utc_now() -> datetime:
 
 
 class Record:
-    """A row of a table, as a frozen dataclass whose fields stand in the order of the columns."""
+    """What a table keeps, as a frozen dataclass."""
 
     __slots__ = ()
-
-    @classmethod
-    def from_row(cls, row: Sequence[object]) -> Self:
-        """The record with these values."""
-        return cls(**dict(zip(_names(cls), row, strict=True)))
 
     def to_dict(self) -> dict[str, Json]:
         """The record as plain JSON, with a key for every field."""
@@ -251,10 +237,6 @@ class Engine(Protocol):
 
     def change(self, sql: str, values: Sequence[Scalar]) -> int:
         """Run a statement inside a transaction; the number of rows that it changed."""
-        ...
-
-    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Insert one row inside a transaction; its ``seq``."""
         ...
 
     def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:

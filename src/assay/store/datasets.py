@@ -152,11 +152,7 @@ class Datasets:
             raise _taken(project, key)
 
     def get(self, project: str, key: str) -> DatasetRecord:
-        """One dataset.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
+        """One dataset."""
         found = self._table.find({"project": project, "key": key, **LIVE})
         if found is None:
             raise Projects(self._database).unknown("dataset", project, key)
@@ -171,32 +167,20 @@ class Datasets:
     def rows(
         self, project: str, key: str, *, after: int = 0, limit: int = 1_000
     ) -> list[DatasetRow]:
-        """Rows of a dataset, in order.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """Rows of a dataset, in order."""
         self.get(project, key)
         where = {**_of(project, key), "r.number >": valid_number(after, "after")}
         return self._rows.page(where, order="r.number", limit=limit)
 
     def row(self, project: str, key: str, number: int) -> DatasetRow:
-        """One row of a dataset.
-
-        Raises:
-            NotFoundError: For an unknown dataset, or a row that it does not have.
-        """
+        """One row of a dataset."""
         found = self.rows(project, key, after=number - 1, limit=1) if number > 0 else []
         if not found or found[0].number != number:
             raise NotFoundError(f"dataset {key!r:.80} has no row {number}")
         return found[0]
 
     def use(self, project: str, key: str) -> DatasetUse:
-        """What depends on a dataset.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """What depends on a dataset."""
         self.get(project, key)
         ((jobs, active, scores),) = self._database.rows(
             "SELECT count(*), "
@@ -208,11 +192,7 @@ class Datasets:
         return DatasetUse(jobs=int(jobs), active=int(active), scores=int(scores))
 
     def numbered(self, project: str, key: str, numbers: Sequence[int]) -> list[DatasetRow]:
-        """The rows of a dataset that have these numbers, in order.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """The rows of a dataset that have these numbers, in order."""
         self.get(project, key)
         found: list[DatasetRow] = []
         wanted = sorted(set(numbers))
@@ -231,7 +211,6 @@ class Datasets:
 
         Raises:
             ConflictError: If jobs use it, unless ``force``.
-            NotFoundError: For an unknown dataset.
         """
         with self._database.writing():
             now = self._database.now()

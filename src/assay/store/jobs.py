@@ -104,19 +104,7 @@ class Jobs:
     def create(
         self, project: str, *, grader: str, dataset: str, version: int | None = None, by: str = ""
     ) -> JobRecord:
-        """Queue a job.
-
-        Args:
-            project: Key of the project.
-            grader: Key of the grader.
-            dataset: Key of the dataset.
-            version: Number of the grader's version; None takes the newest.
-            by: Who asks for it.
-
-        Raises:
-            InputError: For an impossible version.
-            NotFoundError: For an unknown project, grader, version or dataset.
-        """
+        """Queue a job, with the newest version of the grader where none is said."""
         created_by = valid_text(by, "by", most=200)
         with self._database.writing():
             self._hold(project, grader, dataset)
@@ -139,11 +127,7 @@ class Jobs:
             return self.get(job)
 
     def get(self, job: str) -> JobRecord:
-        """One job.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """One job."""
         found = self._table.find({"id": job})
         if found is None:
             raise NotFoundError(f"there is no job {job!r:.80}")
@@ -159,24 +143,16 @@ class Jobs:
         dataset: str | None = None,
         grader: str | None = None,
     ) -> list[JobRecord]:
-        """Jobs of a project, newest first.
+        """Jobs of a project, newest first, after one.
 
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Id of the last one seen.
-            status: Only those of this status.
-            dataset: Only those of the dataset that has this key now.
-            grader: Only those of the grader that has this key now.
-
-        Raises:
-            NotFoundError: For an unknown project, or an unknown job to go on after.
+        The dataset and the grader are those that have these keys now: a job of a deleted one is not
+        among them.
         """
-        older, owns = "seq < (SELECT seq FROM job WHERE id = ?)", {"project": project}
+        older = "seq < (SELECT seq FROM job WHERE id = ?)"
         if after and self.get(after).project != project:  # whose it is, is nobody else's business
             raise NotFoundError(f"there is no job {after!r:.80}")
-        where: dict[str, Scalar | tuple[Scalar, ...]] = {**owns, older: after or None}
-        where["status"] = status
+        where: dict[str, Scalar | tuple[Scalar, ...]] = {"project": project, "status": status}
+        where[older] = after or None
         for table, key in (("grader", grader), ("dataset", dataset)):
             if key is not None:
                 live = f"SELECT seq FROM {table} WHERE project = ? AND key = ? AND deleted_at = ''"
@@ -300,7 +276,6 @@ class Jobs:
         Raises:
             ConflictError: For a new score of a job that has ended.
             InputError: For a row that the job does not have, or an item's id that is too long.
-            NotFoundError: For an unknown job.
         """
         now = self._database.now()
         with self._database.writing():
@@ -320,11 +295,7 @@ class Jobs:
             return self.get(job)
 
     def graded_rows(self, job: str) -> set[int]:
-        """Numbers of the rows that have a score, a skip or an error.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Numbers of the rows that have a score, a skip or an error."""
         self.get(job)
         return set(self._scores.column("number", {"job": job}))
 
@@ -335,7 +306,6 @@ class Jobs:
 
         Raises:
             ConflictError: For ``finished``, while rows are missing.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -352,7 +322,6 @@ class Jobs:
 
         Raises:
             ConflictError: If it has ended otherwise.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -367,7 +336,6 @@ class Jobs:
 
         Raises:
             ConflictError: If it has not ended.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -377,26 +345,13 @@ class Jobs:
             self._table.delete({"id": record.id})
 
     def results(self, job: str, after: int = 0, limit: int = 100) -> list[ScoreRecord]:
-        """Scores of a job, in the order in which they were stored.
-
-        Args:
-            job: Id of the job.
-            after: ``seq`` of the last one seen; none is stored below it later.
-            limit: Most to return, up to 1,000.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Scores of a job in the order in which they came, after one: none comes below it."""
         self.get(job)
         where: Where = {"job": job, "seq >": valid_number(after, "after")}
         return self._scores.page(where, order="seq", limit=limit)
 
     def counts(self, job: str) -> dict[Status, int]:
-        """How many rows of a job ended in which way.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """How many rows of a job ended in which way."""
         self.get(job)
         counted = self._database.rows(
             "SELECT status, count(*) FROM score WHERE job = ? GROUP BY status", job
@@ -423,11 +378,7 @@ class Jobs:
         )
 
     def tally(self, job: str) -> JobTally:
-        """What came of a job's rows so far.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """What came of a job's rows so far."""
         counts = self.counts(job)
         errors = self._database.rows(
             "SELECT evidence FROM score WHERE job = ? AND status = 'error' ORDER BY seq LIMIT ?",
@@ -448,22 +399,14 @@ class Jobs:
         status: Status | None = None,
         order: Literal["row", "score", "newest"] = "row",
     ) -> list[tuple[int, ScoreRecord]]:
-        """Scores of a job with the numbers of their rows, after so many others.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Scores of a job with the numbers of their rows, after so many others."""
         self.get(job)
         limit, offset = valid_limit(limit), valid_number(offset, "offset")
         where, by = {"job": job, "status": status}, _ORDERS[order]
         return self._scores.beside("number", where, order=by, limit=limit, offset=offset)
 
     def result(self, job: str, number: int) -> ScoreRecord:
-        """What came of one row.
-
-        Raises:
-            NotFoundError: For an unknown job, or a row that has no outcome yet.
-        """
+        """What came of one row."""
         self.get(job)
         found = self._scores.find({"job": job, "number": valid_number(number, "number")})
         if found is None:

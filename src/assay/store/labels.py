@@ -161,7 +161,10 @@ class Labels:
             "GROUP BY l.field, l.rater, l.label ORDER BY l.field, l.rater, l.label",
             *(project, REVIEW),
         )
-        return [LabelCount.from_row(row) for row in rows]
+        return [
+            LabelCount(field=field, rater=rater, label=label, items=items, last_at=last)
+            for field, rater, label, items, last in rows
+        ]
 
 
 def _named(text: str, field: str, *, most: int) -> str:

@@ -63,14 +63,7 @@ class PostgresEngine:
 
     @classmethod
     def open(cls, location: str) -> PostgresEngine:
-        """Connect, and make the tables where there are none.
-
-        Raises:
-            InputError: For an address that cannot be read.
-            MissingExtraError: If the driver is not installed.
-            StoreError: If the server cannot be reached or refuses, or the database is not one that
-                this version can use.
-        """
+        """Connect, and make the tables where there are none."""
         engine = cls(location)
         try:
             engine._prepare()
@@ -86,11 +79,6 @@ class PostgresEngine:
     def change(self, sql: str, values: Sequence[Scalar]) -> int:
         """Run a statement; the number of rows that it changed."""
         return self._run(sql, values).rowcount
-
-    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Insert one row; its ``seq``."""
-        ((seq,),) = self._run(f"{sql} RETURNING seq", values).fetchall()
-        return cast("int", seq)
 
     def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
         """Insert rows; ``sql`` ends before the word VALUES."""

@@ -46,11 +46,7 @@ class Projects:
         return self._table.select({}, order="key")
 
     def get(self, key: str) -> ProjectRecord:
-        """One project.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
+        """One project."""
         found = self._find(key)
         if found is None:
             hint = nearest(key, [project.key for project in self.all()])
@@ -58,12 +54,7 @@ class Projects:
         return found
 
     def create(self, key: str, name: str = "") -> ProjectRecord:
-        """Make a project.
-
-        Raises:
-            ConflictError: If the key is taken.
-            InputError: For a key or a name that cannot be one.
-        """
+        """Make a project."""
         project = ProjectRecord(
             key=valid_key(key),
             name=valid_text(name, "name", most=200) or key,
@@ -78,11 +69,7 @@ class Projects:
         return project
 
     def ensure(self, key: str) -> ProjectRecord:
-        """The project of that key, made if it is not there.
-
-        Raises:
-            InputError: For a key that cannot be one.
-        """
+        """The project of that key, made if it is not there."""
         found = self._find(key)
         if found is not None:
             return found
@@ -97,7 +84,6 @@ class Projects:
         """Say how much of a server a project may have; None for no limit.
 
         Raises:
-            NotFoundError: If there is no such project.
             InputError: For a limit that is no whole number from 1 to 1,000,000.
         """
         limits = {"requests_per_minute": requests_per_minute, "gradings_at_once": gradings_at_once}
@@ -181,15 +167,7 @@ class ApiKeys:
         *,
         expires: datetime | None = None,
     ) -> KeyRecord:
-        """Store a key.
-
-        Args:
-            name: What people call it.
-            role: What its holder may do.
-            project: Key of the project in which they may; ``*`` for all of them.
-            hashed: Hash of the key.
-            prefix: The beginning of the key, by which people know it again.
-            expires: Until when it is good; None for ever.
+        """Store a key by its hash; see `KeyRecord`.
 
         Raises:
             InputError: For an unknown role, an end that has come, or a text that is too long.
@@ -229,45 +207,26 @@ class ApiKeys:
         return found if found is not None and found.is_good(self._database.now()) else None
 
     def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
-        """Keys, newest first, with those that were revoked.
-
-        Raises:
-            NotFoundError: For an unknown key to go on after.
-        """
+        """Keys, newest first, with those that were revoked."""
         older = "seq < (SELECT seq FROM api_key WHERE id = ?)"
         where = {older: self.get(after).id} if after else {}
         return self._table.page(where, order="seq DESC", limit=limit)
 
     def get(self, key: str) -> KeyRecord:
-        """The key of that id.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """The key of that id."""
         found = self._table.find({"id": key})
         if found is None:
             raise NotFoundError(f"there is no API key {key!r:.80}")
         return found
 
     def revoke(self, key: str) -> KeyRecord:
-        """Make a key useless for good; revoking twice is fine.
-
-        Args:
-            key: Id of the key.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """Make a key useless for good, by its id; revoking twice is fine."""
         with self._database.writing():
             self._table.update({"id": key, "revoked_at": ""}, revoked_at=self._database.now())
             return self.get(key)
 
     def touch(self, key: str) -> None:
-        """Note that a key is used, at most once a minute; of an unknown id nothing is noted.
-
-        Args:
-            key: Id of the key.
-        """
+        """Note that a key is used, at most once a minute; of an unknown id nothing is noted."""
         now = self._database.clock()
         stale: Where = {"id": key, "last_used_at <": moment(now - _TOUCHED)}
         if self._table.count(stale):

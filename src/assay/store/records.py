@@ -227,11 +227,7 @@ _LARGEST_INTEGER = 2**63 - 1
 
 
 def run_json(run: RunRecord) -> dict[str, str]:
-    """What a run has of JSON, as it is stored.
-
-    Raises:
-        StoreError: If that is no JSON.
-    """
+    """What a run has of JSON, as it is stored."""
     return {
         "config": _encode(run.config, f"the configuration of run {run.id}"),
         "digests": _encode(run.digests, f"the digests of run {run.id}"),
@@ -358,11 +354,7 @@ class Packer:
         self._compressor: zstandard.ZstdCompressor | None = None
 
     def pack(self, detail: Mapping[str, Json], what: str) -> bytes:
-        """Compress a detail.
-
-        Raises:
-            StoreError: If it is not JSON; ``what`` names it in the message.
-        """
+        """Compress a detail."""
         return self.compress(_encode(detail, what).encode("ascii"))
 
     def compress(self, written: bytes) -> bytes:
@@ -374,11 +366,7 @@ class Packer:
         return self._compressor.compress(written)
 
     def unpack(self, body: bytes, what: str) -> dict[str, Json]:
-        """Read back what `pack` wrote.
-
-        Raises:
-            StoreError: If it is damaged; ``what`` names it in the message.
-        """
+        """Read back what `pack` wrote."""
         import zstandard
 
         try:

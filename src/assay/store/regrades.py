@@ -66,11 +66,7 @@ class Regrades:
             yield lock
 
     def note(self, state: RegradeState) -> None:
-        """Store how far one is.
-
-        Raises:
-            StoreError: If the run is gone, or the database cannot be written.
-        """
+        """Store how far one is."""
         with self._database.writing():
             if not self._table.update({"run_id": state.run}, **self._table.written(state)):
                 self._table.insert_new(self._table.written(state), unless="(run_id)")

@@ -75,11 +75,8 @@ _STRETCH = 10_000
 def new_run_id(now: datetime) -> str:
     """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC, so that ids sort by time.
 
-    Args:
-        now: An aware date and time.
-
     Raises:
-        InputError: For a naive one, whose UTC time is a guess.
+        InputError: For a naive time, whose UTC time is a guess.
     """
     if now.utcoffset() is None:
         raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
@@ -113,13 +110,7 @@ class Store:
 
     @classmethod
     def open(cls, location: str, *, home: str = "") -> Store:
-        """Open the store at a location, as `Database.open` does; usually the directory ``.assay``.
-
-        Raises:
-            InputError: For a location that is neither a directory nor a PostgreSQL address.
-            MissingExtraError: For PostgreSQL, where its driver is not installed.
-            StoreError: If the database cannot be opened.
-        """
+        """Open the store at a location, usually the directory ``.assay``; see `Database.open`."""
         return cls(Database.open(location, home=home))
 
     @property
@@ -170,12 +161,7 @@ class Store:
         return bool(self._runs.count({"id": run_id, "finished": 1}))
 
     def forget_run(self, run_id: str) -> None:
-        """Remove a run with all that is stored of it: it turned out that it should not have begun.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be written.
-        """
+        """Remove a run with all that is stored of it."""
         own = "seq IN (SELECT seq FROM result WHERE run_id = ?)"
         with self._database.writing():
             self._database.change(f"DELETE FROM detail WHERE {own}", run_id)
@@ -187,9 +173,8 @@ class Store:
     def run(self, ref: str) -> RunRecord:
         """Find a run by what people call it.
 
-        Args:
-            ref: An id, a label (the newest run that has it), ``latest``, or the unambiguous
-                beginning of an id; tried in this order.
+        That is an id, a label (the newest run that has it), ``latest``, or the unambiguous
+        beginning of an id; tried in this order.
 
         Raises:
             InputError: If nothing, or more than one run, is meant by it; names the nearest.
@@ -254,15 +239,7 @@ class Store:
         self.add_rows(cell.run_id, [(cell_row(cell), snapshot, body)])
 
     def add_rows(self, run_id: str, rows: Sequence[StoredCell]) -> None:
-        """Append results that are written as rows already: all of them land, or none does.
-
-        Args:
-            run_id: The run of all of them.
-            rows: Each as `cell_row` gives it, with its snapshot's digest and its packed detail.
-
-        Raises:
-            StoreError: As for `add_cell`.
-        """
+        """Append results of a run that are rows already: all of them land, or none does."""
         with self._database.writing():
             if not self._has_run(run_id):
                 raise self._unknown_run(run_id)
@@ -275,11 +252,7 @@ class Store:
         """The newest result of every cell, ordered by case, harness, model and trial.
 
         Read a page at a time: memory stays constant, and results may be added while it is read
-        (those of cells that were already passed are not seen).
-
-        Args:
-            run_id: Full id of the run.
-            only_failures: Leave out what passed and what was skipped; errors are failures.
+        (those of cells that were already passed are not seen). Errors are failures.
         """
         self._require_run(run_id)
         return self._pages(self._newest, run_id, *([_FAILED] if only_failures else []))
@@ -343,11 +316,9 @@ class Store:
         )
 
     def cells_of(self, run_id: str, cases: Sequence[str]) -> dict[str, CellRecord]:
-        """The newest results of some cases that have one cell each, as rows of a dataset do.
+        """The newest results of some cases, those that have one.
 
-        Args:
-            run_id: Full id of the run.
-            cases: At most a few hundred ids; those without a result are not in what is returned.
+        For at most a few hundred that have one cell each, as rows of a dataset do.
         """
         found = self._newest.select({"run_id": run_id, "case_id": list(cases)}) if cases else []
         return {cell.case: cell for cell in found}
@@ -419,19 +390,11 @@ class Store:
                 yield cell, snapshot, detail
 
     def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
-        """The full detail of a cell's newest result.
-
-        Raises:
-            InputError: For an unknown run or cell.
-        """
+        """The full detail of a cell's newest result."""
         return self._packer.unpack(self.packed(run_id, key), f"the detail of cell {key}")
 
     def packed(self, run_id: str, key: CellKey) -> bytes:
-        """The same as it is kept, which `Packer` reads.
-
-        Raises:
-            InputError: For an unknown run or cell.
-        """
+        """The same as it is kept, which `Packer` reads."""
         self._require_run(run_id)
         whole = Rows(self._database, "newest JOIN detail USING (seq)")
         found = whole.column("body", of_cell(run_id, key))

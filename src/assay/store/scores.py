@@ -98,11 +98,7 @@ def score_row(
     job: str | None = None,
     number: int | None = None,
 ) -> dict[str, Scalar]:
-    """How a score is stored, by column.
-
-    Raises:
-        InputError: For an item's id of more than 512 characters.
-    """
+    """How a score is stored, by column."""
     graded = record.graded
     key, version = _split(graded.grader)
     return {
@@ -155,12 +151,9 @@ class Scores:
         return self._table.count(self._older(project, before, grader))
 
     def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
-        """Remove old scores; those of a job go with the job.
+        """Remove old scores of a project, or of a grader there (``key``, or ``key@version``).
 
-        Args:
-            project: Key of the project.
-            before: Those that were stored before.
-            grader: Only those of this grader: ``key``, or ``key@version``.
+        Those of a job go with the job.
 
         Returns:
             How many there were.
@@ -182,15 +175,7 @@ class Scores:
         after: int = 0,
         limit: int = 100,
     ) -> list[ScoreRecord]:
-        """Scores of a project, oldest first.
-
-        Args:
-            project: Key of the project.
-            grader: Only those of this grader: ``key``, or ``key@version``.
-            item: Only those of the item with this id.
-            after: ``seq`` of the last one seen.
-            limit: Most to return, up to 1,000.
-        """
+        """Scores of a project, oldest first, after one; ``key`` or ``key@version`` of a grader."""
         where = {"project": project, "seq >": valid_number(after, "after"), "item": item}
         Projects(self._database).get(project)
         return self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)

@@ -63,11 +63,7 @@ class SqliteEngine:
 
     @classmethod
     def open(cls, home: Path) -> SqliteEngine:
-        """Open the database in a directory; both are made where they are not there.
-
-        Raises:
-            StoreError: If the place cannot be used, or the file is not one this version can use.
-        """
+        """Open the database in a directory; both are made where they are not there."""
         import sqlite3
 
         database = home / "assay.db"
@@ -98,11 +94,6 @@ class SqliteEngine:
         """Run a statement; the number of rows that it changed."""
         with self._faults:
             return self._connection.execute(sql, values).rowcount
-
-    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Insert one row; its ``seq``."""
-        with self._faults:
-            return self._connection.execute(sql, values).lastrowid or 0
 
     def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
         """Insert rows; ``sql`` ends before the word VALUES."""

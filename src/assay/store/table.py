@@ -146,9 +146,9 @@ class Table(Rows, Generic[R]):
             if field != "seq" and field not in but
         }
 
-    def insert(self, values: Mapping[str, Scalar]) -> int:
-        """Append a row inside a transaction; its ``seq``."""
-        return self._database.insert(self._inserting(values), *values.values())
+    def insert(self, values: Mapping[str, Scalar]) -> None:
+        """Append a row inside a transaction."""
+        self._database.change(self._inserting(values), *values.values())
 
     def insert_new(self, values: Mapping[str, Scalar], *, unless: str) -> bool:
         """Append a row unless there is one of the same, such as ``"(key)"``; whether it was."""

@@ -134,11 +134,7 @@ class Traces:
         self._table = Table(database, "trace", TraceRecord)
 
     def add(self, project: str, spans: Sequence[NewSpan], limits: TraceLimits) -> Received:
-        """Keep spans, those that may be kept.
-
-        Raises:
-            NotFoundError: For an unknown project.
-        """
+        """Keep spans, those that may be kept."""
         received = Received()
         groups: dict[str, list[NewSpan]] = {}
         for span in spans:
@@ -162,11 +158,7 @@ class Traces:
         return received
 
     def get(self, project: str, trace: str) -> TraceRecord:
-        """One trace.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """One trace."""
         found = self._table.find({"project": project, "id": trace})
         if found is None:
             Projects(self._database).get(project)
@@ -174,13 +166,7 @@ class Traces:
         return found
 
     def page(self, project: str, *, limit: int = 50, before: int = 0) -> list[TraceRecord]:
-        """Traces of a project, newest first.
-
-        Args:
-            project: Key of the project.
-            limit: How many, at most.
-            before: Only those older than the one with this ``seq``; 0 for all.
-        """
+        """Traces of a project, newest first; those before one, if its ``seq`` is said."""
         Projects(self._database).get(project)
         older = {"seq <": valid_number(before, "before")} if before else {}
         return self._table.page({"project": project, **older}, order="seq DESC", limit=limit)
@@ -196,11 +182,7 @@ class Traces:
         return record, [data for (data,) in rows]
 
     def delete(self, project: str, trace: str) -> None:
-        """Remove a trace; spans of it that come later begin it anew.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """Remove a trace; spans of it that come later begin it anew."""
         with self._database.writing():
             self._remove({"seq": self.get(project, trace).seq})
 
