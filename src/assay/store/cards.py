@@ -102,7 +102,7 @@ class Cards:
         rows = [(project, work, plain(unit), _outcome(graded), now) for unit, graded in judged]
         with self._database.writing():
             self._database.insert_many(
-                "INSERT INTO judgement (project, work, unit, outcome, created_at)", rows
+                "judgement", ("project", "work", "unit", "outcome", "created_at"), rows
             )
 
     def unfinished(self, project: str, work: str) -> Iterator[tuple[str, Graded]]:

@@ -150,15 +150,19 @@ class Database:
         self._require_writing()
         return self._engine.change(sql, values)
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows inside a `writing` block; ``sql`` ends before the word VALUES."""
+    def insert_many(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows inside a `writing` block."""
         self._require_writing()
-        self._engine.insert_many(sql, rows)
+        self._engine.insert_many(table, columns, rows)
 
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         self._require_writing()
-        return self._engine.insert_numbered(sql, rows)
+        return self._engine.insert_numbered(table, columns, rows)
 
     def _require_writing(self) -> None:
         if not self._is_writing:
@@ -239,11 +243,15 @@ class Engine(Protocol):
         """Run a statement inside a transaction; the number of rows that it changed."""
         ...
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows inside a transaction; ``sql`` ends before the word VALUES."""
+    def insert_many(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows inside a transaction."""
         ...
 
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         ...
 
@@ -281,3 +289,8 @@ def is_new(version: int, place: str) -> bool:
             hint=hint,
         )
     return version == 0
+
+
+def inserting(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts one row."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -239,7 +239,7 @@ class Datasets:
             raise _taken(record.project, record.key)
         seq = self._database.value(_SEQ, record.project, record.key)
         for batch in _batches(spool, seq):
-            self._database.insert_many("INSERT INTO dataset_row (dataset, number, id, data)", batch)
+            self._database.insert_many("dataset_row", ("dataset", "number", "id", "data"), batch)
         twice = self._database.rows(
             "SELECT id, min(number), max(number) FROM dataset_row WHERE dataset = ? "
             "GROUP BY id HAVING count(*) > 1 ORDER BY 2 LIMIT 1",

@@ -38,7 +38,7 @@ from assay.store.records import (
 from assay.store.table import Rows, Table, Where
 
 _NAMED = 3
-_INSERT_CELLS = f"INSERT INTO result ({', '.join(CellRow._fields)}, snapshot)"
+_RESULT = (*CellRow._fields, "snapshot")
 _NO_RUNS = "nothing was run yet"
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
@@ -244,9 +244,9 @@ class Store:
             if not self._has_run(run_id):
                 raise self._unknown_run(run_id)
             results = [(*row, snapshot) for row, snapshot, _ in rows]
-            places = self._database.insert_numbered(_INSERT_CELLS, results)
+            places = self._database.insert_numbered("result", _RESULT, results)
             details = [(seq, body) for seq, (_, _, body) in zip(places, rows, strict=True)]
-            self._database.insert_many("INSERT INTO detail (seq, body)", details)
+            self._database.insert_many("detail", ("seq", "body"), details)
 
     def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
         """The newest result of every cell, ordered by case, harness, model and trial.

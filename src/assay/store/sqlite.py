@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import StoreError
-from assay.store.database import SCHEMA, SCHEMA_FILE, Row, Scalar, is_new
+from assay.store.database import SCHEMA, SCHEMA_FILE, Row, Scalar, inserting, is_new
 
 if TYPE_CHECKING:
     import sqlite3
@@ -95,16 +95,18 @@ class SqliteEngine:
         with self._faults:
             return self._connection.execute(sql, values).rowcount
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows; ``sql`` ends before the word VALUES."""
-        if rows:
-            places = ", ".join("?" * len(rows[0]))
-            with self._faults:
-                self._connection.executemany(f"{sql} VALUES ({places})", rows)
+    def insert_many(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows."""
+        with self._faults:
+            self._connection.executemany(inserting(table, columns), rows)
 
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows; their ``seq``: within one transaction, SQLite numbers them one by one."""
-        self.insert_many(sql, rows)
+        self.insert_many(table, columns, rows)
         ((last,),) = self.query("SELECT last_insert_rowid()", ())
         last = cast("int", last)
         return range(last - len(rows) + 1, last + 1)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from assay.scoring.json_safe import Json
 from assay.store.checks import encode_json, plain, read_json, valid_limit
-from assay.store.database import Database, Row, Scalar
+from assay.store.database import Database, Row, Scalar, inserting
 
 R = TypeVar("R")
 
@@ -148,18 +148,18 @@ class Table(Rows, Generic[R]):
 
     def insert(self, values: Mapping[str, Scalar]) -> None:
         """Append a row inside a transaction."""
-        self._database.change(self._inserting(values), *values.values())
+        self._database.change(inserting(self._name, tuple(values)), *values.values())
 
     def insert_new(self, values: Mapping[str, Scalar], *, unless: str) -> bool:
         """Append a row unless there is one of the same, such as ``"(key)"``; whether it was."""
-        sql = f"{self._inserting(values)} ON CONFLICT {unless} DO NOTHING"
+        sql = f"{inserting(self._name, tuple(values))} ON CONFLICT {unless} DO NOTHING"
         return bool(self._database.change(sql, *values.values()))
 
     def insert_many(self, rows: Sequence[Mapping[str, Scalar]]) -> None:
         """Append rows of the same columns inside a transaction."""
         if rows:
-            sql = f"INSERT INTO {self._name} ({', '.join(rows[0])})"
-            self._database.insert_many(sql, [tuple(row.values()) for row in rows])
+            values = [tuple(row.values()) for row in rows]
+            self._database.insert_many(self._name, tuple(rows[0]), values)
 
     def update(self, where: Where, **values: Scalar) -> int:
         """Change columns of the rows that are so; how many there were."""
@@ -172,10 +172,6 @@ class Table(Rows, Generic[R]):
         """Remove the rows that are so; how many there were."""
         sql, values = conditions(_whole(where))
         return self._database.change(f"DELETE FROM {self._name}{sql}", *values)
-
-    def _inserting(self, values: Mapping[str, Scalar]) -> str:
-        places = ", ".join("?" * len(values))
-        return f"INSERT INTO {self._name} ({', '.join(values)}) VALUES ({places})"
 
 
 def conditions(where: Where) -> tuple[str, list[Scalar]]:

@@ -257,7 +257,7 @@ class Traces:
                 if span.is_outermost and not whole:
                     name, whole = plain(span.name[:200]), True
         if new:
-            self._database.insert_many("INSERT INTO span (trace, id, digest, data)", new)
+            self._database.insert_many("span", ("trace", "id", "digest", "data"), new)
         received.stored += len(new)
         self._table.update(
             {"seq": record.seq},
