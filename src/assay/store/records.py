@@ -235,7 +235,7 @@ def run_json(run: RunRecord) -> dict[str, str]:
 
 
 def cell_row(cell: CellRecord) -> CellRow:
-    """The values of `CELL_COLUMNS`, with nothing in them that a column cannot hold.
+    """A cell as it is stored, with nothing in it that a column cannot hold.
 
     Raises:
         InputError: For a key that is not valid Unicode.
