@@ -254,9 +254,14 @@ def test_a_large_dataset_is_written_in_parts_and_seen_when_it_is_whole(
     location, parts, seen = str(tmp_path), list[int](), list[bool]()
     insert, commit = SqliteEngine.insert_many, SqliteEngine.commit
 
-    def inserted(engine: SqliteEngine, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+    def inserted(
+        engine: SqliteEngine,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Scalar]],
+    ) -> None:
         parts.append(sum(len(str(row[-1])) for row in rows))
-        insert(engine, sql, rows)
+        insert(engine, table, columns, rows)
 
     def committed(engine: SqliteEngine) -> None:
         with Database.open(location) as other:
