@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
@@ -176,14 +176,14 @@ class Database:
         return self._engine.change(sql, values)
 
     def insert_many(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> None:
         """Insert rows inside a `writing` block."""
         self._require_writing()
         self._engine.insert_many(table, columns, rows)
 
     def insert_numbered(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         self._require_writing()
@@ -277,13 +277,13 @@ class Engine(Protocol):
         ...
 
     def insert_many(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> None:
         """Insert rows inside a transaction."""
         ...
 
     def insert_numbered(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         ...
@@ -324,6 +324,7 @@ def is_new(version: int, place: str) -> bool:
     return version == 0
 
 
-def inserting(table: str, columns: Sequence[str]) -> str:
+@lru_cache(maxsize=256)
+def inserting(table: str, columns: tuple[str, ...]) -> str:
     """The statement that inserts one row."""
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

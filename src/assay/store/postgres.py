@@ -97,7 +97,7 @@ class PostgresEngine:
         return self._run(sql, values).rowcount
 
     def insert_many(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> None:
         """Insert rows."""
         if len(rows) == 1:  # a round trip less
@@ -106,7 +106,7 @@ class PostgresEngine:
             self._copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN", rows)
 
     def insert_numbered(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> Sequence[int]:
         """Insert rows; their ``seq``."""
         if len(rows) == 1:

@@ -115,14 +115,14 @@ class SqliteEngine:
             return self._connection.execute(sql, values).rowcount
 
     def insert_many(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> None:
         """Insert rows."""
         with self._faults:
             self._connection.executemany(inserting(table, columns), rows)
 
     def insert_numbered(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> Sequence[int]:
         """Insert rows; their ``seq``: within one transaction, SQLite numbers them one by one."""
         self.insert_many(table, columns, rows)
