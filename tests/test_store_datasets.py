@@ -257,7 +257,7 @@ def test_a_large_dataset_is_written_in_parts_and_seen_when_it_is_whole(
     def inserted(
         engine: SqliteEngine,
         table: str,
-        columns: Sequence[str],
+        columns: tuple[str, ...],
         rows: Sequence[Sequence[Scalar]],
     ) -> None:
         parts.append(sum(len(str(row[-1])) for row in rows))
