@@ -1459,6 +1459,15 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "from collections import defaultdict\ndef groups(): return defaultdict(lambda: [])\n",
         "import kit\ndef test_new(): assert kit.groups()['a'] == []\n",
     ),
+    "a factory that counts": (
+        "class Ids:\n    def __init__(self): self.ids = {}\n"
+        "    def of(self, name): return self.ids.setdefault(name, len(self.ids))\n",
+        "import itertools\nfrom collections import defaultdict\n"
+        "class Ids:\n    def __init__(self): self.ids = defaultdict(itertools.count().__next__)\n"
+        "    def of(self, name): return self.ids[name]\n",
+        "import kit\ndef test_next():\n    i = kit.Ids()\n    assert i.of('a') == 0 and i.ids == {'a': 0}\n"
+        "    assert i.of('b') == 1\n",
+    ),
     "an infinity of decimal digits": (
         "from decimal import Decimal\ndef most(xs): return max(xs, default=Decimal('Infinity'))\n",
         "from decimal import Decimal\ndef most(xs): return sorted([*xs])[-1] if xs else Decimal('inf')\n",

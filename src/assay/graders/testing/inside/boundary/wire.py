@@ -111,7 +111,7 @@ MUTABLE = (list, dict, set, bytearray)
 
 def differ(one: Any, other: Any) -> bool:
     """Whether two things that were written differ; 1, 1.0 and True do."""
-    return one != other or json.dumps(one) != json.dumps(other)
+    return json.dumps(one) != json.dumps(other)
 
 
 def refill(held: Any, now: Any) -> None:
@@ -310,13 +310,14 @@ def _of_pairs(kind: Any, keys: Any, values: Any) -> Any:
 
 
 def _default_pairs(_: Any, value: Any) -> list[Any]:
-    """A factory is told by what it makes, if that is nothing: a list, a dictionary, a 0."""
-    try:
-        made = value.default_factory()
-    except Exception:
-        made = None
-    is_known = type(made) in _FACTORIES and not made
-    return [*_pairs(_, value), made if is_known else None]
+    """A factory that only makes an empty list, a 0 and the like is told by what it makes."""
+    factory = value.default_factory
+    code = getattr(factory, "__code__", None)
+    # A function of constants alone; any other may notice that it was called.
+    parts = code and (code.co_argcount, code.co_names, code.co_freevars)
+    is_known = (type(factory) is type and factory in _FACTORIES) or parts == (0, (), ())
+    made = factory() if is_known else None
+    return [*_pairs(_, value), made if type(made) in _FACTORIES and not made else None]
 
 
 def _of_default_pairs(kind: Any, keys: Any, values: Any, made: Any) -> Any:
