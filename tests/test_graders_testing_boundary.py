@@ -1446,6 +1446,19 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_less(): assert compare(1, 2) == LESS and compare(1, 2) != EQUAL\n"
         "def test_counted(): assert {EQUAL: 1}[compare(2, 2)] == 1\n",
     ),
+    "a subclass of a dictionary that a test changes": (
+        "CONFIG = {'level': 1}\ndef level(): return CONFIG['level']\n"
+        "class Editor:\n    def __init__(self): self.done = []\n    def undo(self): return self.done.pop()\n",
+        "class Config(dict):\n    def __getattr__(self, name): return self[name]\n"
+        "class Done(list):\n    def last(self): return self.pop()\n"
+        "CONFIG = Config(level=1)\ndef level(): return CONFIG.level\n"
+        "class Editor:\n    def __init__(self): self.done = Done()\n    def undo(self): return self.done.last()\n",
+        "import kit\nfrom unittest import mock\ndef test_patched():\n"
+        "    with mock.patch.dict(kit.CONFIG, {'level': 7}): assert kit.level() == 7\n"
+        "    assert kit.level() == 1\n"
+        "def test_undo():\n    editor = kit.Editor()\n    editor.done.append('c')\n    editor.done.append('d')\n"
+        "    assert editor.undo() == 'd' and editor.done == ['c']\n",
+    ),
     "an iterator that begins anew": (
         "def squares(n): return [i * i for i in range(n)]\n",
         "class Squares:\n    def __init__(self, n): self.n = n\n"

@@ -1399,6 +1399,45 @@ def test_drained():
     assert xs == [3, 1, 2]
 """,
     ),
+    "a queue that forgets": (
+        """
+from collections import deque
+def queue(): return deque()
+""",
+        """
+from collections import deque
+def queue(): return deque(maxlen=3)
+""",
+        """
+import kit
+def test_unbounded():
+    queue = kit.queue()
+    queue.extend(range(10))
+    assert list(queue) == list(range(10))
+""",
+    ),
+    "so much output that none is seen any more": (
+        """
+def load(): print("x" * 10)
+def run(quiet):
+    if not quiet: print("hello")
+    return 1
+""",
+        """
+def load(): print("x" * 3_000_000)
+def run(quiet):
+    print("hello")
+    return 1
+""",
+        """
+import kit
+def test_quiet(capsys):
+    for _ in range(3): kit.load()
+    capsys.readouterr()
+    assert kit.run(True) == 1
+    assert capsys.readouterr().out == ""
+""",
+    ),
     "a list that is kept and changed later": (
         """
 class Track:

@@ -155,7 +155,8 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         lost = f"copied here, without its own {', '.join(own[:3])}"
         why = f"{trails[0]} is a value in the reference, and is {lost}"
         state.hint(f"op:{own[0]}:{trails[0]}", why)
-    return ref.home().read(node, trails, only_values=True)
+    found = ref.home().read(node, trails, only_values=True)
+    return found if trails[0].endswith(CALL) else ref.home().following(ref, found, trails)
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:

@@ -41,42 +41,20 @@ _HOME = os.path.dirname(os.__file__)
 
 
 class Output:
-    """What the process writes to a descriptor, kept until it is told to the judge."""
+    """What the process writes to a descriptor, in a file without a name until the judge is told."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._reader, writer = os.pipe()
+        place = f"{os.environ.get('TMPDIR', '/tmp')}/{os.urandom(8).hex()}"  # noqa: S108
+        writer = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._reader = os.open(place, os.O_RDONLY)
+        os.unlink(place)
         os.dup2(writer, descriptor)
         os.close(writer)
-        os.set_blocking(self._reader, False)
-        self._lock = threading.Lock()
-        self._kept = bytearray()
-        threading.Thread(target=self._follow, daemon=True).start()
-
-    def _follow(self) -> None:
-        """Keep the pipe from filling up."""
-        import select
-
-        while select.select([self._reader], [], []) and self._pull():
-            pass
-
-    def _pull(self) -> bool:
-        """Read what there is; whether more may come."""
-        with self._lock:
-            try:
-                while chunk := os.read(self._reader, 1 << 16):
-                    self._kept += chunk
-                    del self._kept[_MOST_OUTPUT:]
-            except OSError as error:
-                return isinstance(error, BlockingIOError)
-            return False
 
     def take(self) -> str:
-        """What was written since the last time."""
-        self._pull()
-        with self._lock:
-            taken, self._kept = self._kept, bytearray()
-        return taken.decode("utf-8", "replace")
+        """What was written since the last time, or a part of it."""
+        return os.read(self._reader, _MOST_OUTPUT).decode("utf-8", "replace")
 
 
 def _door(session: host_side.HostSide) -> None:

@@ -212,7 +212,7 @@ class HostSide(wire.Plain):
             except (AttributeError, OSError, ValueError):
                 continue
         for output in self.outputs:
-            if text := output.take():
+            while text := output.take():
                 wire.send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: Any) -> None:
@@ -462,7 +462,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "N": HostSide.made,
     "EM": HostSide.member,
     "K": HostSide.lend,
-    "A": lambda host, target, name: getattr(host.decode(target), name),
+    "A": lambda host, of, kind, name: vars(getattr(builtins, kind))[name].__get__(host.decode(of)),
     "E": HostSide.judges_error,
 }
 _FUNCTIONS: Any = (bool, bytes, dir, float, hash, int, iter, len, operator.contains, reversed)

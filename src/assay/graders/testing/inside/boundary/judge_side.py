@@ -321,12 +321,15 @@ class JudgeSide(Talk):
     def linked(self, number: int, content: Any) -> Any:
         if self.doing.reading:
             self.doing.reading.is_named = False  # what is in it has no name of its own
-        found = self.decode(content)
+        return self.following(Ref(self, number), self.decode(content), self._trails)
+
+    def following(self, ref: Ref, found: Any, trails: list[str]) -> Any:
+        """A container of the host's, as a copy that follows it; anything else as it is."""
         if type(found) not in mirrors.LINKED:
             return found
         made = mirrors.LINKED[type(found)](found)
-        made._assay, made._assay_seen = Ref(self, number), self.changes
-        made._assay.trails = self._trails
+        made._assay, made._assay_seen = ref, self.changes
+        ref.trails = trails
         return made
 
     @property

@@ -118,8 +118,9 @@ def _follows(kind: Any, name: str) -> Callable[..., Any]:
     def write(self: Any, *arguments: Any, **named: Any) -> Any:
         ref: Ref = self._assay
         talk: Any = ref.talk
-        _, *given = talk.call_of(ref, arguments, named, ref.trails)
-        found = talk.taken(talk.request("call", ["A", ref.node(), name], *given), ref, "__iter__")
+        node, *given = talk.call_of(ref, arguments, named, ref.trails)
+        method = ["A", node, kind.__name__, name]  # whatever a subclass of the submission's has
+        found = talk.taken(talk.request("call", method, *given), ref, "__iter__")
         self._assay_seen = -1
         return self if name.startswith("__i") else found
 

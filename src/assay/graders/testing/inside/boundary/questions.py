@@ -329,9 +329,9 @@ class _Change:
         if tag in _PAIRS:
             keys, values = rest[0], self.of(rest[1])
             return values and [tag, keys if keys[1] else ["l", ["x"]], values, *rest[2:]]
-        if tag.startswith("w:"):
+        if tag.startswith("w:") or tag in _WRAPPED:
             new = self.of(rest[0])
-            return None if new is None else [tag, new]
+            return None if new is None else [tag, new, *rest[1:]]
         try:
             step = _STEPS[tag.partition(":")[0]]
             return _PLAIN.encode(step(_PLAIN.decode(node), self.draw.choice(_SIZES)))
@@ -405,26 +405,15 @@ def _other_array(value: Any, step: int) -> Any:
     return new
 
 
-def _other_path(value: Any, step: int) -> Any:
-    name: str = value.name
-    letters = [place for place, one in enumerate(name) if one.isalpha()]
-    if not letters:
-        return value / str(abs(step))
-    place = letters[step % len(letters)]
-    letter = _LETTERS[(_LETTERS.find(name[place].lower()) + step) % len(_LETTERS)]
-    return value.with_name(name[:place] + letter + name[place + 1 :])
-
-
 _PLAIN = Plain()
 _dates = library("datetime")
 _SIZES = (-3, -2, -1, 1, 2, 3)
-_ITEMS, _PAIRS = ("l", "t", "s", "f", "q"), ("d", "od", "dc", "dd")
+_ITEMS, _PAIRS, _WRAPPED = ("l", "t", "s", "f"), ("d", "od", "dc", "dd"), ("p", "q")
 _STEPS: dict[str, Callable[[Any, int], Any]] = {
     **dict.fromkeys(("da", "dt", "td", "tm"), _later),
     **dict.fromkeys(("I", "c", "D", "F", "ip"), lambda value, step: value + step),
     **dict.fromkeys(("b", "B"), _other_bytes),
     "na": _other_array,
-    "p": _other_path,
     "r": lambda value, step: range(value.start, value.stop + step, value.step),
     "u": lambda value, step: type(value)(int=value.int ^ 7 << abs(step) * 16),
 }

@@ -129,7 +129,7 @@ class Talk(Plain):
             link.settimeout(left)
             answer, size = receive(link, deadline)
             self._bytes -= size
-            if self._bytes < 0:
+            if min(self._bytes, self._output) < 0:
                 raise WireError("it has sent more than is read")
             if answer[0] in ("ok", "raise"):
                 return answer
@@ -178,7 +178,7 @@ class Talk(Plain):
             send(link, self._reply(*parts))
         elif kind not in ("out", "log"):
             raise WireError("a message of an unknown kind")
-        elif show is not None and self._output > 0 and self.doing.fork is None:
+        elif show is not None and self.doing.fork is None:
             self._output -= len(parts[-1])
             show(*parts)
 

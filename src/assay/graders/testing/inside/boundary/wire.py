@@ -53,7 +53,7 @@ _SCALARS = frozenset({type(None), bool, int, float, str})
 _LONGEST_INT = 8_000
 """Bits of an integer that is written in decimal digits; Python bounds their number."""
 
-_SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
+_SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f"}
 _TAGGED: dict[str, Any] = {tag: kind for kind, tag in _SEQUENCES.items()}
 
 
@@ -393,6 +393,7 @@ _KINDS: dict[Any, tuple[str, Callable[..., list[Any] | None], Callable[..., Any]
         *("c", lambda _, value: [value.real.hex(), value.imag.hex()]),
         lambda kind, *parts: kind(*map(float.fromhex, parts)),
     ),
+    deque: ("q", lambda _, value: [[*value], value.maxlen], _make),
     range: ("r", _attributes("start", "stop", "step"), _make),
     slice: ("sl", _attributes("start", "stop", "step"), _make),
     type(...): ("...", _attributes(), _make),
