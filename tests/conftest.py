@@ -6,6 +6,7 @@ import fcntl
 import gc
 import itertools
 import os
+import re
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -30,6 +31,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         watch()
     gc.disable()  # collecting makes a great many objects, and no garbage
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files without a test of the stage that runs are not even imported."""
+    asked = re.findall(r"(?<!not )\b(slow|soak|real|hypothesis)\b", config.option.markexpr)
+    if not asked or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    return None if any(re.search(rf"\b(mark\.|from ){one}\b", text) for one in asked) else True
 
 
 @pytest.hookimpl(wrapper=True)
