@@ -61,6 +61,10 @@ def _suite(policy: str, graders: str = "") -> None:
         place.write_text(text)
 
 
+def _changes(call: Call) -> list[dict[str, Any]]:
+    return json.loads(call("report", "latest", "--json"))["summary"]["changes"]
+
+
 def _cells(said: str) -> dict[str, Any]:
     return {cell["model"]: cell for cell in json.loads(said)["cells"]}
 
@@ -164,3 +168,8 @@ def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     cells = _cells(call("regrade", "latest", "--json"))
     assert cells["cheat"]["reward"] == 1.0, "the same signs, the same reward: it holds"
     assert cells["failing"]["status"] == "skipped", "what was a 0 is held anew"
+    (change,) = [one for one in _changes(call) if one["model"] == "cheat"]
+    assert change["before"]["status"] == "skipped", "a decision is no grading"
+    recording.write_text(recording.read_text().replace("on_suspicion: hold", "on_suspicion: flag"))
+    cells = _cells(call("regrade", "latest", "--json"))
+    assert "review" not in cells["cheat"]["notes"], "it is held no more: nobody decided about that"

@@ -20,7 +20,6 @@ from assay.service.operation import LOCAL, Desk, Identity, as_json, ask, do
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.store.datasets import Datasets
-from assay.store.labels import Decision, Decisions
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.calibrated import SAYS_YES, says_yes
@@ -117,18 +116,6 @@ def test_attack_nobody_labels_under_another_name(desk: Desk) -> None:
         _say(desk, item, "PASS", rater="bo")
     _say(replace(desk, who=LOCAL), item, "PASS", rater="bo")  # on a machine of one's own
     assert do(labels.list_labels, desk).items[0].raters[0].rater == "bo"
-
-
-@pytest.mark.parametrize("field", ["assay review"])
-def test_attack_a_label_decides_about_no_reward(desk: Desk, field: str) -> None:
-    (item, *_) = _next(desk)
-    with pytest.raises(InputError, match="are decisions"):
-        _say(desk, item, "ok", field=field)
-    cell = CellRecord(
-        run_id="run", case="a", flags=("tampering",), status="graded", reward=0.625, passed=False
-    )
-    Decisions(desk.database).add(cell, Decision(ruling="zero", by="ada"))
-    assert do(labels.list_labels, desk).items == [], "a decision is no label"
 
 
 def test_a_label_is_of_the_item_that_stands_at_its_place(desk: Desk) -> None:

@@ -16,9 +16,9 @@ from assay.reports.review import run_summary
 from assay.reports.summary import verdict
 from assay.service import runs
 from assay.service.operation import LOCAL, Desk
-from assay.store.database import Database, Row, Scalar
+from assay.store.database import Database
+from assay.store.decisions import Decision, decide
 from assay.store.kept import at_work, run_state
-from assay.store.labels import Decision, Decisions, decided
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
 from tests.postgres import KINDS, new_location
@@ -80,16 +80,15 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
         for cell in CELLS:
             if cell.flags or "held" in cell.notes:
                 ruling = "zero" if cell.trial == 1 else "ok"
-                Decisions(database).add(cell, Decision(ruling=ruling, by="ann"))
+                decide(store, cell, Decision(ruling=ruling, by="ann"))
                 break
         held = next(cell for cell in CELLS if "held" in cell.notes)
-        Decisions(database).add(held, Decision(ruling="ok", by="ann"))
+        decide(store, held, Decision(ruling="ok", by="ann"))
         yield Desk(database, "", LOCAL, Permissions())
 
 
 def _all(desk: Desk) -> list[CellRecord]:
-    found = Store(desk.database).cells(RUN)
-    return list(decided(found, Decisions(desk.database).all))
+    return list(Store(desk.database).cells(RUN))
 
 
 def _window(desk: Desk, **asked: object) -> runs.CellWindow:
@@ -181,8 +180,7 @@ def test_what_came_later_is_not_in_a_window_that_was_begun_before(desk: Desk) ->
 
 def test_the_overview_is_what_the_report_says(desk: Desk) -> None:
     store = Store(desk.database)
-    run, decisions = store.run(RUN), Decisions(desk.database).all()
-    summary = run_summary(store, run, decisions=decisions)
+    summary = run_summary(store, store.run(RUN))
     told = runs.show_run_overview.function(desk, "new")
     assert (told.verdict, told.code) == (verdict(summary).line, 3)
     assert told.missing == 8
@@ -252,9 +250,7 @@ def test_a_run_that_ends_while_it_is_looked_at_was_never_interrupted(desk: Desk)
     assert run_state(store, seen) == "finished"
 
 
-def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(desk: Desk) -> None:
     store, many = Store(desk.database), 600
     for run in ("much", "more"):
         store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00"))
@@ -266,21 +262,11 @@ def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(
     ]
     pack = Packer().pack
     store.add_rows("much", [(cell_row(cell), "", pack({}, "a cell")) for cell in cells])
-    decisions = Decisions(desk.database)
     with desk.database.writing():
         for cell in cells:
-            decisions.add(cell, Decision(ruling="zero", by="ann"))
-    asked: list[str] = []
-    rows = Database.rows
-
-    def noted(database: Database, sql: str, *values: Scalar) -> list[Row]:
-        asked.append(sql)
-        return rows(database, sql, *values)
-
-    monkeypatch.setattr(Database, "rows", noted)
+            decide(store, cell, Decision(ruling="zero", by="ann"))
     found = {row.id: row for row in runs.list_runs.function(desk).items}
     assert (found["much"].ends.failed, found["much"].reward) == (many, 0.0)
-    assert sum("SELECT data FROM label_item" in sql for sql in asked) == 1  # not for every run
     window = runs.window_cells.function(desk, "much", outcome="fail", limit=5)
     assert (window.total, window.ends.failed, window.ends.passed) == (many, many, 0)
 

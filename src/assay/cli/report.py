@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ from assay.reports.review import Review, changes_of, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
-from assay.store.labels import Decision, Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
@@ -114,7 +113,7 @@ def conclude(
     fail_under, strict = outputs.fail_under, outputs.strict
 
     def cells() -> Iterator[CellRecord]:
-        return decided(iter(only) if only else store.cells(run_id), _decisions)
+        return iter(only) if only else store.cells(run_id)
 
     def junit() -> None:
         from assay.reports.junit import write_junit
@@ -164,9 +163,8 @@ def _reviewed(
 ) -> Review:
     """The run as reports show it; of a dataset only the rows that are shown are read one by one."""
     again = changes_of(store, run.id)
-    if limit is None or shelf or run.config.get("kind") != "dataset" or _decisions():
-        cells = decided(store.cells(run.id), _decisions)
-        return review(run, cells, limit=limit, changes=again, shelf=shelf)
+    if limit is None or shelf or run.config.get("kind") != "dataset":
+        return review(run, store.cells(run.id), limit=limit, changes=again, shelf=shelf)
     first = partial(store.first_cells, run.id)
     return review_rows(run, store.alike_cells(run.id), first, limit=limit, changes=again)
 
@@ -183,12 +181,6 @@ def _with_labels(found: Review, store: Store) -> Review:
 
 
 _OUT = "standard output"
-
-
-def _decisions() -> Mapping[str, Decision]:
-    """What people decided about held and flagged cells."""
-    with Database.open(state_home()) as database:
-        return Decisions(database).all()
 
 
 def _shelf(*, as_json: bool) -> Shelf | None:

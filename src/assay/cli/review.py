@@ -18,15 +18,23 @@ from assay.reports.page import Page
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
-from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest
+from assay.store.decisions import (
+    HELD,
+    Decision,
+    Ruling,
+    cell_digest,
+    decide,
+    decision_of,
+    needs_decision,
+)
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _MORE = """\
 Each cell is shown with its signs, where they stand, and its reward. o lets the reward stand (a
-held cell gets it), z makes it 0, s leaves the cell for later, w writes a note, q ends. Decisions
-are kept beside the scores, which stay as they are; reports follow them. The same command goes on
-where it stopped. Without a terminal, lines of standard input are the keys.
+held cell gets it), z makes it 0, s leaves the cell for later, w writes a note, q ends. A decision
+is appended to the cell's results; its scores stay as they are. The same command goes on where it
+stopped. Without a terminal, lines of standard input are the keys.
 
 exit status: 0 ended, 2 bad input, 3 the decisions could not be kept, 130 interrupted"""
 _EXAMPLES = """\
@@ -62,24 +70,25 @@ def run(given: Namespace) -> int:
     """Decide about cells: by keys, or by what the command line says."""
     by = given.by or user_name("reviewer")
     with Database.open(state_home()) as database:
-        store, decisions = Store(database), Decisions(database)
+        store = Store(database)
         run = store.run(given.run)
-        cells = [cell for cell in store.cells(run.id) if cell.flags or HELD in cell.notes]
+
+        def to_review() -> list[CellRecord]:
+            return list(filter(needs_decision, store.cells(run.id)))
+
+        cells = to_review()
         for said in given.decide:
             cell, ruling = _meant(said, cells)
-            decisions.add(cell, Decision(ruling=ruling, by=by, note=given.note))
-        known = decisions.all()
+            decide(store, cell, Decision(ruling=ruling, by=by, note=given.note))
         if given.json:
-            shown = [_shown(cell, known.get(cell_digest(cell))) for cell in cells]
-            print(json.dumps({"run": run.id, "cells": shown}))
+            print(json.dumps({"run": run.id, "cells": list(map(_shown, to_review()))}))
             return 0
         page = Page(Console(highlight=False))
-        todo = [one for one in cells if given.again or cell_digest(one) not in known]
+        todo = [one for one in cells if given.again or decision_of(one) is None]
         if not given.decide:
             with opened_keys(tuple(_RULINGS.values())) as keys:
-                _Work(page, decisions, by, given.note, len(todo)).go(todo, keys)
-        known = decisions.all()
-        decided = sum(cell_digest(cell) in known for cell in cells)
+                _Work(page, store, by, given.note, len(todo)).go(todo, keys)
+        decided = sum(decision_of(cell) is not None for cell in to_review())
         said = f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided"
         page.line(said if cells else f"no cell of run {run.id} is held or flagged")
         if decided:
@@ -109,8 +118,8 @@ def _id(cell: CellRecord) -> str:
     return cell_digest(cell)[:8]
 
 
-def _shown(cell: CellRecord, decision: Decision | None) -> dict[str, Json]:
-    held = cell.notes.get(HELD)
+def _shown(cell: CellRecord) -> dict[str, Json]:
+    held, decision = cell.notes.get(HELD), decision_of(cell)
     return {
         "id": _id(cell),
         "case": cell.case,
@@ -144,7 +153,7 @@ class _Work:
     """One reviewer at work."""
 
     page: Page
-    decisions: Decisions
+    store: Store
     by: str
     note: str
     total: int
@@ -165,7 +174,7 @@ class _Work:
             key, written = keys.next()
             if key in _RULINGS:
                 ruling = _RULINGS[key]
-                self.decisions.add(cell, Decision(ruling=ruling, by=self.by, note=written or note))
+                decide(self.store, cell, Decision(ruling=ruling, by=self.by, note=written or note))
                 self.done += 1
                 self.page.line((f"→ {ruling}", "bold"))
                 return True

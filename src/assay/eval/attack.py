@@ -16,7 +16,7 @@ from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial
 from assay.eval.work import conditions_of, stop_environments
 from assay.scoring.json_safe import Json
-from assay.store.labels import HELD
+from assay.store.decisions import HELD
 from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.tasks.task import Task

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, reaches
-from assay.store.labels import HELD
+from assay.store.decisions import HELD
 from assay.store.records import (
     GROUP,
     MIN_COVERAGE,

@@ -24,7 +24,9 @@ from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
+from assay.store.decisions import decide_again
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
@@ -68,6 +70,12 @@ class Regrade:
         """
         not_begun: list[str] = []
 
+        def keep(record: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
+            with store.database.writing():
+                store.add_cell(record, detail, snapshot)
+                record = decide_again(store, record)
+            on_cell(record)
+
         def done(number: int, run: Run) -> None:
             before = self.cells[number]
             if run.metadata.get("regraded") is not True:
@@ -84,8 +92,7 @@ class Regrade:
                 file=before.file,
             )
             record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
-            store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
-            on_cell(record)
+            keep(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
 
         def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:
             row, result = graded
@@ -97,8 +104,7 @@ class Regrade:
                 digest=self.digests[before.case],
                 seconds=before.seconds,
             )
-            store.add_cell(record, {"row": dict(row.fields)})
-            on_cell(record)
+            keep(record, {"row": dict(row.fields)})
 
         with at_work(store.home):
             if self.tasks:

@@ -11,7 +11,7 @@ from assay.graders.audit import AuditGrader, beside
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore, reaches
-from assay.store.labels import HELD
+from assay.store.decisions import HELD
 from assay.store.records import covers
 from assay.tasks.blocks import Expect
 from assay.tasks.permitted import Suspicion

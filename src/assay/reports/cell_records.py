@@ -7,7 +7,7 @@ from assay.reports.opened import FileChange
 from assay.reports.outcome import Ended
 from assay.reports.score_view import FoldedText, ScoreNode, TamperSign
 from assay.reports.trajectory import MomentKind
-from assay.store.labels import Decision
+from assay.store.decisions import Decision
 
 __all__ = [
     "CellCommand",

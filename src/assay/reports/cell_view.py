@@ -7,7 +7,7 @@ for apart (`outline_of`, `steps_of`, `changed_files`), and `text_of` is the whol
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.errors import AssayError, NotFoundError
@@ -31,7 +31,7 @@ from assay.reports.plain import one_line, visible
 from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
 from assay.reports.trajectory import Moment
 from assay.shown import command
-from assay.store.labels import HELD, Decision, Decisions, cell_digest, decided
+from assay.store.decisions import HELD, cell_digest, decision_of, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 
@@ -70,13 +70,12 @@ def cell_view(
         NotFoundError: If the run has no such cell.
     """
     history = _history(store, run, key)
-    known = Decisions(store.database).all()
-    (cell,) = decided(history[-1:], lambda: known)
+    cell = history[-1]
     kept, notes = _kept(store, cell)
     view = replace(
-        view_of(run, cell, history=history, kept=kept, known=known, fold=fold),
+        view_of(run, cell, history=history, kept=kept, fold=fold),
         notes=notes,
-        siblings=_siblings(store, run, key[0], known),
+        siblings=_siblings(store, run, key[0]),
     )
     if not with_neighbours:
         return view
@@ -97,21 +96,18 @@ def view_of(
     *,
     history: Sequence[CellRecord] = (),
     kept: Kept | None = None,
-    known: Mapping[str, Decision] | None = None,
     fold: int = FOLD,
 ) -> CellView:
     """A cell as its own row shows it, and what was kept beside it.
 
     Args:
         run: Its run.
-        cell: Its newest result, with what was decided about it.
+        cell: Its newest result.
         history: Its results as they were stored, the newest last.
         kept: What was kept beside it.
-        known: What people decided about results.
         fold: Characters of a text that are shown.
     """
-    kept, known, history = kept or Kept(answer=cell.answer), known or {}, history or [cell]
-    newest, key = history[-1], cell.key
+    kept, history, key = kept or Kept(answer=cell.answer), history or [cell], cell.key
     scores = scores_of(cell, kept) if kept.row is not None else nodes(cell)
     held = cell.notes.get(HELD)
     waiting = held.get("reward") if isinstance(held, dict) else None
@@ -146,10 +142,10 @@ def view_of(
         has_files=bool(kept.source and kept.snapshot),
         trace_id=one_line(kept.trace_id, 200),
         notes=(),
-        seen=cell_digest(newest),
-        decision=known.get(cell_digest(newest)),
-        may_be_decided=bool(newest.flags) or HELD in newest.notes,
-        history=tuple(_past(one, known) for one in reversed(history)),
+        seen=cell_digest(cell),
+        decision=decision_of(cell),
+        may_be_decided=needs_decision(cell),
+        history=tuple(map(_past, reversed(history))),
         siblings=(),
         before=None,
         after=None,
@@ -286,26 +282,23 @@ def _difference(expected: str, answer: str) -> tuple[str, ...]:
     return tuple(visible(line) for line in lines[2 : 2 + _MOST_LINES])
 
 
-def _past(cell: CellRecord, known: Mapping[str, Decision]) -> PastResult:
-    (shown,) = decided([cell], lambda: known)
+def _past(cell: CellRecord) -> PastResult:
     return PastResult(
-        state=ended(shown),
-        reward=shown.reward,
-        sentence=sentence(shown),
+        state=ended(cell),
+        reward=cell.reward,
+        sentence=sentence(cell),
         digest=one_line(cell.digest, 100),
-        decision=known.get(cell_digest(cell)),
+        decision=decision_of(cell),
     )
 
 
-def _siblings(
-    store: Store, run: RunRecord, case: str, known: Mapping[str, Decision]
-) -> tuple[SiblingCell, ...]:
+def _siblings(store: Store, run: RunRecord, case: str) -> tuple[SiblingCell, ...]:
     cells = store.cells_of_case(run.id, case)[:_MOST_SIBLINGS]
     return tuple(
         SiblingCell(
             place=_place(one.key), state=ended(one), reward=one.reward, flagged=bool(one.flags)
         )
-        for one in decided(cells, lambda: known)
+        for one in cells
     )
 
 
@@ -319,7 +312,7 @@ def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[Cel
         said.append(
             ("keep its work as a recording", ["promote", run, case, *which, "--as", "NAME"])
         )
-    if cell.flags or HELD in cell.notes:
+    if needs_decision(cell):
         said.append(("decide about the run's flagged cells", ["review", run]))
     said.append(("grade the run again", ["regrade", run]))
     return tuple(CellCommand(does=does, command=command("assay", *words)) for does, words in said)

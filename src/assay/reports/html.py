@@ -31,7 +31,6 @@ from assay.reports.summary import Summary, Verdict, cause_key, cause_text, verdi
 from assay.reports.trainability import Trainability, trainability
 from assay.scoring.json_safe import Json
 from assay.store.kept import RunState, run_state
-from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.store.windows import Sums
@@ -184,7 +183,7 @@ def _every_cell(review: Review, store: Store | None) -> Iterable[CellRecord] | N
         return sorted(review.cells, key=lambda cell: cell.key)  # as a store has them
     if store is None or total > _MOST_SCORED:
         return None
-    return decided(store.cells(review.run.id), Decisions(store.database).all)
+    return store.cells(review.run.id)
 
 
 def _record(run: RunRecord) -> RunRecord:

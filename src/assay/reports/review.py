@@ -14,7 +14,7 @@ from assay.reports.plain import natural
 from assay.reports.summary import MAX_ROWS, Summary, Tally
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.store.labels import Decision, decided
+from assay.store.decisions import gradings
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store
 
@@ -98,17 +98,16 @@ def run_summary(
     run: RunRecord,
     *,
     shelf: Shelf | None = None,
-    decisions: Mapping[str, Decision] | None = None,
 ) -> Summary:
     """The numbers of a stored run, without its groups; rows that are alike are counted together."""
-    tally, known = Tally(run=run, shelf=shelf), decisions or {}
-    if run.config.get("kind") == "dataset" and not (shelf or known):
+    tally = Tally(run=run, shelf=shelf)
+    if run.config.get("kind") == "dataset" and not shelf:
         for cell, times in store.alike_cells(run.id):
             tally.count(cell, times)
     else:
         # Cards are found by what stands in the score trees.
         cells = store.cells(run.id) if shelf else store.counted_cells(run.id)
-        for cell in decided(cells, lambda: known):
+        for cell in cells:
             tally.add(cell)
     return tally.summary(with_groups=False)
 
@@ -200,8 +199,9 @@ def changes_of(store: Store, run_id: str) -> list[Change]:
     """Every cell that was graded more than once, with what that changed."""
     found: list[Change] = []
     for key in store.regraded(run_id):
-        before, after = store.history(run_id, key)[-2:]
-        found.append(change_between(before, after))
+        graded = gradings(store, run_id, key)
+        if len(graded) > 1:
+            found.append(change_between(graded[-2], graded[-1]))
     return found
 
 

@@ -20,8 +20,8 @@ from assay.reports.run_records import (
 from assay.reports.statistics import statistics
 from assay.reports.summary import OTHER_CAUSES, Row, Summary, Verdict, cause_key
 from assay.reports.totals import Totals
+from assay.store.decisions import HELD, decision_of
 from assay.store.kept import RunState
-from assay.store.labels import HELD
 from assay.store.records import CellRecord, RunRecord
 from assay.store.windows import End, Sums, end_of
 
@@ -151,7 +151,7 @@ def matrix_cell(row: Row | None) -> MatrixCell | None:
 
 def cell_row(cell: CellRecord) -> CellRow:
     """A cell in a list of cells."""
-    review = cell.notes.get("review")
+    decision = decision_of(cell)
     return CellRow(
         case=cell.case,
         harness=cell.harness,
@@ -164,7 +164,7 @@ def cell_row(cell: CellRecord) -> CellRow:
         flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),
         flag_count=len(cell.flags),
         held=cell.status == "skipped" and HELD in cell.notes,
-        ruling=str(review.get("ruling", "")) if isinstance(review, dict) else "",
+        ruling=decision.ruling if decision else "",
         why=one_line(trouble(cell), 300),
         cost_usd=cell.cost_usd,
         tokens=cell.tokens,

@@ -21,7 +21,7 @@ from assay.scoring.intervals import (
 )
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import ASSURANCES, Assurance
-from assay.store.labels import HELD
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 
 _MAX_OUTCOMES = 50

@@ -22,7 +22,6 @@ from assay.reports.run_records import RunLine
 from assay.scoring.advantage import keep_group
 from assay.scoring.quantiles import nearest_rank
 from assay.scoring.results import SubScore
-from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
@@ -140,10 +139,8 @@ def trainability_of(
         floor: Id of a run of the same cases in which nothing is done; empty for none.
         tolerance: As for `trainability`.
     """
-    read = Decisions(store.database).all
-    floors = _floors(decided(store.cells(floor), read)) if floor else None
-    cells = decided(store.cells(run), read)
-    return trainability(cells, run=run, floor=floor, floors=floors, tolerance=tolerance)
+    floors = _floors(store.cells(floor)) if floor else None
+    return trainability(store.cells(run), run=run, floor=floor, floors=floors, tolerance=tolerance)
 
 
 def trainability_of_parts(

@@ -25,9 +25,10 @@ from assay.reports.calibration_card import (
     usd_per_thousand,
 )
 from assay.scoring.json_safe import record_parameters
-from assay.service.labels import SaidLabel, labels_of, said_of
+from assay.service.labels import SaidLabel, said_of
 from assay.service.operation import Desk
 from assay.store.cards import CardRecord, Cards
+from assay.store.labels import Labels
 
 State = Literal["current", "stale", "unknown"]
 
@@ -347,7 +348,7 @@ def _attacks(card: Card) -> AttacksShown | None:
 def _to_read(desk: Desk, card: Card) -> tuple[ToRead, ...]:
     said = {}
     if card.worst and card.labels.field:
-        said = labels_of(desk, card.labels.field).current(desk.project, card.labels.field)
+        said = Labels(desk.database).current(desk.project, card.labels.field)
     return tuple(
         ToRead(
             row=one.row,

@@ -37,7 +37,7 @@ from assay.service.calibration_cards import (
     card_summary,
     readable_cards,
 )
-from assay.service.labels import Field, labels_of
+from assay.service.labels import Field
 from assay.service.operation import (
     NO_NULL,
     Desk,
@@ -50,6 +50,7 @@ from assay.service.operation import (
 )
 from assay.service.pages import Page
 from assay.store.cards import Cards
+from assay.store.labels import Labels
 
 of_calibrations = Noun("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
@@ -273,7 +274,7 @@ def _planned(
 ) -> _Planned:
     version = desk.graders.version(grader)
     target = stored_target(version, desk.permissions)
-    labels = labels_of(desk, field)
+    labels = Labels(desk.database)
     try:
         labelled = collected(
             [(stored_item(one, field), one.labels) for one in labels.items(desk.project, field)],

@@ -37,7 +37,7 @@ from assay.service.operation import (
 )
 from assay.service.pages import Page, cursor_cell, page
 from assay.service.runs import Run, of_runs, show_run
-from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
+from assay.store.decisions import Decision, Ruling, cell_digest, decide, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
@@ -168,7 +168,7 @@ def list_cells(
 
     def find(most: int) -> list[CellRecord]:
         found: list[CellRecord] = []
-        for cell in decided(cells, Decisions(desk.database).all):
+        for cell in cells:
             if after is None or cell.key > after:
                 found.append(cell)
                 if len(found) == most:
@@ -278,13 +278,14 @@ def decide_cell(
     """Decide about a cell that is flagged or held: as `assay review` does. The newest counts."""
     store, found, key = _at(desk, run, cell)
     newest = _newest(store, found, key)
-    if not (newest.flags or HELD in newest.notes):
+    if not needs_decision(newest):
         raise ConflictError(f"cell {key} is neither flagged nor held: there is nothing to decide")
     if cell_digest(newest) != seen:
         raise ConflictError(f"cell {key} was graded again meanwhile", hint="look at it again")
-    decisions = Decisions(desk.database)
-    decisions.add(newest, Decision(ruling=ruling, by=desk.who.name, note=note))
-    return decisions.all()[seen]
+    now = desk.database.now()
+    decision = Decision(ruling=ruling, by=desk.who.name, at=now, note=note)
+    decide(store, newest, decision)
+    return decision
 
 
 @of_runs("POST", "/{run}/regrade", status=202, faults=(409,))

@@ -14,7 +14,6 @@ from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
 from assay.service.runs import Run, of_runs, show_run
 from assay.store.database import Database
-from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
@@ -102,4 +101,4 @@ def compare_runs(
 
 
 def _cells(database: Database, run: str) -> Iterator[CellRecord]:
-    return decided(Store(database).cells(run), Decisions(database).all)
+    return Store(database).cells(run)

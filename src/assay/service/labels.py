@@ -29,7 +29,7 @@ from assay.scoring.json_safe import Json
 from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, InProject, Limit, Noun, Spec
 from assay.service.pages import Page, cursor_number, page
 from assay.service.runs import show_run
-from assay.store.labels import REVIEW, LabelCount, LabelledItem, LabelRecord, Labels
+from assay.store.labels import LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store
 
 of_labels = Noun("/projects/{project}/labels", tag="labels")
@@ -249,7 +249,7 @@ def next_to_label(
     """
     source, who = _source(desk, dataset, run, field, seed), _rater(desk, rater)
     places = source.places()
-    said = labels_of(desk, field).current(desk.project, field)
+    said = Labels(desk.database).current(desk.project, field)
     mine = {digest for digest, by in said.items() if who in by}
     order = shuffled(list(places), seed)
     after = cursor_number(cursor)
@@ -323,7 +323,7 @@ def add_label(
         note=note,
         criterion=criterion,
     )
-    return labels_of(desk, field).add(desk.project, record, kept_row(found))
+    return Labels(desk.database).add(desk.project, record, kept_row(found))
 
 
 @of_labels("GET", "/items", apart=True)
@@ -339,7 +339,7 @@ def list_labelled(
     project: InProject = None,
 ) -> Page[LabelledRow]:
     """Items with what every rater said of them, in the order in which they were labelled."""
-    current = labels_of(desk, field).current(desk.project, field)
+    current = Labels(desk.database).current(desk.project, field)
     wanted = [(digest, said) for digest, said in current.items() if _is_wanted(said, which)]
     rows, next_cursor = _rows(desk, wanted, limit, cursor)
     return Page(
@@ -367,7 +367,7 @@ def export_labels(
     project: InProject = None,
 ) -> Page[ExportedRow]:
     """Labelled rows, as `assay calibrate` reads them: of several people's labels, each by rater."""
-    current = labels_of(desk, field).current(desk.project, field)
+    current = Labels(desk.database).current(desk.project, field)
     several = len({rater for said in current.values() for rater in said}) > 1
     rows, next_cursor = _rows(desk, list(current.items()), limit, cursor)
     return Page(
@@ -408,17 +408,6 @@ def _names(classes: str) -> tuple[str, ...]:
         return valid_classes(classes)
     except InputError as error:
         raise InputError(error.message, location=Location(field="classes")) from error
-
-
-def labels_of(desk: Desk, field: str) -> Labels:
-    """The labels, for whoever asks of a field; those of decisions are none."""
-    if field == REVIEW:
-        raise InputError(
-            f"{REVIEW!r} are decisions about results, no labels",
-            location=Location(field="field"),
-            hint="choose another name",
-        )
-    return Labels(desk.database)
 
 
 def _source(desk: Desk, dataset: str, run: str, field: str, seed: int) -> Source:

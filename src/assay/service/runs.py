@@ -30,7 +30,6 @@ from assay.service.operation import (
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
-from assay.store.labels import Decisions
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from assay.store.windows import End, Order, Tallied, Wanted, Windows
@@ -122,8 +121,8 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
 
     found, store = show_run.function(desk, run), Store(desk.database)
     last = Windows(desk.database).last()
-    cards, decisions = Cards(desk.database).newest(), Decisions(desk.database).all()
-    summary = run_summary(store, found, shelf=Shelf(cards) if cards else None, decisions=decisions)
+    cards = Cards(desk.database).newest()
+    summary = run_summary(store, found, shelf=Shelf(cards) if cards else None)
     (row,) = run_rows(desk, [found])
     return overview_of(row, summary, verdict(summary), last=last)
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, cast
 
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.scoring.results import assurance_from, reaches
 from assay.store.checks import json_text, plain, read_json, valid_text
 from assay.store.database import Database, Record
-from assay.store.records import CellKey, CellRecord
 from assay.store.table import Table
 
 _MAX_ROW_BYTES = 4 << 20
@@ -157,9 +152,9 @@ class Labels:
         rows = self._database.rows(
             "SELECT l.field, l.rater, l.label, count(*), max(l.created_at) FROM label l JOIN "
             "(SELECT max(seq) AS seq FROM label WHERE project = ? GROUP BY field, item, rater) n "
-            "ON n.seq = l.seq WHERE l.label <> '' AND l.field <> ? "
+            "ON n.seq = l.seq WHERE l.label <> '' "
             "GROUP BY l.field, l.rater, l.label ORDER BY l.field, l.rater, l.label",
-            *(project, REVIEW),
+            project,
         )
         return [
             LabelCount(field=field, rater=rater, label=label, items=items, last_at=last)
@@ -171,141 +166,3 @@ def _named(text: str, field: str, *, most: int) -> str:
     if not text.strip():
         raise InputError(f"a label's {field!r} must not be empty")
     return valid_text(text, field, most=most)
-
-
-HELD = "held"
-"""Where a cell's notes have the reward that is held back."""
-
-Ruling = Literal["ok", "zero"]
-
-REVIEW = "assay review"
-"""The field under which decisions are kept."""
-
-_PRECISION = 1e-9
-_PROJECT = "default"
-
-
-@frozen(kw_only=True)
-class Decision:
-    """What somebody decided about a cell.
-
-    Attributes:
-        ruling: ``ok``: the cell has the reward that its graders gave; ``zero``: it has 0.
-        by: Who decided.
-        at: When: ISO 8601, UTC.
-        note: What they wrote beside it.
-    """
-
-    ruling: Ruling
-    by: str
-    at: str = ""
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Json]:
-        """The decision as plain JSON."""
-        return {"ruling": self.ruling, "by": self.by, "at": self.at, "note": self.note}
-
-
-class Decisions:
-    """The decisions of a database.
-
-    They are kept as labels: never changed, the newest counts. One is about a result as it was
-    seen. Where the cell is graded again, with other signs or another reward, it no longer holds.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._labels = Labels(database)
-
-    def add(self, cell: CellRecord, decision: Decision) -> None:
-        """Append a decision about a cell.
-
-        Raises:
-            InputError: For a note or name that is too long or no text.
-        """
-        from assay.store.labels import LabelRecord
-
-        row: dict[str, Json] = {
-            "run": cell.run_id,
-            "cell": list[Json](cell.key),
-            "status": cell.status,
-            "reward": cell.reward,
-            "flags": list[Json](cell.flags),
-        }
-        record = LabelRecord(
-            item=cell_digest(cell),
-            field=REVIEW,
-            rater=decision.by,
-            label=decision.ruling,
-            note=decision.note,
-            criterion="whether the work earned its reward",
-        )
-        self._labels.add(_PROJECT, record, row)
-
-    def all(self) -> dict[str, Decision]:
-        """The newest decision about every result, by its digest."""
-        found: dict[str, Decision] = {}
-        for item, said in self._labels.current(_PROJECT, REVIEW).items():
-            last = max(said.values(), key=lambda one: one.created_at)
-            ruling: Ruling = "ok" if last.label == "ok" else "zero"
-            found[item] = Decision(ruling=ruling, by=last.rater, at=last.created_at, note=last.note)
-        return found
-
-    def cells_of(self, runs: Iterable[str]) -> dict[str, list[CellKey]]:
-        """The cells of some runs that somebody decided about, also where that no longer holds."""
-        rows = self._database.rows(
-            "SELECT data FROM label_item WHERE project = ? AND digest IN "
-            "(SELECT item FROM label WHERE project = ? AND field = ?)",
-            *(_PROJECT, _PROJECT, REVIEW),
-        )
-        found: dict[str, dict[CellKey, None]] = {run: {} for run in runs}
-        for (data,) in rows:
-            row = read_json(data)
-            run, key = row.get("run"), row.get("cell")
-            if isinstance(run, str) and run in found and isinstance(key, list):
-                found[run][cast("CellKey", tuple(key))] = None
-        return {run: list(keys) for run, keys in found.items()}
-
-
-def decided(
-    cells: Iterable[CellRecord], read: Callable[[], Mapping[str, Decision]]
-) -> Iterator[CellRecord]:
-    """Cells with the decisions beside them, and the rewards that follow."""
-    known: Mapping[str, Decision] | None = None
-    for cell in cells:
-        found = None
-        if _is_reviewed(cell):
-            known = read() if known is None else known
-            found = known.get(cell_digest(cell))
-        yield cell if found is None else _decided(cell, found)
-
-
-def _is_reviewed(cell: CellRecord) -> bool:
-    return bool(cell.flags) or HELD in cell.notes
-
-
-def cell_digest(cell: CellRecord) -> str:
-    """What names a result as it was seen: its cell, its reward and its signs."""
-    held = cell.notes.get(HELD)
-    seen = [cell.run_id, *cell.key, cell.status, cell.reward, list(cell.flags), held]
-    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
-
-
-def _decided(cell: CellRecord, decision: Decision) -> CellRecord:
-    held = cell.notes.get(HELD)
-    kept = held.get("reward") if isinstance(held, dict) else cell.reward
-    said = f"{decision.by} decided on {decision.at[:10]}: {decision.ruling}"
-    said += f" ({decision.note})" if decision.note else ""
-    cell = replace(
-        cell,
-        notes={**cell.notes, "review": decision.to_dict()},
-        content=f"{cell.content}; {said}".lstrip("; "),
-    )
-    if cell.status == "error" or not isinstance(kept, int | float):
-        return cell
-    reward = float(kept) if decision.ruling == "ok" else 0.0
-    word = held.get("assurance") if isinstance(held, dict) else cell.assurance
-    assurance = assurance_from(word)
-    assured = reaches(assurance, cell.min_assurance)
-    passed = reward >= cell.threshold - _PRECISION and assured and cell.is_covered
-    return replace(cell, status="graded", reward=reward, passed=passed, assurance=assurance)

@@ -248,6 +248,13 @@ class Store:
             details = [(seq, body) for seq, (_, _, body) in zip(places, rows, strict=True)]
             self._database.insert_many("detail", ("seq", "body"), details)
 
+    def add_again(self, cell: CellRecord) -> None:
+        """Append a result of what was kept with the newest one of its cell."""
+        newest = Rows(self._database, "newest JOIN detail USING (seq)")
+        where = of_cell(cell.run_id, cell.key)
+        ((snapshot, body),) = newest.rows("snapshot, body", where)
+        self.add_rows(cell.run_id, [(cell_row(cell), snapshot, bytes(body))])
+
     def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
         """The newest result of every cell, ordered by case, harness, model and trial.
 

@@ -1,18 +1,14 @@
-"""`Windows`: parts of the cells of a run, as people look through them: found, sorted, counted.
-
-What somebody decided about a cell counts here as it does in `assay.store.labels.decided`: a few
-cells are, and they are put in place of what is stored.
-"""
+"""`Windows`: parts of the cells of a run, as people look through them: found, sorted, counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
 from assay.store.database import Database, Scalar
-from assay.store.labels import HELD, Decisions, decided
+from assay.store.decisions import HELD
 from assay.store.records import (
     CELL_KEY,
     MIN_COVERAGE,
@@ -20,7 +16,6 @@ from assay.store.records import (
     CellKey,
     CellRecord,
     Cells,
-    of_cell,
 )
 from assay.store.table import Rows, Where
 
@@ -49,14 +44,11 @@ _SUMMED = "count(*), sum(reward), count(reward), sum(cost_usd), count(cost_usd),
 # into these; every text is bound. The wide columns come last in a row: few queries read them.
 _CELL = f"""
     SELECT result.seq, run_id, {CELL_KEY}, cost_usd, tokens, seconds, flags <> '[]' AS flagged,
-      CASE WHEN told.column1 IS NULL THEN reward ELSE told.column3 END AS reward,
-      CASE WHEN told.column1 IS NOT NULL THEN told.column2
-        WHEN status <> 'graded' THEN status WHEN passed = 0 THEN 'fail' WHEN threshold > 0
+      reward,
+      CASE WHEN status <> 'graded' THEN status WHEN passed = 0 THEN 'fail' WHEN threshold > 0
         OR notes LIKE ? OR notes LIKE ? THEN 'pass' ELSE 'scored' END AS ended,
-      CASE WHEN told.column1 IS NOT NULL THEN 0 WHEN status <> 'skipped' THEN 0
-        WHEN notes LIKE ? THEN 1 ELSE 0 END AS held
-    FROM result LEFT JOIN ({{told}}) AS told ON told.column1 = result.seq
-    WHERE {{runs}} AND result.seq <= ? AND NOT EXISTS (
+      CASE WHEN status = 'skipped' AND notes LIKE ? THEN 1 ELSE 0 END AS held
+    FROM result WHERE {{runs}} AND result.seq <= ? AND NOT EXISTS (
       SELECT 1 FROM result AS later
       WHERE later.run_id = result.run_id AND later.case_id = result.case_id
         AND later.harness = result.harness AND later.model = result.model
@@ -158,7 +150,6 @@ class Windows:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._results = Cells(database, "result", shown=UNREAD)
-        self._newest = Cells(database, shown=UNREAD)
 
     def last(self) -> int:
         """The number of the newest result of all runs; another one where something came."""
@@ -210,7 +201,7 @@ class Windows:
             limit=limit,
             offset=offset,
         )
-        return list(decided(self._of([seq for (seq,) in rows]), Decisions(self._database).all))
+        return self._of([seq for (seq,) in rows])
 
     def troubles(self, run: str) -> Iterator[tuple[int, CellRecord]]:
         """The numbers of the cells that could not be graded, and why."""
@@ -231,10 +222,9 @@ class Windows:
         return total, [case for (case,) in found]
 
     def cells_of_cases(self, run: str, cases: Sequence[str]) -> Iterator[CellRecord]:
-        """The newest results of all cells of some cases, decided."""
+        """The newest results of all cells of some cases."""
         where = {"run_id": run, "case_id": list(cases)}
-        found = Cells(self._database).select(where, order=CELL_KEY)
-        yield from decided(found, Decisions(self._database).all)
+        yield from Cells(self._database).select(where, order=CELL_KEY)
 
     def sums(self, runs: Sequence[str]) -> dict[str, Sums]:
         """What the cells of some runs add up to."""
@@ -250,28 +240,10 @@ class Windows:
 
     def _cells(self, runs: Sequence[str], until: int) -> Rows:
         """The newest results."""
-        told = [
-            f"({seq}, '{end}', "
-            f"CAST({'NULL' if reward is None else repr(reward)} AS double precision))"
-            for seq, end, reward in self._decided(runs)
-        ]
-        none = "SELECT 0 AS column1, '' AS column2, CAST(NULL AS double precision) AS column3"
         places = f"run_id IN ({', '.join('?' * len(runs))})"
-        sql = _CELL.format(told=f"VALUES {', '.join(told)}" if told else none, runs=places)
+        sql = _CELL.format(runs=places)
         bound = (*_ASKS_MORE, _HELD, *runs, until, until)
         return Rows(self._database, f"({sql}) AS cell", bound)
-
-    def _decided(self, runs: Iterable[str]) -> Iterator[tuple[int, End, float | None]]:
-        """The results that somebody decided about: number, end and reward that follow."""
-        decisions = Decisions(self._database)
-        cells = decisions.cells_of(runs)
-        known = decisions.all() if any(cells.values()) else {}
-        for run, keys in cells.items():
-            for key in keys:
-                for seq, stored in self._newest.beside("seq", of_cell(run, key)):
-                    (cell,) = decided([stored], lambda: known)
-                    if cell is not stored:
-                        yield seq, end_of(cell), cell.reward
 
     def _of(self, numbers: Sequence[int]) -> list[CellRecord]:
         """Results by their numbers, in that order."""

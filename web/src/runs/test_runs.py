@@ -16,7 +16,7 @@ from tests.command_line import COMMAND, environment, write_case
 from web.conftest import Opener, Site
 from web.src.runs.made_runs import HOSTILE, add_run, big_run, mixed_run
 
-from assay.store.labels import Decision, Decisions
+from assay.store.decisions import Decision, decide
 from assay.store.runs import Store
 
 MIXED, BIG = "20261121-090830-ab12", "20261120-020000-b1b1"
@@ -225,7 +225,7 @@ def test_a_decision_and_hostile_names_count_and_are_text(stored: Site, open_page
     expect(page.locator(".cell-filters .total")).to_have_text("1 cell")
     with Store.open(str(stored.home / ".assay")) as store:
         flagged = next(cell for cell in store.cells(run.id) if cell.flags)
-        Decisions(store.database).add(flagged, Decision(ruling="zero", by=HOSTILE, note=HOSTILE))
+        decide(store, flagged, Decision(ruling="zero", by=HOSTILE, note=HOSTILE))
     page.reload()
     row = page.locator(".grid-body .grid-row")
     expect(row).to_contain_text("decided: zero")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from assay.errors import InputError, nearest
 from assay.reports.comparing.pairing import Side
 from assay.store.database import Database
-from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
@@ -32,7 +31,7 @@ def side_of(
     Raises:
         InputError: For a harness or model that the run does not have.
     """
-    store, decisions = Store(database), Decisions(database)
+    store = Store(database)
     agents = store.agents(run.id)
     _require("harness", harness, [one for one, _ in agents], run.id)
     _require("model", model, [one for _, one in agents], run.id)
@@ -43,7 +42,7 @@ def side_of(
     def is_chosen(cell: CellRecord) -> bool:
         return is_meant((cell.harness, cell.model)) and (not cases or cell.case in cases)
 
-    cells = filter(is_chosen, decided(store.cells(run.id), decisions.all))
+    cells = filter(is_chosen, store.cells(run.id))
     return Side(run=run, agents=[agent for agent in agents if is_meant(agent)], cells=cells)
 
 
