@@ -131,9 +131,9 @@ class Host extends Peer {
     if (op === 'made') return answer(true, stringify(forms.map((recipe) => this.made(recipe))));
     const given = forms.map((form) => this.decode(form));
     const changes = this.watch(given);
-    const value = OPERATIONS[op](this.owned(first), ...given);
+    const value = apply(OPERATIONS[op], this, [this.owned(first), ...given]);
     if (isPromise(value) && !this.theirIds.has(value)) this.writePromise(value, changes);
-    return answer(true, op === 'content' ? stringify(this.encode(...value)) : op === 'iterate' ? this.tell(value) : value, changes);
+    return answer(true, value, changes);
   }
 
   // What an instance holds that is made of plain values; null if it cannot be made.
@@ -194,8 +194,8 @@ const OPERATIONS = {
     const found = getOwnPropertyDescriptor(thing, key);
     return found && [found.enumerable, found.writable ?? true, found.value, found.get, found.set];
   },
-  content: (thing, computed) => [thing, { deep: true, computed }],
-  iterate: (thing, key) => apply(thing[key], thing, []),
+  content(thing, computed) { return stringify(this.encode(thing, { deep: true, computed })); },
+  iterate(thing, key) { return this.tell(apply(thing[key], thing, [])); },
   // The next value of an iterator.
   step(iterator, how, ...given) {
     const told = ({ done, value }) => [Boolean(done), value];
