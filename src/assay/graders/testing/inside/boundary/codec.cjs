@@ -104,28 +104,6 @@ const KINDS = {
       });
     },
   },
-  Map: {
-    is: types.isMap,
-    write: (map, codec, cx) => [...apply(PlainMap.prototype.entries, map, [])].flat(1).map((item) => codec.write(item, cx)),
-    make: () => new PlainMap(),
-    fill(map, entries, codec, cx) {
-      map.clear();
-      must(entries.length % 2 === 0);
-      for (let at = 0; at < entries.length; at += 2) {
-        const key = codec.inside(entries[at], cx, '[]');
-        map.set(key, codec.inside(entries[at + 1], cx, '[]'));
-      }
-    },
-  },
-  Set: {
-    is: types.isSet,
-    write: (set, codec, cx) => [...apply(PlainSet.prototype.values, set, [])].map((item) => codec.write(item, cx)),
-    make: () => new PlainSet(),
-    fill(set, items, codec, cx) {
-      set.clear();
-      for (const item of items) set.add(codec.inside(item, cx, '[]'));
-    },
-  },
   Date: {
     is: types.isDate,
     write: (date, codec, cx) => [codec.write(apply(PlainDate.prototype.getTime, date, []), cx)],
@@ -159,6 +137,20 @@ const KINDS = {
   },
 };
 const HREF = getOwnPropertyDescriptor(PlainURL.prototype, 'href').get;
+for (const [Plain, width, add] of [[PlainMap, 2, 'set'], [PlainSet, 1, 'add']]) {
+  KINDS[Plain.name] = {
+    is: types[`is${Plain.name}`],
+    write: (all, codec, cx) => [...apply(Plain.prototype[Symbol.iterator], all, [])].flat(width - 1).map((item) => codec.write(item, cx)),
+    make: () => new Plain(),
+    fill(all, items, codec, cx) {
+      all.clear();
+      must(items.length % width === 0);
+      for (let at = 0; at < items.length; at += width) {
+        all[add](...items.slice(at, at + width).map((item) => codec.inside(item, cx, '[]')));
+      }
+    },
+  };
+}
 for (const name of ['String', 'Number', 'Boolean']) {
   KINDS[name] = {
     is: types[`is${name}Object`],

@@ -106,8 +106,7 @@ class Comparisons {
     const info = judge.infos.get(value);
     if (info !== undefined) {
       found.add(info);
-      const [trail] = judge.trailsOf(info);
-      if (!judge.asks(info, 'equal')) throw judge.refuse(`op:equal:${trail}`, `${trail} is not compared in the reference`);
+      judge.demand(info, 'equal', `${judge.trailsOf(info)[0]} is not compared in the reference`);
       const copy = judge.decode(this.fieldsOf(info), { bare: side.functions });
       copies.set(value, copy);
       const prototype = getPrototypeOf(value);

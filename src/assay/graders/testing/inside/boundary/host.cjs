@@ -15,22 +15,13 @@ const { Peer } = require('./peer.cjs');
 
 const { apply, construct, defineProperty, deleteProperty, get, getOwnPropertyDescriptor, getPrototypeOf, has, ownKeys, set } = Reflect;
 const { create } = Object;
-const { isPromise } = types;
+const { isGeneratorFunction, isPromise } = types;
 const hasInstance = Function.prototype[Symbol.hasInstance];
 const { reallyExit, chdir } = process;
 const { then } = Promise.prototype;
 const { stringify } = JSON;
 const MOST_KEPT = 1000;
 const [TAKEN, LINK] = [3, 4]; // descriptors, of hosts.cjs
-
-function isConstructor(value) {
-  try {
-    construct(Object, [], value);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
 
@@ -62,7 +53,7 @@ class Host extends Peer {
   describe(value) {
     const prototype = getPrototypeOf(value);
     if (typeof value !== 'function') return ['o', this.prototypeOf(prototype)];
-    const isClass = isConstructor(value) && isObject(value.prototype);
+    const isClass = isObject(value.prototype) && !isGeneratorFunction(value);
     const isWritten = getOwnPropertyDescriptor(value, 'prototype')?.writable === false; // as a class
     let base = isClass ? value.prototype : null;
     while (base !== null && !names.has(base)) base = getPrototypeOf(base);
@@ -140,9 +131,9 @@ class Host extends Peer {
     if (op === 'made') return answer(true, stringify(forms.map((recipe) => this.made(recipe))));
     const given = forms.map((form) => this.decode(form));
     const changes = this.watch(given);
-    const value = OPERATIONS[op](this.owned(first), ...given);
+    const value = apply(OPERATIONS[op], this, [this.owned(first), ...given]);
     if (isPromise(value) && !this.theirIds.has(value)) this.writePromise(value, changes);
-    return answer(true, op === 'content' ? stringify(this.encode(...value)) : op === 'iterate' ? this.tell(value) : value, changes);
+    return answer(true, value, changes);
   }
 
   // What an instance holds that is made of plain values; null if it cannot be made.
@@ -167,12 +158,7 @@ class Host extends Peer {
   note(kind, body) {
     if (kind === 'patch') this.patch(body);
     else if (kind === 'cwd') chdir.call(process, body[0].startsWith('..') ? body[1] : path.join(this.root, body[0]));
-    else if (kind === 'env') {
-      for (const [key, value] of this.decode(body[0])) {
-        if (value === undefined) delete process.env[key];
-        else process.env[key] = value;
-      }
-    } else if (kind === 'more') {
+    else if (kind === 'more') {
       const [id, computed, pairs] = body;
       const thing = this.define(this.met(id), pairs, { seen: [], depth: 0 });
       const getters = this.define({}, computed, { seen: [], depth: 0 });
@@ -180,10 +166,10 @@ class Host extends Peer {
     } else super.note(kind, body);
   }
 
-  // What a test put in the place of something of node's; without a value, it is as it was.
+  // What a test put in the place of something of node's, and variables; without a value, it is as it was.
   patch(changes) {
     for (const [name, key, ...forms] of changes) {
-      const owner = things.get(name);
+      const owner = name === 'process.env' ? process.env : things.get(name);
       const plain = replaceable.find((one) => one.owner === owner && one.key === key)?.plain;
       const [value = plain] = forms.map((form) => this.decode(form));
       if (value === undefined) deleteProperty(owner, key);
@@ -208,8 +194,8 @@ const OPERATIONS = {
     const found = getOwnPropertyDescriptor(thing, key);
     return found && [found.enumerable, found.writable ?? true, found.value, found.get, found.set];
   },
-  content: (thing, computed) => [thing, { deep: true, computed }],
-  iterate: (thing, key) => apply(thing[key], thing, []),
+  content(thing, computed) { return stringify(this.encode(thing, { deep: true, computed })); },
+  iterate(thing, key) { return this.tell(apply(thing[key], thing, [])); },
   // The next value of an iterator.
   step(iterator, how, ...given) {
     const told = ({ done, value }) => [Boolean(done), value];

@@ -80,6 +80,10 @@ class Judge extends Peer {
     return this.trailsOf(info).map((trail) => this.contract.permits(`op:${op}`, trail, test))[0] || this.loose.has(info.name);
   }
 
+  demand(info, op, why) {
+    if (!this.asks(info, op)) throw this.refuse(`op:${op}:${this.trailsOf(info)[0]}`, why);
+  }
+
   // The trail by which something was come to last; those of the reference, which may have known
   // one object by several, are all written down.
   trailsOf(info, step = '') {

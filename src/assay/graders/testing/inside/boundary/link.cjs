@@ -54,7 +54,6 @@ function read({ fd, port, count, fatal }) {
 function open(fd, fatal = false) {
   const { port1, port2 } = new workers.MessageChannel();
   const count = new Int32Array(new SharedArrayBuffer(8));
-  const pause = new Int32Array(new SharedArrayBuffer(4));
   new workers.Worker(__filename, {
     workerData: { assayLink: { fd, port: port2, count, fatal } },
     transferList: [port2],
@@ -78,7 +77,7 @@ function open(fd, fatal = false) {
             link.lost ??= 'it ended';
             return;
           }
-          wait(pause, 0, 0, 1);
+          wait(count, 0, load(count, 0), 1);
         }
       }
     },

@@ -66,11 +66,6 @@ class Questions extends Peer {
     return value.slice(0, at) + letters[(letters.indexOf(value[at]) + 1 + random(letters.length - 1)) % letters.length] + value.slice(at + 1);
   }
 
-  // The places in a recipe that can be changed.
-  places(recipe) {
-    return [...leaves([recipe], 0)].filter(([holder, at]) => ['string', 'number', 'boolean'].includes(typeof holder[at]));
-  }
-
   // The form of what is made by a recipe, and those of its near misses.
   forms(recipe) {
     const text = stringify(recipe);
@@ -81,7 +76,7 @@ class Questions extends Peer {
     const path = [recipe];
     for (let tries = 0; path.length <= NEAR && tries < TRIES; tries += 1) {
       const next = parse(stringify(path.length <= before ? path[0] : path.at(-1)));
-      const places = this.places(next);
+      const places = [...leaves([next], 0)].filter(([holder, at]) => ['string', 'number', 'boolean'].includes(typeof holder[at]));
       if (places.length === 0) break;
       const [holder, at] = places[random(places.length)];
       holder[at] = this.other(holder[at], random);

@@ -36,15 +36,10 @@ function traps(judge) {
 
   function look(info, target, key, receiver) {
     const op = info.kind === 'o' ? ASKED.get(key) : undefined;
-    const [whole] = judge.trailsOf(info);
     const cx = judge.from(info, stepOf(key), { path: info.path && typeof key === 'string' && [...info.path, key] });
-    if (op !== undefined && op !== 'then' && !judge.asks(info, op)) {
-      throw judge.refuse(`op:${op}:${whole}`, `${cx.trail} decides, and does not for the reference`);
-    }
+    if (op !== undefined && op !== 'then') judge.demand(info, op, `${cx.trail} decides, and does not for the reference`);
     const value = judge.ask('get', info, cx, key, ...receiver);
-    if (op === 'then' && typeof value === 'function' && !judge.asks(info, op)) {
-      throw judge.refuse(`op:then:${whole}`, `${whole} is awaited, but is no Promise`);
-    }
+    if (op === 'then' && typeof value === 'function') judge.demand(info, op, `${judge.trailsOf(info)[0]} is awaited, but is no Promise`);
     if (value !== undefined || op !== undefined) return value;
     const test = judge.current();
     judge.contract.learn('missing', cx.trail, test);
@@ -61,8 +56,8 @@ function traps(judge) {
     get(target, key, receiver) {
       const info = infos.get(target);
       if (key === Symbol.hasInstance && info.kind === 'f') {
-        if (!info.answers || judge.asks(info, 'hasInstance')) return ofFunctions[Symbol.hasInstance];
-        return () => { throw judge.refuse(`op:hasInstance:${judge.trailsOf(info)[0]}`, `${info.name} answers instanceof by itself`); };
+        if (info.answers) judge.demand(info, 'hasInstance', `${info.name} answers instanceof by itself`);
+        return ofFunctions[Symbol.hasInstance];
       }
       const own = overridden(target, key);
       if (own) return own.get === undefined ? own.value : apply(own.get, receiver, []);

@@ -43,18 +43,14 @@ class Surroundings {
   // Tells what has changed, the environment also the host that is asked about near misses.
   mirror(asked) {
     const { judge, variables } = this;
-    if (variables.size > 0) {
-      const told = ['n', 'env', judge.encode([...variables].map((key) => [key, process.env[key]]))];
-      variables.clear();
-      judge.post(told);
-      asked?.post(told);
-    }
+    const changes = [...variables].map((key) => ['process.env', key, judge.encode(process.env[key])]);
+    variables.clear();
+    if (changes.length > 0) asked?.post(['n', 'patch', ...changes]);
     for (const key of ownKeys(globalThis)) {
       if (this.globals.has(key) || typeof key !== 'string') continue;
       this.globals.add(key);
       this.watched.push({ owner: globalThis, name: 'globalThis', key });
     }
-    const changes = [];
     for (const one of this.watched) {
       const value = one.owner[one.key];
       if (is(value, one.value)) continue;
