@@ -72,23 +72,20 @@ def run(given: Namespace) -> int:
     with Database.open(state_home()) as database:
         store = Store(database)
         run = store.run(given.run)
-
-        def to_review() -> list[CellRecord]:
-            return list(filter(needs_decision, store.cells(run.id)))
-
-        cells = to_review()
+        cells = list(filter(needs_decision, store.cells(run.id)))
         for said in given.decide:
             cell, ruling = _meant(said, cells)
             decide(store, cell, Decision(ruling=ruling, by=by, note=given.note))
         if given.json:
-            print(json.dumps({"run": run.id, "cells": list(map(_shown, to_review()))}))
+            cells = list(filter(needs_decision, store.cells(run.id)))
+            print(json.dumps({"run": run.id, "cells": list(map(_shown, cells))}))
             return 0
         page = Page(Console(highlight=False))
         todo = [one for one in cells if given.again or decision_of(one) is None]
         if not given.decide:
             with opened_keys(tuple(_RULINGS.values())) as keys:
                 _Work(page, store, by, given.note, len(todo)).go(todo, keys)
-        decided = sum(decision_of(cell) is not None for cell in to_review())
+        decided = sum(decision_of(cell) is not None for cell in store.cells(run.id))
         said = f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided"
         page.line(said if cells else f"no cell of run {run.id} is held or flagged")
         if decided:

@@ -24,9 +24,8 @@ from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.store.decisions import decide_again
+from assay.store.decisions import add_graded
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
@@ -70,12 +69,6 @@ class Regrade:
         """
         not_begun: list[str] = []
 
-        def keep(record: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
-            with store.database.writing():
-                store.add_cell(record, detail, snapshot)
-                record = decide_again(store, record)
-            on_cell(record)
-
         def done(number: int, run: Run) -> None:
             before = self.cells[number]
             if run.metadata.get("regraded") is not True:
@@ -92,7 +85,8 @@ class Regrade:
                 file=before.file,
             )
             record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
-            keep(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
+            snapshot = str(run.metadata.get("snapshot") or "")
+            on_cell(add_graded(store, record, run.to_dict(), snapshot))
 
         def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:
             row, result = graded
@@ -104,7 +98,7 @@ class Regrade:
                 digest=self.digests[before.case],
                 seconds=before.seconds,
             )
-            keep(record, {"row": dict(row.fields)})
+            on_cell(add_graded(store, record, {"row": dict(row.fields)}))
 
         with at_work(store.home):
             if self.tasks:

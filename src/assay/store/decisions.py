@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -88,11 +89,15 @@ def decide(store: Store, cell: CellRecord, decision: Decision) -> CellRecord:
     return found
 
 
-def decide_again(store: Store, cell: CellRecord) -> CellRecord:
-    """Let a decision hold for a newer grading that came to the same signs and reward."""
-    for one in reversed(store.history(cell.run_id, cell.key)):
-        if (decision := decision_of(one)) and cell_digest(one) == cell_digest(cell):
-            return decide(store, cell, decision)
+def add_graded(
+    store: Store, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = ""
+) -> CellRecord:
+    """Append a grading; a decision about an earlier one with the same signs and reward holds on."""
+    with store.database.writing():
+        store.add_cell(cell, detail, snapshot)
+        for one in reversed(store.history(cell.run_id, cell.key)):
+            if (decision := decision_of(one)) and cell_digest(one) == cell_digest(cell):
+                return decide(store, cell, decision)
     return cell
 
 
