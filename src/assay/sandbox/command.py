@@ -7,10 +7,10 @@ import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, Required, TypedDict, TypeVar
 
 from assay.errors import InputError, SandboxError
 from assay.frozen import frozen
@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capture",
+    "Changes",
+    "Command",
     "CommandResult",
     "Door",
     "Ending",
     "Limits",
     "Mount",
+    "Options",
     "Place",
     "Root",
     "check_command",
@@ -185,6 +188,61 @@ class Door:
     def __post_init__(self) -> None:
         if not 0 < self.port < 1 << 16:
             raise InputError(f"a door's port is a number from 1 to 65535, not {self.port}")
+
+
+Changes = Literal["discard", "keep"]
+
+
+class Options(TypedDict, total=False):
+    """What `Command` takes beside the words, as keywords of whoever runs one."""
+
+    workspace: Required[str | Place | None]
+    changes: Changes
+    layers: Sequence[str]
+    env: Mapping[str, str] | None
+    mounts: Sequence[Mount]
+    network: bool
+    limits: Limits | None
+    tier: str | None
+    door: Door | None
+
+
+@frozen
+class Command:
+    """A command, what it sees and how much it may use.
+
+    Attributes:
+        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
+        workspace: Directory shown at ``/workspace``; None for an empty one. A `Place` brings
+            variables, mounts and perhaps the file system of an image, too.
+        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
+            writes into the directory; `Limits.workspace_bytes` does not apply.
+        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
+            a layer has at a path stands there alone, unless both have a directory.
+        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
+        mounts: More of the host to show, such as an interpreter outside of /usr.
+        network: Whether to share the host's network; else only a loopback of its own.
+        limits: How much it may use; None for `Limits`' defaults.
+        tier: ``bwrap``, or None for the best that works; at present the same.
+        door: A port of that loopback at which this process answers; None for no such thing.
+    """
+
+    argv: Sequence[str]
+    _: KW_ONLY
+    workspace: str | Place | None
+    changes: Changes = "discard"
+    layers: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
+    mounts: Sequence[Mount] = ()
+    network: bool = False
+    limits: Limits | None = None
+    tier: str | None = None
+    door: Door | None = None
+
+    @property
+    def bounds(self) -> Limits:
+        """Its limits, or the defaults."""
+        return self.limits or Limits()
 
 
 @frozen(kw_only=True)

@@ -9,23 +9,25 @@ import resource
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, cast
+from typing import Literal, TypedDict, Unpack, cast
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
 from assay.sandbox.bubblewrap import STAGE, refusal
 from assay.sandbox.command import (
     Capture,
+    Changes,
+    Command,
     CommandResult,
     Door,
     Ending,
     Limits,
     Mount,
-    Place,
+    Options,
     check_command,
     drain,
     follow,
@@ -35,7 +37,6 @@ from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
 
 __all__ = [
-    "Changes",
     "Plan",
     "Tree",
     "Verdict",
@@ -44,8 +45,6 @@ __all__ = [
     "run_command",
     "run_command_sync",
 ]
-
-Changes = Literal["discard", "keep"]
 
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
@@ -126,18 +125,7 @@ class Verdict(TypedDict):
 
 
 async def run_command(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes = "discard",
-    layers: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    mounts: Sequence[Mount] = (),
-    network: bool = False,
-    limits: Limits | None = None,
-    stdin: bytes | None = None,
-    tier: str | None = None,
-    door: Door | None = None,
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
 ) -> CommandResult:
     """Run a command in a sandbox, with a workspace as its working directory.
 
@@ -145,94 +133,39 @@ async def run_command(
     this returns, raises or is cancelled, no process of the command is left.
 
     Args:
-        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
-        workspace: Directory shown at ``/workspace``; None for an empty one. A `Place` brings
-            variables, mounts and perhaps the file system of an image, too.
-        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
-            writes into the directory; `Limits.workspace_bytes` does not apply.
-        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
-            a layer has at a path stands there alone, unless both have a directory.
-        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
-        mounts: More of the host to show, such as an interpreter outside of /usr.
-        network: Whether to share the host's network; else only a loopback of its own.
-        limits: How much it may use; None for `Limits`' defaults.
+        argv: The program and its arguments.
         stdin: What it reads on standard input; None for nothing.
-        tier: ``bwrap``, or None for the best that works; at present the same.
-        door: A port of that loopback at which this process answers; None for no such thing.
+        options: As `Command` has them; ``workspace`` is always said.
 
     Raises:
         InputError: The arguments make no sense.
         SandboxUnavailableError: This machine cannot isolate the command; the hint says what to do.
         SandboxError: The sandbox broke down.
     """
-    plan = make_plan(
-        argv,
-        workspace=workspace,
-        changes=changes,
-        layers=layers,
-        env=env or {},
-        mounts=mounts,
-        network=network,
-        limits=limits or Limits(),
-        tier=tier,
-        door=door,
-    )
+    command = Command(argv, **options)
+    plan = make_plan(command)
     return await in_thread(
-        lambda cancel: carry_out(
-            plan, limits or Limits(), stdin=_sealed(stdin), door=door, cancel=cancel
-        )
+        lambda cancel: carry_out(command, plan, stdin=_sealed(stdin), cancel=cancel)
     )
 
 
 def run_command_sync(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes = "discard",
-    layers: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    mounts: Sequence[Mount] = (),
-    network: bool = False,
-    limits: Limits | None = None,
-    stdin: bytes | None = None,
-    tier: str | None = None,
-    door: Door | None = None,
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
 ) -> CommandResult:
     """Run a command in a sandbox and block until it is done; see `run_command`."""
-    plan = make_plan(
-        argv,
-        workspace=workspace,
-        changes=changes,
-        layers=layers,
-        env=env or {},
-        mounts=mounts,
-        network=network,
-        limits=limits or Limits(),
-        tier=tier,
-        door=door,
-    )
-    return carry_out(plan, limits or Limits(), stdin=_sealed(stdin), door=door, cancel=None)
+    command = Command(argv, **options)
+    return carry_out(command, make_plan(command), stdin=_sealed(stdin), cancel=None)
 
 
-def make_plan(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes,
-    layers: Sequence[str],
-    env: Mapping[str, str],
-    mounts: Sequence[Mount],
-    network: bool,
-    limits: Limits,
-    tier: str | None,
-    door: Door | None,
-) -> Plan:
-    """What `carry_out` is to do; the arguments are those of `run_command`.
+def make_plan(command: Command) -> Plan:
+    """What `carry_out` is to do.
 
     Raises:
-        InputError: They make no sense.
+        InputError: The command makes no sense.
         SandboxUnavailableError: There is no bubblewrap.
     """
+    workspace, env, mounts = command.workspace, command.env or {}, command.mounts
+    network, limits, tier, door = command.network, command.bounds, command.tier, command.door
     if tier not in (None, "bwrap"):
         raise InputError(
             f"no sandbox tier {tier!r}", hint="valid: bwrap; without a sandbox: run_on_host"
@@ -248,8 +181,8 @@ def make_plan(
         env, image = {**place.env, **env}, place.image
         shown = (Mount(source=source, target=target) for source, target in place.mounts)
         mounts = [*shown, *mounts]
-    check_command(argv, {**image.env, **env} if image else env)
-    trees = _workspace_trees(workspace, changes, layers)
+    check_command(command.argv, {**image.env, **env} if image else env)
+    trees = _workspace_trees(workspace, command.changes, command.layers)
     if image is not None:
         trees.append(_tree(image.root, bubblewrap.ROOT, "layer", []))
     binds: list[list[str]] = []
@@ -279,7 +212,7 @@ def make_plan(
             keep_network=network or door is not None,
             image=image,
         ),
-        "command": _command(argv, limits, own_shells=image is None),
+        "command": _command(command.argv, limits, own_shells=image is None),
         "etc": bubblewrap.etc(network=network) if image is None else ([], {}),
         "seed": ([], {}, {})
         if image is None
@@ -357,21 +290,19 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 
 def carry_out(
+    command: Command,
     plan: Plan,
-    limits: Limits,
     *,
     stdin: int | None,
-    door: Door | None,
     cancel: int | None,
     talk: Callable[[int, Capture], object] | None = None,
 ) -> CommandResult:
     """Run a command to its end, and block until then.
 
     Args:
-        plan: What to do.
-        limits: Those of the plan.
+        command: What is run.
+        plan: How.
         stdin: What it reads, which is closed here; None for nothing.
-        door: Its door, or None.
         cancel: Readable when it has to be killed, or None.
         talk: Gets the command's standard output, which then is nobody else's and has to be closed
             there, and what is captured of its standard error. None to capture both.
@@ -379,6 +310,7 @@ def carry_out(
     Raises:
         SandboxError: The sandbox failed.
     """
+    limits, door = command.bounds, command.door
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
     with FORK_SERVER.fork([tree["source"] for tree in plan["trees"]], stdin) as supervisor:
         _send(supervisor.leash, marshal.dumps({**plan}))
