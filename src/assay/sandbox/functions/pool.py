@@ -28,7 +28,16 @@ from assay.sandbox.functions.program import (
     TierChoice,
 )
 from assay.sandbox.functions.session import LoadFailedError
-from assay.sandbox.functions.slot import Call, Group, Pending, Slot, Stats
+from assay.sandbox.functions.slot import (
+    Call,
+    Group,
+    Pending,
+    Slot,
+    Stats,
+    closed,
+    conclude,
+    promise,
+)
 from assay.turns import current_turn, queueing, seconds_left
 
 TYPE_CHECKING = False
@@ -105,7 +114,7 @@ class FunctionPool:
         """Be as new: no thread, no worker."""
         self._pending = Pending(self._max_pending)
         self._threads: list[threading.Thread] = []
-        self._starting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._starting: list[asyncio.Future[None]] = []
         self._error: AssayError | None = None
         self._place = os.getpid() + next(_places)  # so that forks of a process take others
         self.stats.sessions = {}
@@ -118,8 +127,6 @@ class FunctionPool:
             SandboxUnavailableError: No tier works on this machine; the hint says how to fix it.
             SandboxError: The pool is closed.
         """
-        from asyncio import get_running_loop
-
         with self._lock:
             if self._is_closed:
                 raise SandboxError("the pool of a function is closed")
@@ -127,9 +134,8 @@ class FunctionPool:
                 raise self._error
             if self._pending.is_open:
                 return
-            loop = get_running_loop()
-            future: asyncio.Future[None] = loop.create_future()
-            self._starting.append((loop, future))
+            future = promise()
+            self._starting.append(future)
             if not self._threads:
                 self._add_thread()
         await future
@@ -194,8 +200,7 @@ class FunctionPool:
                 if isinstance(error, ProgramError):
                     self._error = error  # it will not load the next time either
             waiting, self._starting = self._starting, []
-        for loop, future in waiting:
-            _tell(loop, future, error)
+        conclude(waiting, error)
 
     async def call(self, payload: bytes) -> Outcome:
         """Make one call.
@@ -263,7 +268,7 @@ class FunctionPool:
                     await pending.room_made()
             await group.future
         except BaseException:
-            group.is_abandoned = True
+            group.future.cancel()
             raise
 
     def _grow(self) -> None:
@@ -298,10 +303,7 @@ class FunctionPool:
             if not pending.close(if_idle=if_idle):
                 return False
             self._reset()
-        closed = SandboxError("the pool of a function was closed")
-        for loop, future in starting:
-            _tell(loop, future, closed)
-        pending.fail_all(closed)
+        conclude(starting, closed())
         own = threading.current_thread()
         deadline = time.monotonic() + _JOIN_SECONDS
         for thread in threads:
@@ -330,23 +332,6 @@ class FunctionPool:
             session.launched.disown()
         self._lock = threading.Lock()
         self._reset()
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], error: AssayError | None
-) -> None:
-    def conclude() -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-
-    try:
-        loop.call_soon_threadsafe(conclude)
-    except RuntimeError:
-        return  # the loop is closed: nobody waits
 
 
 _pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()

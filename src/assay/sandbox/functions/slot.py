@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
@@ -19,8 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio  # costs 50 ms, and whoever gets here has imported it
 
-
-__all__ = ["Call", "Group", "Pending", "Slot", "Stats"]
+__all__ = ["Call", "Group", "Pending", "Slot", "Stats", "closed", "conclude", "promise"]
 
 # How much work to take at a time: so many calls, or what takes so long, whichever is less. Calls
 # that wait in a worker cannot be made by another one.
@@ -161,35 +160,27 @@ class Slot:
                 # It was being made; those after it only waited.
                 doubtful.append((calls[made], time.monotonic() - last))
                 made += 1
-        self._put_back(calls[made:])
+        self._pending.put_back(calls[made:])
         self._pace(time.monotonic() - started, made)
         for call, spent in doubtful:
-            outcome = self._again(call, spent)
-            self._stats.calls += 1
-            self._pending.settle([call], [outcome])
+            self._settle([(call, self._again(call, spent))])
         self._look_after_worker()
 
     def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[_Doubt]:
         """Deliver what is beyond doubt; returns the calls to be made again."""
-        outcomes = [
-            self._in_time(call, outcome, call.seconds)
-            for call, outcome in zip(calls, outcomes, strict=True)
-        ]
-        doubtful = [
-            (call, outcome.wall_seconds)
-            for call, outcome in zip(calls, outcomes, strict=True)
-            if outcome.status in _DOUBTFUL
-        ]
-        if doubtful:
-            sure = [
-                (call, outcome)
-                for call, outcome in zip(calls, outcomes, strict=True)
-                if outcome.status not in _DOUBTFUL
-            ]
-            calls, outcomes = [call for call, _ in sure], [outcome for _, outcome in sure]
-        self._stats.calls += len(calls)
-        self._pending.settle(calls, outcomes)
+        sure, doubtful = list[tuple[Call, Outcome]](), list[_Doubt]()
+        for call, made in zip(calls, outcomes, strict=True):
+            outcome = self._in_time(call, made, call.seconds)
+            if outcome.status in _DOUBTFUL:
+                doubtful.append((call, outcome.wall_seconds))
+            else:
+                sure.append((call, outcome))
+        self._settle(sure)
         return doubtful
+
+    def _settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
+        self._stats.calls += len(made)
+        self._pending.settle(made)
 
     def _again(self, call: Call, spent: float) -> Outcome:
         """Make a call a second time, alone and in a fresh worker: what it does then, it did.
@@ -220,20 +211,13 @@ class Slot:
         why = f"it was not graded within {call.seconds:g} seconds"
         return replace(outcome, status="late", message=why)
 
-    def _put_back(self, calls: Sequence[Call]) -> None:
-        if self._pending.is_closed:
-            self._pending.fail_all(_closed(), calls)
-        elif calls:
-            self._pending.put_back(calls)
-
     def _failed(self, calls: Sequence[Call], error: AssayError) -> None:
         """There is no worker to be had: let the calls know."""
         if self._pending.is_closed:
-            self._pending.fail_all(_closed(), calls)
+            self._pending.put_back(calls)
             return
         outcome = Outcome("sandbox_error", message=f"no worker: {error.message}")
-        self._stats.calls += len(calls)
-        self._pending.settle(calls, [outcome] * len(calls))
+        self._settle([(call, outcome) for call in calls])
 
     def _pace(self, seconds: float, count: int) -> None:
         each = seconds / max(1, count)  # also of one that died
@@ -255,7 +239,7 @@ class Slot:
         deaths = 0
         while True:
             if self._pending.is_closed:
-                raise _closed()
+                raise closed()
             session = NURSERY.take(self._tier)
             self._sessions[self._number] = session
             if self._cpu is not None:
@@ -284,36 +268,51 @@ class Slot:
         self._sessions.pop(self._number, None)
 
 
-def _closed() -> SandboxError:
-    return SandboxError("the pool of a function was closed while it worked")
+def closed() -> SandboxError:
+    """What is said of calls that were not made."""
+    return SandboxError("the pool of a function was closed")
+
+
+def promise() -> asyncio.Future[None]:
+    """A future of the running loop, for `conclude` on any thread."""
+    from asyncio import get_running_loop
+
+    return get_running_loop().create_future()
+
+
+def conclude(futures: Iterable[asyncio.Future[None]], error: AssayError | None = None) -> None:
+    """Let those who wait go on, unless they have given up; each loop is woken once."""
+    waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for future in futures:
+        waiting.setdefault(future.get_loop(), []).append(future)
+    for loop, together in waiting.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(_conclude, together, error)
+
+
+def _conclude(futures: list[asyncio.Future[None]], error: AssayError | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
 
 
 class Group:
-    """Some calls whose outcomes are awaited together, on one event loop.
+    """Some calls whose outcomes are awaited together.
 
     Attributes:
-        future: Done when the last outcome is there.
+        future: Done when the last outcome is there; cancelled when nobody waits any more.
         outcomes: In the order of the calls.
-        is_abandoned: Whether nobody waits any more.
+        left: How many are not there yet; 0 also when there will be none.
     """
 
     def __init__(self, count: int) -> None:
-        from asyncio import get_running_loop
-
-        self.loop = get_running_loop()
-        self.future: asyncio.Future[None] = self.loop.create_future()
+        self.future = promise()
         self.outcomes: list[Outcome | None] = [None] * count
         self.left = count
-        self.error: SandboxError | None = None
-        self.is_abandoned = False
-
-    def conclude(self) -> None:
-        """On its own loop: let the waiting go on."""
-        if not self.future.done():
-            if self.error is not None:
-                self.future.set_exception(self.error)
-            else:
-                self.future.set_result(None)
 
 
 class Call:
@@ -359,7 +358,7 @@ class Pending:
         self._most = most
         self._queue: deque[Call] = deque()
         self._admitted = 0
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def admitted(self) -> int:
@@ -388,16 +387,11 @@ class Pending:
             return max(0, room)
 
     def room_made(self) -> asyncio.Future[None]:
-        """A future of the running loop, done when there may be room again."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        """Done when there may be room again."""
+        future = promise()
         with self.condition:
-            if self._admitted < self._most or self.is_closed:
-                future.set_result(None)
-            else:
-                self._waiting.append((loop, future))
+            self._waiting.append(future)
+            self._leave(0)
         return future
 
     def take(self, most: int) -> list[Call]:
@@ -410,7 +404,7 @@ class Pending:
         dropped = 0
         while queue and len(taken) < most:
             call = queue.popleft()
-            if call.group.is_abandoned:
+            if call.group.future.cancelled():
                 dropped += 1
             elif taken and call.seconds != taken[0].seconds:
                 queue.appendleft(call)
@@ -422,36 +416,25 @@ class Pending:
         return taken
 
     def put_back(self, calls: Sequence[Call]) -> None:
-        """Queue calls again, before all others."""
+        """Queue calls again, before all others; unless there is nobody left to make them."""
         with self.condition:
             self._queue.extendleft(reversed(calls))
             self.condition.notify(len(calls))
+            failed = self._given_up()
+        conclude(failed, closed())
 
-    def settle(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> None:
+    def settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
         """Deliver what came of calls."""
-        finished: dict[asyncio.AbstractEventLoop, list[Group]] = {}
+        finished: list[Group] = []
         with self.condition:
-            for call, outcome in zip(calls, outcomes, strict=True):
+            for call, outcome in made:
                 group = call.group
                 group.outcomes[call.index] = outcome
                 group.left -= 1
                 if group.left == 0:
-                    finished.setdefault(group.loop, []).append(group)
-            self._leave(len(calls))
-        self._deliver(finished)
-
-    def fail_all(self, error: SandboxError, taken: Sequence[Call] = ()) -> None:
-        """Let everybody know that there will be no outcomes."""
-        finished: dict[asyncio.AbstractEventLoop, list[Group]] = {}
-        with self.condition:
-            calls = [*taken, *self._queue]
-            self._queue.clear()
-            for call in calls:
-                if call.group.error is None:
-                    call.group.error = error
-                    finished.setdefault(call.group.loop, []).append(call.group)
-            self._leave(len(calls))
-        self._deliver(finished)
+                    finished.append(group)
+            self._leave(len(made))
+        conclude(group.future for group in finished)
 
     def open(self) -> None:
         """Admit calls, unless it is too late for that."""
@@ -459,40 +442,30 @@ class Pending:
             self.is_open = not self.is_closed
 
     def close(self, *, if_idle: bool = False) -> bool:
-        """Admit nobody any more."""
+        """Admit nobody any more, and let those know who wait to be taken."""
         with self.condition:
             if if_idle and self._admitted:
                 return False
             self.is_open, self.is_closed = False, True
-            self._leave(0)
+            failed = self._given_up()
             self.condition.notify_all()
-            return True
+        conclude(failed, closed())
+        return True
+
+    def _given_up(self) -> list[asyncio.Future[None]]:
+        """Of the groups whose calls nobody will take, if that is so; each is told once."""
+        if not self.is_closed:
+            return []
+        groups = {call.group for call in self._queue if call.group.left > 0}
+        for group in groups:
+            group.left = 0
+        self._leave(len(self._queue))
+        self._queue.clear()
+        return [group.future for group in groups]
 
     def _leave(self, count: int) -> None:
         self._admitted -= count
         room = len(self._waiting) if self.is_closed else self._most - self._admitted
         while self._waiting and room > 0:
-            loop, future = self._waiting.popleft()
+            conclude([self._waiting.popleft()])
             room -= 1
-            _soon(loop, [future])
-
-    @staticmethod
-    def _deliver(finished: dict[asyncio.AbstractEventLoop, list[Group]]) -> None:
-        for loop, groups in finished.items():
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_conclude, groups)
-
-
-def _conclude(groups: list[Group]) -> None:
-    for group in groups:
-        group.conclude()
-
-
-def _soon(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
-    def wake() -> None:
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
-
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(wake)
