@@ -25,7 +25,7 @@ from assay.sandbox.functions import (
     TierChoice,
 )
 from assay.sandbox.functions.pool import rest_all
-from assay.sandbox.functions.session import memory_of
+from assay.sandbox.processes import occupied
 
 pytestmark = pytest.mark.sandbox
 
@@ -112,7 +112,7 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def children() -> set[str]:
     """The living processes of this one, those of other tests among them."""
     listed = [task.read_text().split() for task in Path("/proc/self/task").glob("*/children")]
-    return {pid for pids in listed for pid in pids if memory_of(int(pid))}
+    return {pid for pids in listed for pid in pids if occupied([int(pid)])}
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from assay.sandbox.functions import (
     slot,
 )
 from assay.sandbox.functions import pool as pools
-from assay.sandbox.functions.processes import cpu_seconds, descendants
+from assay.sandbox.processes import cpu_seconds, descendants
 from assay.turns import Turn, taking
 
 pytestmark = pytest.mark.sandbox
@@ -359,7 +359,7 @@ _WORKING = """
     await calls
 """
 _LOADING = """
-    from assay.sandbox.functions.processes import cpu_seconds
+    from assay.sandbox.processes import cpu_seconds
     from assay.sandbox.functions.tiers import function_tier
     function_tier("bwrap")
     starting = asyncio.ensure_future(pool.start())

@@ -10,16 +10,20 @@ import errno
 import os
 
 __all__ = [
+    "MANY_IDS",
     "NEW_MOUNTS",
     "NEW_NETWORK",
     "NEW_PIDS",
     "NEW_USERS",
     "SIGKILL",
+    "counts_per_namespace",
     "default_signals",
     "die_with_parent",
     "fork",
     "fork_sibling",
+    "id_range",
     "is_admin",
+    "may",
     "mount",
     "mount_own_proc",
     "move_tree",
@@ -38,6 +42,8 @@ __all__ = [
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 NEW_PIDS = 0x20000000
 SIGKILL = 9  # importing `signal` costs 5 ms
+MANY_IDS = 2**31
+"""bubblewrap takes no id from here on."""
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_SEND_SIGNAL = 428, 429, 442, 424
 _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
@@ -188,19 +194,42 @@ def send_kill(pidfd: int) -> None:
 
 def is_admin() -> bool:
     """Whether this process is root and may mount."""
-    for line in read_bytes("/proc/self/status").splitlines():
-        if line.startswith(b"CapEff:"):
-            return os.geteuid() == 0 and bool(int(line.split()[1], 16) >> _CAP_SYS_ADMIN & 1)
-    return False
+    return os.geteuid() == 0 and may(_CAP_SYS_ADMIN)
+
+
+def may(capability: int) -> bool:
+    """Whether this process has a capability at this moment."""
+    words = read_bytes("/proc/self/status").split()
+    return bool(int(words[words.index(b"CapEff:") + 1], 16) >> capability & 1)
+
+
+def counts_per_namespace() -> bool:
+    """Whether a limit on processes counts within a user namespace: from Linux 5.14 on."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(release[1])) >= (5, 14)
+
+
+def id_range(kind: str) -> tuple[int, int]:
+    """The first id and the size of the largest range that this user namespace has, below 2**31.
+
+    Args:
+        kind: ``uid`` or ``gid``.
+    """
+    lines = read_bytes(f"/proc/self/{kind}_map").decode().splitlines()
+    extents = [[int(word) for word in line.split()] for line in lines]
+    first, _, count = max(extents, key=lambda extent: extent[2])
+    return first, min(count, MANY_IDS - first)
 
 
 def read_bytes(path: str) -> bytes:
-    """The first 64 KiB of a file in /proc, in one read."""
-    fd = os.open(path, os.O_RDONLY)
+    """A file in /proc, whole: of a long one the kernel gives a page at a time."""
+    fd, content = os.open(path, os.O_RDONLY), b""
     try:
-        return os.read(fd, 65_536)
+        while chunk := os.read(fd, 65_536):
+            content += chunk
     finally:
         os.close(fd)
+    return content
 
 
 def write_text(path: str, text: str) -> None:

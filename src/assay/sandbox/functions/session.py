@@ -13,14 +13,7 @@ from dataclasses import replace
 from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
 from assay.sandbox.bubblewrap import refusal
 from assay.sandbox.functions.filters import worker_filters
-from assay.sandbox.functions.launch import Launched, launch_bwrap
-from assay.sandbox.functions.processes import (
-    WATCH,
-    are_left,
-    cpu_seconds,
-    memory_of,
-    occupies_more,
-)
+from assay.sandbox.functions.launch import Launched, launch
 from assay.sandbox.functions.program import (
     FunctionLimits,
     Isolation,
@@ -33,8 +26,10 @@ from assay.sandbox.functions.program import (
     load_frame,
     read_load,
 )
+from assay.sandbox.functions.watch import WATCH
+from assay.sandbox.processes import are_left, cpu_seconds, descendants, occupied
 
-__all__ = ["IdleWorkerError", "LoadFailedError", "Session", "memory_of", "start"]
+__all__ = ["IdleWorkerError", "LoadFailedError", "Session", "start"]
 
 _CHUNK = 1 << 18
 # After the wall limit of a call a worker has this long to say so.
@@ -269,7 +264,11 @@ class Session:
 
     def resident_bytes(self) -> int:
         """Memory that the worker occupies; 0 if that cannot be seen."""
-        return memory_of(self.launched.pid())
+        return occupied(self._processes())
+
+    def _processes(self) -> list[int]:
+        pid = self.launched.pid()
+        return [pid, *descendants(pid)]
 
     def look(self) -> None:
         """What the watch does: kill it for memory that it occupies, or for company while idle.
@@ -278,7 +277,7 @@ class Session:
         """
         pid, runs, was_idle = self.launched.pid(), self._runs, self.is_idle
         most = self._limits.memory_bytes + _ROOM_BYTES
-        if occupies_more(pid, most):
+        if occupied(self._processes(), most) > most:
             self._excess = f"its processes use more than {self._limits.memory_bytes} bytes together"
             self.launched.stop()
             return
@@ -300,12 +299,7 @@ def start(tier: str) -> Session:
         SandboxUnavailableError: This machine cannot isolate it.
         SandboxError: It could not be started.
     """
-    if tier == "landlock":
-        from assay.sandbox.functions.launch import launch_landlock
-
-        launched = launch_landlock()
-    else:
-        launched = launch_bwrap()
+    launched = launch(tier)
     session = Session(launched)
     filters = worker_filters("landlock" if tier == "landlock" else "bwrap")
     with contextlib.suppress(OSError):  # it has died already: loading will tell why
