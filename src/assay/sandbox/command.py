@@ -273,11 +273,7 @@ class CommandResult:
 
 
 def check_command(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
-    """Refuse what no system call can take.
-
-    Raises:
-        InputError: An empty command, a lone string, a NUL character or an impossible variable name.
-    """
+    """Refuse what no system call can take."""
     if isinstance(argv, str) or not argv or not argv[0]:
         raise InputError(
             f"a command is a list of words, not {argv!r}",

@@ -158,12 +158,7 @@ def run_command_sync(
 
 
 def make_plan(command: Command) -> Plan:
-    """What `carry_out` is to do.
-
-    Raises:
-        InputError: The command makes no sense.
-        SandboxUnavailableError: There is no bubblewrap.
-    """
+    """What `carry_out` is to do."""
     workspace, env, mounts = command.workspace, command.env or {}, command.mounts
     network, limits, tier, door = command.network, command.bounds, command.tier, command.door
     if tier not in (None, "bwrap"):
@@ -306,9 +301,6 @@ def carry_out(
         cancel: Readable when it has to be killed, or None.
         talk: Gets the command's standard output, which then is nobody else's and has to be closed
             there, and what is captured of its standard error. None to capture both.
-
-    Raises:
-        SandboxError: The sandbox failed.
     """
     limits, door = command.bounds, command.door
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)

@@ -68,11 +68,7 @@ _KILL = _op(_RETURN, _KILL_PROCESS)
 
 
 def calls(whose: Literal["commands", "functions"], machine: str = "") -> dict[str, Numbers]:
-    """What a filter says of the calls in ``syscalls.txt``: for each word, the numbers by name.
-
-    Raises:
-        SandboxUnavailableError: The processor is none of the table's.
-    """
+    """What a filter says of the calls in ``syscalls.txt``: for each word, the numbers by name."""
     machine = machine or os.uname().machine
     if machine not in _ARCHITECTURES:
         raise SandboxUnavailableError(
@@ -168,11 +164,7 @@ _SOCKET_FAMILIES = (1, 2, 10, 16)
 
 @lru_cache(maxsize=2)
 def command_filter(machine: str = "") -> bytes:
-    """The compiled filter.
-
-    Raises:
-        SandboxUnavailableError: The processor is neither.
-    """
+    """The compiled filter."""
     said, program = calls("commands", machine), prologue(machine, x32=errno.ENOSYS)
     rule = said["rule"]
     program += [

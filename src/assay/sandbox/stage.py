@@ -149,11 +149,7 @@ class Stage:
         self._place = plan["stage"]
 
     def build(self) -> None:
-        """Lay everything out.
-
-        Raises:
-            StepError: The kernel refused.
-        """
+        """Lay everything out."""
         step = "namespace"
         try:
             self._identity.leave_host(network=bool(self._plan["door"]))

@@ -133,11 +133,7 @@ def _started(program: int, words: list[str], identity: Identity, stdin: int) -> 
 
 
 def _confine(plan: Plan) -> None:
-    """Take on what the command shall have: its limits, a pid namespace for its own.
-
-    Raises:
-        StepError: The kernel refused the namespace.
-    """
+    """Take on what the command shall have: its limits, a pid namespace for its own."""
     for number, limit in plan["rlimits"]:
         hard = resource.getrlimit(number)[1]
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
@@ -301,11 +297,7 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
 
 
 def _open_door(port: int, status: int) -> None:
-    """Listen in the command's network, and leave that to assay: nobody in here keeps the socket.
-
-    Raises:
-        StepError: The kernel refused.
-    """
+    """Listen in the command's network, and leave that to assay: nobody in here keeps the socket."""
     try:
         listener = _listen(port)
     except OSError as error:

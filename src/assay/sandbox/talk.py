@@ -71,9 +71,6 @@ class OpenCommand:
         """Wait for its end. Read ``stdout`` first: a command that nobody reads may never end.
 
         The result has no ``stdout``, and no ``exit_code`` where leaving ``async with`` was its end.
-
-        Raises:
-            SandboxError: The sandbox failed.
         """
         await asyncio.wait([self._task])
         if self._fault is not None:

@@ -79,9 +79,6 @@ def worker_filters(tier: Literal["bwrap", "landlock"], machine: str = "") -> tup
     Returns:
         First what the worker installs before it reads the function; under Landlock then what the
         process of each call adds before it runs any of it. 8 bytes per instruction.
-
-    Raises:
-        SandboxUnavailableError: The processor is neither.
     """
     if tier == "bwrap":
         return (_program(machine, processes=True),)

@@ -225,12 +225,7 @@ def _readable(fd: int, seconds: float) -> bool:
 
 
 def launch(tier: str) -> Launched:
-    """Start a worker. It still has to load a program.
-
-    Raises:
-        SandboxUnavailableError: This machine cannot isolate it like that.
-        SandboxError: It could not be started.
-    """
+    """Start a worker. It still has to load a program."""
     is_landlock = tier == "landlock"
     if is_landlock:
         check_landlock()
@@ -280,11 +275,7 @@ def _words(info: int, control: int) -> list[str]:
 
 
 def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
-    """The command line that runs a command in a sandbox such as workers have.
-
-    Raises:
-        SandboxUnavailableError: There is no bubblewrap, or no setpriv where it is needed.
-    """
+    """The command line that runs a command in a sandbox such as workers have."""
     words = [bubblewrap.find(), *options]
     if kernel.is_admin():
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -397,11 +388,7 @@ _LANDLOCK_DEVICES = ("/dev/null", "/dev/zero")
 
 
 def check_landlock() -> str:
-    """Whether this machine can isolate by Landlock.
-
-    Raises:
-        SandboxUnavailableError: It cannot; the hint says how to fix it.
-    """
+    """Whether this machine can isolate by Landlock."""
     number = version()
     if number == 0:
         raise SandboxUnavailableError(

@@ -79,12 +79,7 @@ class Nursery:
         self._drop(idle)
 
     def take(self, tier: str) -> Session:
-        """A worker that has loaded nothing yet: from the reserve, else a new one.
-
-        Raises:
-            SandboxUnavailableError: This machine cannot isolate it.
-            SandboxError: It could not be started.
-        """
+        """A worker that has loaded nothing yet: from the reserve, else a new one."""
         unfit: list[_Order] = []
         with self._lock:
             while self._reserve and not self._reserve[0].suits(tier):

@@ -203,12 +203,7 @@ class FunctionPool:
         conclude(waiting, error)
 
     async def call(self, payload: bytes) -> Outcome:
-        """Make one call.
-
-        Raises:
-            ProgramError: As in `start`, which is done if need be.
-            SandboxError: Likewise; also when the pool is closed meanwhile.
-        """
+        """Make one call; see `call_many`."""
         return (await self.call_many([payload]))[0]
 
     async def call_many(self, payloads: Sequence[bytes]) -> list[Outcome]:
@@ -218,8 +213,8 @@ class FunctionPool:
         made. One that takes longer is ended, and its status is ``late``.
 
         Raises:
-            ProgramError: As in `call`.
-            SandboxError: As in `call`.
+            ProgramError: As in `start`, which is done if need be.
+            SandboxError: Likewise; also when the pool is closed meanwhile.
         """
         seconds = seconds_left()
         with queueing():

@@ -97,11 +97,7 @@ def batch_frame(payloads: Sequence[bytes], limits: FunctionLimits) -> bytes:
 
 
 def read_load(data: bytes) -> tuple[bool, int, str] | None:
-    """What a worker said of a program: whether it is loaded, the line and the reason where not.
-
-    Raises:
-        WorkerError: It is not an answer to that.
-    """
+    """What a worker said of a program: whether it is loaded, the line and the reason where not."""
     if len(data) < FRAME.size:
         return None
     length, kind = FRAME.unpack_from(data)
@@ -144,9 +140,6 @@ class Results:
 
         Returns:
             The outcomes that came with it, in the order of the calls.
-
-        Raises:
-            WorkerError: It is not what a worker sends.
         """
         buffer = self._buffer
         buffer += chunk

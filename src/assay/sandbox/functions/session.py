@@ -293,12 +293,7 @@ class Session:
 
 
 def start(tier: str) -> Session:
-    """Start a worker; it is ready to load a program in about 50 ms.
-
-    Raises:
-        SandboxUnavailableError: This machine cannot isolate it.
-        SandboxError: It could not be started.
-    """
+    """Start a worker; it is ready to load a program in about 50 ms."""
     launched = launch(tier)
     session = Session(launched)
     filters = worker_filters("landlock" if tier == "landlock" else "bwrap")

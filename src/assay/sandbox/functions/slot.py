@@ -99,12 +99,7 @@ class Slot:
         self._seconds = 0.0  # of one call, lately
 
     def prepare(self) -> None:
-        """Have a worker with the program loaded.
-
-        Raises:
-            ProgramError: The program cannot be loaded.
-            SandboxError: No worker can be had.
-        """
+        """Have a worker with the program loaded."""
         if self._session is None:
             self._session = self._fresh()
 

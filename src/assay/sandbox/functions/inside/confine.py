@@ -118,11 +118,7 @@ class _Program(ctypes.Structure):
 
 
 def install(program: bytes) -> None:
-    """Install a filter; those already there stay, and the strictest answer holds.
-
-    Raises:
-        OSError: The kernel refused.
-    """
+    """Install a filter; those already there stay, and the strictest answer holds."""
     _prctl(_SET_NO_NEW_PRIVS, 1, None)
     _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(_Program(len(program) // 8, program)))
 

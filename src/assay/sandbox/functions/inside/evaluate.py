@@ -308,9 +308,6 @@ def load(parts: list[bytes]) -> Loaded:
     Args:
         parts: Source, entry, argument, provided, whether the entry must be as it is written (empty
             for no), then name and source of each module. Emptied.
-
-    Raises:
-        LoadError: It cannot be loaded, whatever the reason.
     """
     source, entry, argument, provided, as_written, *rest = (
         part.decode("utf-8", "surrogatepass") for part in parts
