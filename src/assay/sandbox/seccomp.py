@@ -150,8 +150,15 @@ def masked(mask: int) -> bytes:
 
 # Calls that set a file's mode, and which argument holds it. In a workspace that is kept, a
 # set-user-ID file would belong to the user who runs assay and outlive the sandbox.
-_MODE_ARGUMENT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
-_MODE_ARGUMENT |= {"creat": 1, "mknod": 1, "mknodat": 2}
+_MODE_ARGUMENT = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "fchmodat2": 2,
+    "creat": 1,
+    "mknod": 1,
+    "mknodat": 2,
+}
 # Opening has a mode only where it may create: flags argument, mode argument.
 _OPENING = {"open": (1, 2), "openat": (2, 3)}
 _SET_ID_BITS = 0o6000
