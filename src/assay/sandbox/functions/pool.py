@@ -187,6 +187,7 @@ class FunctionPool:
             share=lambda: len(threads),
             cpu=self._cpus[(self._place + number) % len(self._cpus)] if self._cpus else None,
             stats=self.stats,
+            sessions=self.stats.sessions,
         )
 
     def _started(self, pending: Pending, error: AssayError | None) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.errors import AssayError, SandboxError
@@ -35,6 +35,7 @@ _FAILURES = 3
 _DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash", "recursion")
 
 
+@dataclass(slots=True)
 class Stats:
     """What a pool has done so far.
 
@@ -42,23 +43,24 @@ class Stats:
         calls: Calls made, retries not counted.
         restarts: Workers replaced, for whatever reason.
         retries: Calls that were made a second time.
+        sessions: The living workers, by slot.
     """
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self.restarts = 0
-        self.retries = 0
-        self.sessions: dict[int, Session] = {}  # by slot
+    calls: int = 0
+    restarts: int = 0
+    retries: int = 0
+    sessions: dict[int, Session] = field(default_factory=dict[int, Session])
 
     def pids(self) -> list[int]:
         """Process ids of the living workers, on the host."""
         return [pid for session in list(self.sessions.values()) if (pid := session.launched.pid())]
 
 
+@dataclass(slots=True, kw_only=True)
 class Slot:
     """One worker's share of a pool.
 
-    Args:
+    Attributes:
         number: Which of the pool's slots.
         tier: What isolates the worker.
         program: What it loads.
@@ -68,35 +70,24 @@ class Slot:
         share: How many slots there are to share the queue with.
         cpu: The processor to keep the worker on, or None.
         stats: Where to count.
+        sessions: Those of the stats; another's, when the pool has begun anew.
     """
 
-    def __init__(
-        self,
-        *,
-        number: int,
-        tier: str,
-        program: Program,
-        isolation: Isolation,
-        limits: FunctionLimits,
-        pending: Pending,
-        share: Callable[[], int],
-        cpu: int | None,
-        stats: Stats,
-    ) -> None:
-        self._number = number
-        self._tier = tier
-        self._program = program
-        self._isolation: Isolation = isolation
-        self._limits = limits
-        self._pending = pending
-        self._share = share
-        self._cpu = cpu
-        self._stats = stats
-        self._sessions = stats.sessions  # another, when the pool has begun anew
-        self._session: Session | None = None
-        self._resident = self._looked = 0
-        self._failures = 0
-        self._seconds = 0.0  # of one call, lately
+    number: int
+    tier: str
+    program: Program
+    isolation: Isolation
+    limits: FunctionLimits
+    pending: Pending
+    share: Callable[[], int]
+    cpu: int | None
+    stats: Stats
+    sessions: dict[int, Session]
+    _session: Session | None = None
+    _resident: int = 0
+    _looked: int = 0
+    _failures: int = 0
+    _seconds: float = 0.0  # of one call, lately
 
     def prepare(self) -> None:
         """Have a worker with the program loaded."""
@@ -105,7 +96,7 @@ class Slot:
 
     def serve(self) -> None:
         """Make calls until the pool is closed."""
-        pending = self._pending
+        pending = self.pending
         while True:
             with pending.condition:
                 while not pending.is_closed and not pending.queued:
@@ -118,10 +109,10 @@ class Slot:
 
     def _portion(self) -> int:
         if not self._seconds:
-            most = _FIRST[self._isolation]
+            most = _FIRST[self.isolation]
         else:
-            most = min(_MOST[self._isolation], int(_STRETCH_SECONDS / self._seconds))
-        return max(1, min(most, -(-self._pending.queued // max(1, self._share()))))
+            most = min(_MOST[self.isolation], int(_STRETCH_SECONDS / self._seconds))
+        return max(1, min(most, -(-self.pending.queued // max(1, self.share()))))
 
     def _make(self, calls: Sequence[Call]) -> None:
         """Make calls and deliver what came of them, as it comes; none is lost."""
@@ -155,7 +146,7 @@ class Slot:
                 # It was being made; those after it only waited.
                 doubtful.append((calls[made], time.monotonic() - last))
                 made += 1
-        self._pending.put_back(calls[made:])
+        self.pending.put_back(calls[made:])
         self._pace(time.monotonic() - started, made)
         for call, spent in doubtful:
             self._settle([(call, self._again(call, spent))])
@@ -174,8 +165,8 @@ class Slot:
         return doubtful
 
     def _settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
-        self._stats.calls += len(made)
-        self._pending.settle(made)
+        self.stats.calls += len(made)
+        self.pending.settle(made)
 
     def _again(self, call: Call, spent: float) -> Outcome:
         """Make a call a second time, alone and in a fresh worker: what it does then, it did.
@@ -184,7 +175,7 @@ class Slot:
             call: It has the seconds that the first time has left of its own.
             spent: How many that took.
         """
-        self._stats.retries += 1
+        self.stats.retries += 1
         left = None if call.seconds is None else max(0.001, call.seconds - spent)
         self._end_session()
         try:
@@ -201,15 +192,15 @@ class Slot:
 
     def _in_time(self, call: Call, outcome: Outcome, left: float | None) -> Outcome:
         """The outcome of a call, which is late if it had less time left than the limit."""
-        if outcome.status != "wall_timeout" or left is None or left >= self._limits.wall_seconds:
+        if outcome.status != "wall_timeout" or left is None or left >= self.limits.wall_seconds:
             return outcome
         why = f"it was not graded within {call.seconds:g} seconds"
         return replace(outcome, status="late", message=why)
 
     def _failed(self, calls: Sequence[Call], error: AssayError) -> None:
         """There is no worker to be had: let the calls know."""
-        if self._pending.is_closed:
-            self._pending.put_back(calls)
+        if self.pending.is_closed:
+            self.pending.put_back(calls)
             return
         outcome = Outcome("sandbox_error", message=f"no worker: {error.message}")
         self._settle([(call, outcome) for call in calls])
@@ -233,14 +224,14 @@ class Slot:
         """A worker with the program loaded; should something kill it meanwhile, another."""
         deaths = 0
         while True:
-            if self._pending.is_closed:
+            if self.pending.is_closed:
                 raise closed()
-            session = NURSERY.take(self._tier)
-            self._sessions[self._number] = session
-            if self._cpu is not None:
-                session.pin(self._cpu)
+            session = NURSERY.take(self.tier)
+            self.sessions[self.number] = session
+            if self.cpu is not None:
+                session.pin(self.cpu)
             try:
-                session.load(self._program, self._isolation, self._limits)
+                session.load(self.program, self.isolation, self.limits)
             except WorkerError:
                 deaths += 1
                 if deaths >= _FAILURES:
@@ -253,14 +244,14 @@ class Slot:
         if self._session is not None:
             self._session.kill()
             self._session = None
-            self._stats.restarts += 1
+            self.stats.restarts += 1
 
     def end(self) -> None:
         """Kill the worker."""
         if self._session is not None:
             self._session.kill()
             self._session = None
-        self._sessions.pop(self._number, None)
+        self.sessions.pop(self.number, None)
 
 
 def closed() -> SandboxError:
@@ -310,6 +301,7 @@ class Group:
         self.left = count
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """One call of a group.
 
@@ -320,15 +312,10 @@ class Call:
         seconds: Real time that it has, a second try included; None for the limits alone.
     """
 
-    __slots__ = ("group", "index", "payload", "seconds")
-
-    def __init__(
-        self, group: Group, index: int, payload: bytes, seconds: float | None = None
-    ) -> None:
-        self.group = group
-        self.index = index
-        self.payload = payload
-        self.seconds = seconds
+    group: Group
+    index: int
+    payload: bytes
+    seconds: float | None = None
 
 
 _Doubt: TypeAlias = "tuple[Call, float]"
