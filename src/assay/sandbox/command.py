@@ -34,6 +34,7 @@ __all__ = [
     "drain",
     "follow",
     "in_thread",
+    "result_of",
 ]
 
 _MIB = 1024 * 1024
@@ -335,6 +336,22 @@ class Capture:
         head = self._head.decode("utf-8", "replace")
         cut = self.total - self.keep
         return f"{head}\n... [{cut} bytes cut] ...\n{tail.decode('utf-8', 'replace')}"
+
+
+def result_of(
+    ending: Ending, code: int | None, out: Capture, err: Capture, *, seconds: float, tier: str
+) -> CommandResult:
+    """What a command did that has ended, by itself (``done``) or not."""
+    stopped = "output_limit" if ending == "output_limit" else "timed_out"
+    return CommandResult(
+        status="exited" if ending == "done" else stopped,
+        exit_code=code if ending == "done" else None,
+        stdout=out.text(),
+        stderr=err.text(),
+        truncated=out.truncated or err.truncated,
+        seconds=seconds,
+        tier=tier,
+    )
 
 
 def follow(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from assay.errors import SandboxError
 from assay.frozen import frozen
@@ -92,7 +92,7 @@ def _run(
     limits: Limits | None,
     cancel: int | None,
 ) -> CommandResult:
-    from assay.sandbox.command import Capture, CommandResult, Limits, drain, follow
+    from assay.sandbox.command import Capture, Limits, drain, follow, result_of
 
     limits = limits or Limits()
     started = time.monotonic()
@@ -109,18 +109,7 @@ def _run(
             seconds = time.monotonic() - started
         drain(captures)
         code = process.wait()
-    status: Literal["exited", "timed_out", "output_limit"] = "exited"
-    if ending != "done":
-        status = "output_limit" if ending == "output_limit" else "timed_out"
-    return CommandResult(
-        status=status,
-        exit_code=code if status == "exited" else None,
-        stdout=out.text(),
-        stderr=err.text(),
-        truncated=out.truncated or err.truncated,
-        seconds=seconds,
-        tier="none",
-    )
+    return result_of(ending, code, out, err, seconds=seconds, tier="none")
 
 
 def _start(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, cast
+from typing import TypedDict, Unpack, cast
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
@@ -32,6 +32,7 @@ from assay.sandbox.command import (
     drain,
     follow,
     in_thread,
+    result_of,
 )
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
@@ -359,20 +360,10 @@ def _judge(reply: bytes, ending: Ending, out: Capture, err: Capture) -> CommandR
         # bubblewrap writes an exit code if and only if it started the command. Without one, nobody
         # but bubblewrap itself can have written to stderr.
         raise refusal("bubblewrap", 0, err.text().strip())
-    status: Literal["exited", "timed_out", "output_limit"] = "exited"
-    if ending == "output_limit":
-        status = "output_limit"
-    elif word == "timed_out":
-        status = "timed_out"
-    return CommandResult(
-        status=status,
-        exit_code=_BY_SIGNAL.get(code, code) if status == "exited" and code is not None else None,
-        stdout=out.text(),
-        stderr=err.text(),
-        truncated=out.truncated or err.truncated,
-        seconds=verdict["seconds"],
-        tier="bwrap",
-    )
+    if ending != "output_limit":  # the supervisor knows better than the clock here
+        ending = "deadline" if word == "timed_out" else "done"
+    code = None if code is None else _BY_SIGNAL.get(code, code)
+    return result_of(ending, code, out, err, seconds=verdict["seconds"], tier="bwrap")
 
 
 def _send(fd: int, order: bytes) -> None:
