@@ -199,6 +199,18 @@ async def test_a_cancelled_call_harms_no_other(pool: FunctionPool) -> None:
     assert pool._pending.admitted == 0
 
 
+async def test_one_who_gives_up_waiting_for_room_leaves_it_to_the_next() -> None:
+    """The one after him waited for ever."""
+    async with FunctionPool(_PROGRAM, workers=1, max_pending=1, tier="bwrap") as pool:
+        made = asyncio.create_task(pool.call(b"[0.3]"))
+        await told(lambda: pool._pending.admitted)
+        gives_up, waits = (asyncio.create_task(pool.call(b"1")) for _ in range(2))
+        await told(lambda: len(pool._pending._waiting) == 2)
+        gives_up.cancel()
+        assert (await made).score == 0.3
+        assert (await asyncio.wait_for(waits, 60)).score == 1.0
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor only")
 async def test_the_worker_of_one_process_among_others_may_run_on_any_processor(
     monkeypatch: pytest.MonkeyPatch,

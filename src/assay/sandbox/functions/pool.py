@@ -265,6 +265,7 @@ class FunctionPool:
             await group.future
         except BaseException:
             group.future.cancel()
+            self._pending.pass_on()
             raise
 
     def _grow(self) -> None:

@@ -376,6 +376,11 @@ class Pending:
             self._leave(0)
         return future
 
+    def pass_on(self) -> None:
+        """Let the next one know of room that somebody was told of, and does not take."""
+        with self.condition:
+            self._leave(0)
+
     def take(self, most: int) -> list[Call]:
         """The next calls, no more than that, all with the same time. Not blocking.
 
@@ -449,5 +454,7 @@ class Pending:
         self._admitted -= count
         room = len(self._waiting) if self.is_closed else self._most - self._admitted
         while self._waiting and room > 0:
-            conclude([self._waiting.popleft()])
-            room -= 1
+            future = self._waiting.popleft()
+            if not future.cancelled():
+                conclude([future])
+                room -= 1
