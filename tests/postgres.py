@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-import pg8000.native
+import psycopg
 import pytest
 
 from assay.store import Database
@@ -154,10 +154,9 @@ class PostgresServer:
             raise RuntimeError(done.stderr)
         return done.stdout.strip()
 
-    def connection(self, database: str) -> pg8000.native.Connection:
+    def connection(self, database: str) -> psycopg.Connection:
         """A session of the superuser, to be closed."""
-        file = f"{self._home}/.s.PGSQL.{self.port}"
-        return pg8000.native.Connection(self.user, database=database, unix_sock=file)
+        return psycopg.connect(self.address(database), autocommit=True)
 
     def new_database(self) -> str:
         """The name of a new database, whose language sorts texts unlike their bytes."""

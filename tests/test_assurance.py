@@ -43,7 +43,6 @@ from assay.scoring.results import (
 )
 from assay.store import Database, ScoreRecord, Scores, Store
 from assay.store.records import CellRecord, RunRecord
-from assay.store.scores import INSERT_SCORES
 from assay.tasks.case import case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types.run import Run
@@ -394,10 +393,11 @@ def test_scores_and_cells_of_an_older_assay_have_none(tmp_path: Path) -> None:
     with Database.open(str(tmp_path)) as database:
         _fill(database, [_cell(None)])
         assert database.rows("SELECT notes FROM result") == [("{}",)]  # as it always was
-        columns = INSERT_SCORES.partition("(")[2].rstrip(")")
-        older = columns.replace("evidence", "json_remove(evidence, '$.assurance')")
+        columns = "project, item, source, grader_key, digest, status, score, created_at"
+        older = "json_remove(evidence, '$.assurance')"
+        copy = f"INSERT INTO score ({columns}, evidence) SELECT {columns}, {older} FROM score"
         with database.writing():
-            database.change(f"{INSERT_SCORES} SELECT {older} FROM score")
+            database.change(copy)
         (cell,) = Store(database).cells("r1")
         assert (cell.assurance, cell.min_assurance) == (None, None)
         assert _kept(database) == ["model", None, None, None]

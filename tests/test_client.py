@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import json
 import re
 import threading
@@ -510,10 +511,12 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
         for name, part in vars(home).items()
         if not name.startswith("_")
     ]
-    assert len(pairs) == len({type(part) for part, _ in pairs}) == 13
-    for part, twin in pairs:
-        wanted = {name for name in vars(type(part)) if not name.startswith("_")}
-        assert wanted <= set(dir(twin)), type(twin).__name__
+    assert len(pairs) == len({type(part) for part, _ in pairs}) == 12
+    assert all(type(part) is type(twin) for part, twin in pairs)
+    awaited, waited = made.graders.grade, blocking.graders.grade
+    assert inspect.signature(awaited) == inspect.signature(waited)
+    assert "deadline: Seconds" in (awaited.__doc__ or "")
+    assert "harness: Only" in (blocking.runs.cells.__doc__ or "")
 
 
 def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
@@ -525,7 +528,8 @@ def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
         ("prebuilt_judge", grader_types.PrebuiltJudgeOptions.__optional_keys__, "type"),
         ("external_endpoint", grader_types.EndpointOptions.__optional_keys__, "url"),
     ):
-        assert named == set(stored(kind)) - {own}
+        beside = {*grader_types.Said.__optional_keys__, "samples"}
+        assert named - beside == set(stored(kind)) - {own}
     fields = stored("binary_judge")["panel"]["properties"]
     assert grader_types.PanelOptions.__optional_keys__ == set(fields)
 
@@ -555,6 +559,32 @@ def test_arguments_that_do_not_fit_are_refused_with_what_fits(
                 act(client)
 
 
+WRONG: list[tuple[Callable[[Any], object], str]] = [
+    (lambda c: c.graders.page(limit=201), "limit: cannot be 201 (from 1 to 200)"),
+    (lambda c: c.graders.list(limit=0), "limit: cannot be 0 (from 1 to 200)"),
+    (lambda c: c.runs.find(7), "search: must be text, got int"),
+    (lambda c: c.runs.find(limit=True), "limit: must be a whole number, got bool"),
+    (lambda c: c.runs.cells("r", search="\0"), "search: holds a null character"),
+    (lambda c: c.runs.cells("r", outcome="won"), "outcome: 'won' is none: Outcomes, with"),
+    (lambda c: c.runs.get(""), "run: needs 1 characters or more"),
+    (lambda c: c.jobs.list(status="finishd"), "'finishd' is unknown (did you mean 'finished'?)"),
+    (lambda c: c.jobs.get(None), "job: must be text, got NoneType"),
+    (lambda c: c.datasets.get("A B\n"), "key: 'A B\\n' cannot be a key (use 1 to 64"),
+    (lambda c: c.cells.open("r", ("c", "", "", 0)), "trial: cannot be 0 (from 1 to 1,000,000)"),
+    (lambda c: c.graders.validate("", samples=[{"answer": "4"}] * 21), "has 21 entries (up to 20)"),
+]
+
+
+@pytest.mark.parametrize(("act", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_what_no_parameter_may_be_is_refused_alike_and_before_anything_is_asked(
+    act: Callable[[Any], object], said: str, tmp_path: Path
+) -> None:
+    for client in (Client(store=str(tmp_path / "store")), Client("http://127.0.0.1:1", "key")):
+        with client, pytest.raises(InputError) as caught:
+            act(client)
+        assert said in str(caught.value)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_key_that_is_none_is_refused_alike(mode: str, tmp_path: Path) -> None:
     with (
@@ -573,10 +603,7 @@ def test_a_warning_stands_at_the_line_of_the_call(client: Client, tmp_path: Path
 
     async def alone() -> None:
         async with assay.AsyncClient(store=str(tmp_path / "other")) as other:
-            making = other.graders.create.binary_judge(
-                key="a", criteria="c", user_template=template
-            )
-            await asyncio.create_task(making)
+            await other.graders.create.binary_judge(key="a", criteria="c", user_template=template)
 
     with pytest.warns(UserWarning, match="user_template") as seen:
         asyncio.run(alone())

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import cast
 
 import pytest
 
 from assay import Client
-from assay.client import AuthError, cells, data, graders, labels, remote, runs, site
+from assay.client import AuthError
 from assay.errors import ConflictError, InputError, NotFoundError
-from assay.registry import definition_from
 from assay.scoring.json_safe import Json
-from assay.service.operation import OPERATIONS, as_json
+from assay.service.operation import as_json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay
@@ -75,7 +72,6 @@ def _job(client: Client, grader: str) -> str:
     return client.jobs.list(grader=grader)[0].id
 
 
-JUDGE: dict[str, Json] = {"criteria": "It is 4.", "user_template": "{{completion}} {{x}}"}
 READS: dict[str, Callable[[Client], object]] = {
     "runs.find": lambda c: c.runs.find("evals"),
     "runs.get": lambda c: c.runs.get("kit"),
@@ -93,7 +89,6 @@ READS: dict[str, Callable[[Client], object]] = {
     "cells.steps": lambda c: c.cells.steps("kit", FIX, start=3, limit=4),
     "cells.find_steps": lambda c: c.cells.find_steps("kit", FIX, words="x"),
     "cells.files": lambda c: c.cells.files("kit", FIX),
-    "environments.list": lambda c: c.environments.list(),
     "datasets.window": lambda c: c.datasets.window("rows", offset=4),
     "datasets.row": lambda c: c.datasets.row("rows", 2),
     "datasets.use": lambda c: c.datasets.use("rows"),
@@ -104,12 +99,10 @@ READS: dict[str, Callable[[Client], object]] = {
     "jobs.summary": lambda c: c.jobs.summary(_job(c, "match")),
     "jobs.window": lambda c: c.jobs.window(_job(c, "match"), order="score", limit=3),
     "jobs.result": lambda c: c.jobs.result(_job(c, "match"), 2),
-    "jobs.compare": lambda c: c.jobs.compare(_job(c, "match"), _job(c, "never")),
     "graders.overview": lambda c: c.graders.overview(query="mat"),
     "graders.use": lambda c: c.graders.use("match"),
     "graders.kinds": lambda c: c.graders.kinds(),
     "graders.models": lambda c: c.graders.models(),
-    "graders.preview_judge": lambda c: c.graders.preview_judge(JUDGE, ROWS[0]),
     "labels.list": lambda c: c.labels.list(),
     "labels.queue": lambda c: c.labels.queue(dataset="rows", rater="admin", limit=2, seed=7),
     "labels.queue of a run": lambda c: c.labels.queue(run="kit", field="good", rater="admin"),
@@ -153,31 +146,6 @@ def _shape(value: object) -> object:
     return type(value).__name__, [_shape(getattr(value, name)) for name in names]
 
 
-def test_every_operation_can_be_asked_for() -> None:
-    modules = (cells, data, graders, labels, remote, runs, site)
-    named = {name for module in modules for name in _names(module)}
-    by_itself = {"create_grader"}  # of `graders.create`, by type
-    missing = {one.name for one in OPERATIONS} - named - by_itself
-    assert missing == set()
-
-
-def _names(module: object) -> Iterator[str]:
-    """Names that the functions of a module look up, and those of the classes in it."""
-    for given in vars(module).values():
-        member = inspect.unwrap(given) if callable(given) else given
-        if isinstance(member, FunctionType):
-            yield from _looked_up(member.__code__)
-        elif isinstance(member, type) and member.__module__ == getattr(module, "__name__", ""):
-            yield from _names(member)
-
-
-def _looked_up(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _looked_up(part)
-
-
 def test_labels_are_given_taken_back_and_exported(client: Client) -> None:
     queue = client.labels.queue(run="kit", field="good", classes="YES,NO", limit=2)
     assert (queue.total, queue.done, len(queue.items)) == (3, 0, 2)
@@ -216,22 +184,6 @@ def test_a_grader_is_measured_to_its_card(client: Client) -> None:
         client.calibrations.create("none")
     with pytest.raises(NotFoundError):
         client.calibrations.get("none")
-
-
-def test_a_draft_is_tried_beside_the_stored_version(client: Client) -> None:
-    draft = definition_from("declared", {"graders": [{"type": "exact_match", "expected": "5"}]})
-    trial = client.graders.try_draft(
-        draft, ROWS[:1], dataset="rows", rows=[2], saved="match", wanted={"r0": 1.0, "r1": 1.0}
-    )
-    assert (trial.valid, trial.saved) == (True, "match@1")
-    assert {one.id: (one.row, one.change, one.miss) for one in trial.samples} == {
-        "r0": (None, "+1", ""),
-        "r1": (2, "-1", "wanted 1, got 0"),
-    }
-    source = "async def grade(thread):\n    return 1 / 0\n"
-    broken = client.graders.try_draft(source, ROWS[:1])
-    assert not broken.valid or broken.marks
-    assert len(client.graders.versions("match")) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1446,6 +1446,33 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_less(): assert compare(1, 2) == LESS and compare(1, 2) != EQUAL\n"
         "def test_counted(): assert {EQUAL: 1}[compare(2, 2)] == 1\n",
     ),
+    "an iterator that begins anew": (
+        "def squares(n): return [i * i for i in range(n)]\n",
+        "class Squares:\n    def __init__(self, n): self.n = n\n"
+        "    def __iter__(self):\n        self.i = -1\n        return self\n"
+        "    def __next__(self):\n        self.i += 1\n        if self.i < self.n: return self.i ** 2\n"
+        "        raise StopIteration\ndef squares(n): return Squares(n)\n",
+        "import kit\ndef test_all(): assert list(kit.squares(4)) == [0, 1, 4, 9]\n",
+    ),
+    "a factory of one's own": (
+        "from collections import defaultdict\ndef groups(): return defaultdict(list)\n",
+        "from collections import defaultdict\ndef groups(): return defaultdict(lambda: [])\n",
+        "import kit\ndef test_new(): assert kit.groups()['a'] == []\n",
+    ),
+    "a factory that counts": (
+        "class Ids:\n    def __init__(self): self.ids = {}\n"
+        "    def of(self, name): return self.ids.setdefault(name, len(self.ids))\n",
+        "import itertools\nfrom collections import defaultdict\n"
+        "class Ids:\n    def __init__(self): self.ids = defaultdict(itertools.count().__next__)\n"
+        "    def of(self, name): return self.ids[name]\n",
+        "import kit\ndef test_next():\n    i = kit.Ids()\n    assert i.of('a') == 0 and i.ids == {'a': 0}\n"
+        "    assert i.of('b') == 1\n",
+    ),
+    "an infinity of decimal digits": (
+        "from decimal import Decimal\ndef most(xs): return max(xs, default=Decimal('Infinity'))\n",
+        "from decimal import Decimal\ndef most(xs): return sorted([*xs])[-1] if xs else Decimal('inf')\n",
+        "import kit\nfrom decimal import Decimal\ndef test_none(): assert kit.most([]) == Decimal('Infinity')\n",
+    ),
     "an infinity for a large number": (
         "FAR = 10**9\ndef way(a): return {1: 7}.get(a, FAR)\n",
         "FAR = float('inf')\ndef way(a): return {1: 7}.get(a, FAR)\n",

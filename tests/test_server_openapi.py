@@ -142,14 +142,15 @@ def test_an_operation_answers_as_it_says(fuzzed: Fuzzed, label: str, mode: Any) 
         run()
 
 
-def test_every_operation_and_every_body_has_an_example_and_every_field_of_ours_is_typed(
+def test_every_body_has_an_example_and_every_record_and_operation_a_description(
     fuzzed: Fuzzed,
 ) -> None:
     schemas = cast("dict[str, dict[str, Any]]", fuzzed.document["components"]["schemas"])
     answered = set(_references(fuzzed.document["paths"]))
     assert len(answered) > 30
     for name in sorted(answered):
-        assert schemas[name].get("examples"), f"{name} has no example"
+        if name.endswith("Body"):
+            assert schemas[name].get("examples"), f"{name} has no example"
         assert schemas[name].get("description"), f"{name} says nothing"
     for path, operations in fuzzed.document["paths"].items():
         for method, operation in operations.items():

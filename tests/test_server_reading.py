@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.scoring.json_safe import Json
-from assay.service.operation import OPERATIONS
+from assay.service.table import OPERATIONS
 from assay.store.database import Database, Row, Scalar
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
@@ -57,7 +57,7 @@ async def test_attack_who_opens_a_large_run_does_not_hold_up_everybody_else(
 
     monkeypatch.setattr(Database, "rows", noted)
     for path, query in (
-        ("/api/v1/run-rows", {}),
+        ("/api/v1/runs", {}),
         (f"/api/v1/runs/{RUN}/overview", {}),
         (f"/api/v1/runs/{RUN}/matrix", {}),
         (f"/api/v1/runs/{RUN}/cells/window", {}),
@@ -67,7 +67,6 @@ async def test_attack_who_opens_a_large_run_does_not_hold_up_everybody_else(
         (f"/api/v1/runs/{RUN}/cells/steps", {"case": "c"}),
         (f"/api/v1/runs/{RUN}/scores", {}),
         (f"/api/v1/runs/{RUN}/trainability", {"floor": RUN}),
-        ("/api/v1/environments", {}),
         ("labels", {}),
         ("labels/items", {}),
         ("labels/export", {}),

@@ -160,7 +160,7 @@ async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> Non
         assert (await viewer.delete(f"/api/v1/runs/{RUN}")).status_code == 403
     other = await server.in_new_project()
     async with server.client(await server.key("viewer", other.project)) as stranger:
-        for path in ("run-rows", "run-events", f"runs/{RUN}/events", f"runs/{RUN}/overview"):
+        for path in ("runs", "run-events", f"runs/{RUN}/events", f"runs/{RUN}/overview"):
             assert (await stranger.get(f"/api/v1/{path}")).status_code == 403
     for wrong in ("outcome=passed", "sort=answer", "limit=201", "offset=-1", "cause=%00"):
         answer = await server.admin.get(f"/api/v1/runs/latest/cells/window?{wrong}")

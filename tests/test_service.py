@@ -14,8 +14,9 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError, 
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import data, graders, site
-from assay.service.operation import LOCAL, OPERATIONS, Desk, Identity, as_json, ask
+from assay.service.operation import LOCAL, Desk, Identity, as_json, ask
 from assay.service.pages import Page, cursor_cell, cursor_number, cursor_text, page
+from assay.service.table import OPERATIONS
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from tests.postgres import KINDS, new_location
@@ -162,7 +163,9 @@ def test_the_table_names_every_operation_once() -> None:
     assert len({(one.method, one.path) for one in OPERATIONS}) == len(OPERATIONS) > 30
     for one in OPERATIONS:
         braces = {part[1:-1] for part in one.path.split("/") if part.startswith("{")}
-        assert braces - {"project"} == {i.name for i in one.places if i.place == "path"}, one.name
+        assert braces - {"project"} == {i.sent_as for i in one.places if i.place == "path"}, (
+            one.name
+        )
         assert one.function.__doc__, one.name
         has_body = any(i.place == "body" for i in one.places)
         assert not has_body or one.method in ("POST", "PUT", "PATCH"), one.name
@@ -171,7 +174,7 @@ def test_the_table_names_every_operation_once() -> None:
 async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None:
     everywhere = replace(desk, project="")
     await ask(site.create_project, everywhere, "qa")
-    limited = await ask(site.limit_project, replace(desk, project="qa"), 600)
+    limited = await ask(site.limit_project, replace(desk, project="qa"), requests_per_minute=600)
     assert (limited.requests_per_minute, limited.gradings_at_once) == (600, None)
     await _made(desk)
     await ask(graders.grade, desk, "exact", ROWS)

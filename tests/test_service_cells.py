@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from assay.scoring.json_safe import Json
 from assay.service import cells
 from assay.service.operation import Desk, Identity, ask, do, local_desk
 from assay.store.database import Database
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.testing import FakeJudge
 from assay.types.run import Run
@@ -27,9 +27,9 @@ from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, 
 from tests.command_line import assay
 from tests.repairs import HOSTILE, PROMPT, write_repair
 
-FIX: Mapping[str, str] = {"case": "kit", "harness": "replay", "model": "fix"}
-CHEAT: Mapping[str, str] = {**FIX, "model": "cheat"}
-LAZY: Mapping[str, str] = {**FIX, "model": "lazy"}
+FIX: CellKey = ("kit", "replay", "fix", 1)
+CHEAT: CellKey = ("kit", "replay", "cheat", 1)
+C: CellKey = ("c", "", "", 1)
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def desk(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generato
         yield local_desk(database, "default")
 
 
-def view(desk: Desk, of: Mapping[str, str], trial: int = 1) -> CellView:
-    return do(cells.open_cell, desk, "kit", trial=trial, **of)
+def view(desk: Desk, cell: CellKey) -> CellView:
+    return do(cells.open_cell, desk, "kit", cell)
 
 
 def test_a_cell_is_opened_with_all_that_is_known_of_it(desk: Desk) -> None:
@@ -92,7 +92,7 @@ def test_what_is_worth_a_look_is_walked_in_order(desk: Desk) -> None:
     while found.after is not None:
         place = found.after
         seen.append((place.model, place.trial))
-        found = view(desk, {**FIX, "model": place.model}, place.trial)
+        found = view(desk, ("kit", "replay", place.model, place.trial))
     assert seen == [("cheat", 2), ("lazy", 1), ("lazy", 2)]
     assert (found.number, found.of) == (4, 4)
     assert found.before is not None
@@ -108,7 +108,7 @@ def test_signs_have_a_place_and_a_reason(desk: Desk) -> None:
 
 
 def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
-    part = do(cells.list_steps, desk, "kit", **FIX)
+    part = do(cells.list_steps, desk, "kit", FIX)
     assert [(one.kind, one.label.partition("<")[0]) for one in part.steps] == [
         ("told", "told by the system"),
         ("thought", "thought"),
@@ -126,15 +126,15 @@ def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
     assert (thought.at, thought.seconds, thought.tokens, thought.cost_usd) == (0.0, 2.0, 940, 0.004)
     assert [one.index for one in part.steps if one.parent == 7] == [8, 9]
     assert [one.index for one in part.steps if one.is_error] == [6]
-    outline = do(cells.outline_steps, desk, "kit", **FIX).steps
+    outline = do(cells.outline_steps, desk, "kit", FIX).steps
     assert [one.label for one in outline] == [one.label for one in part.steps]
-    some = do(cells.list_steps, desk, "kit", start=4, n=2, **FIX)
+    some = do(cells.list_steps, desk, "kit", FIX, start=4, limit=2)
     assert ([one.index for one in some.steps], some.total) == ([4, 5], len(outline))
-    assert do(cells.search_steps, desk, "kit", q="NO SUCH", **FIX).places == (6,)
+    assert do(cells.search_steps, desk, "kit", FIX, words="NO SUCH").places == (6,)
 
 
 def test_files_are_told_with_their_diffs(desk: Desk) -> None:
-    found = do(cells.list_changed_files, desk, "kit", **FIX)
+    found = do(cells.list_changed_files, desk, "kit", FIX)
     assert [(one.path, one.how) for one in found.files] == [
         ("kit.py", "changed"),
         ("notes <b>.txt", "added"),
@@ -146,10 +146,10 @@ def test_files_are_told_with_their_diffs(desk: Desk) -> None:
 def test_a_decision_is_about_the_result_as_it_was_seen(desk: Desk) -> None:
     found = view(desk, CHEAT)
     with pytest.raises(ConflictError, match="graded again meanwhile"):
-        do(cells.decide_cell, desk, "kit", ruling="ok", seen="0" * 32, **CHEAT)
+        do(cells.decide_cell, desk, "kit", CHEAT, ruling="ok", seen="0" * 32)
     with pytest.raises(ConflictError, match="neither flagged nor held"):
-        do(cells.decide_cell, desk, "kit", ruling="ok", seen=view(desk, FIX).seen, **FIX)
-    made = do(cells.decide_cell, desk, "kit", ruling="zero", note="liar", seen=found.seen, **CHEAT)
+        do(cells.decide_cell, desk, "kit", FIX, ruling="ok", seen=view(desk, FIX).seen)
+    made = do(cells.decide_cell, desk, "kit", CHEAT, ruling="zero", note="liar", seen=found.seen)
     after = view(desk, CHEAT)
     assert after.decision == made
     assert (after.state, after.reward, after.seen) == ("fail", 0.0, found.seen)
@@ -163,53 +163,53 @@ async def test_one_cell_is_graded_again_with_the_graders_of_now(desk: Desk) -> N
     case = Path("evals/kit/case.yaml")
     text = case.read_text("utf-8")
     case.write_text(text[: text.index("  - type: llm_judge")].replace('x = 2"]', 'y = 3"]'))
-    state = await ask(cells.regrade_run, desk, "kit", **FIX)
+    state = await ask(cells.regrade_run, desk, "kit", FIX)
     assert (state.status, state.total, state.done) == ("finished", 1, 1), state.message
     found = view(desk, FIX)
     assert (found.state, found.reward) == ("fail", 0.0)
     assert [one.state for one in found.history] == ["fail", "pass"]
-    assert len(view(desk, FIX, 2).history) == 1
+    assert len(view(desk, (*FIX[:3], 2)).history) == 1
     shutil.rmtree("evals")
-    state = await ask(cells.regrade_run, desk, "kit", **FIX)
+    state = await ask(cells.regrade_run, desk, "kit", FIX)
     assert state.status == "failed"
     assert "evals" in state.message
     with pytest.raises(NotFoundError):
-        await ask(cells.regrade_run, desk, "kit", case="nothing")
+        await ask(cells.regrade_run, desk, "kit", ("nothing", "", "", 1))
 
 
 def test_a_promoted_cell_is_a_recording_and_only_admins_of_all_write_it(desk: Desk) -> None:
-    made = do(cells.promote_cell, desk, "kit", name="good", **FIX)
+    made = do(cells.promote_cell, desk, "kit", FIX, name="good")
     assert (made.files, made.deleted) == (2, 1)
     assert made.play == "assay run evals/kit --harness replay --model good"
     assert Path(made.directory, "files", "kit.py").read_text("utf-8").startswith("x = 2")
     with pytest.raises(InputError, match="already a recording"):
-        do(cells.promote_cell, desk, "kit", name="good", **FIX)
+        do(cells.promote_cell, desk, "kit", FIX, name="good")
     other = replace(desk, who=Identity("1", "ada", "admin", "default"))
     with pytest.raises(ForbiddenError):
-        do(cells.promote_cell, other, "kit", name="worse", **FIX)
+        do(cells.promote_cell, other, "kit", FIX, name="worse")
 
 
 def test_texts_that_are_long_are_folded_and_can_be_had_whole(tmp_path: Path) -> None:
     answer, log = "a" * 1_000_000 + "END", "\n".join(f"line {n}" for n in range(5_000))
     node: dict[str, Json] = {"name": "t", "value": 0.5, "metadata": {"stdout": log}}
     with _stored(tmp_path, Trace(content=answer), subscores=(node,)) as desk:
-        found = do(cells.open_cell, desk, "r", case="c")
+        found = do(cells.open_cell, desk, "r", C)
         assert (len(found.answer.text), found.answer.more) == (2_000, 998_003)
-        whole = do(cells.show_text, desk, "r", case="c", ref=found.answer.ref)
+        whole = do(cells.show_text, desk, "r", C, ref=found.answer.ref)
         assert whole.text == answer
         (fact,) = found.scores[0].facts
         assert fact.text.is_end
         assert fact.text.text.endswith("line 4999")
-        assert do(cells.show_text, desk, "r", case="c", ref=fact.text.ref).text == log
+        assert do(cells.show_text, desk, "r", C, ref=fact.text.ref).text == log
         for ref in ("step/0", "fact/9/0", "fact/0/9", "fact/x/y", "../../etc/passwd", "prompt/1"):
             with pytest.raises(NotFoundError):
-                do(cells.show_text, desk, "r", case="c", ref=ref)
+                do(cells.show_text, desk, "r", C, ref=ref)
 
 
 def test_what_acts_without_being_seen_is_written_out(tmp_path: Path) -> None:
     hidden = "safe \u202edrawer\u2069 \x1b[31mred\x1b[0m"
     with _stored(tmp_path, Trace(content=hidden), flags=(hidden,)) as desk:
-        found = do(cells.open_cell, desk, "r", case="c")
+        found = do(cells.open_cell, desk, "r", C)
         for text in (found.answer.text, found.flags[0]):
             assert "\\u202e" in text
             assert "\x1b" not in text
@@ -226,9 +226,9 @@ def test_a_trajectory_of_five_thousand_steps_takes_less_than_a_second_to_open(
         trace.record(ToolStep(call=call, result=ToolResult(content="file\n" * 50)))
     with _stored(tmp_path, trace) as desk:
         started = time.process_time()
-        found = do(cells.open_cell, desk, "r", case="c")
-        outline = do(cells.outline_steps, desk, "r", case="c")
-        part = do(cells.list_steps, desk, "r", case="c", start=5_900, n=200)
+        found = do(cells.open_cell, desk, "r", C)
+        outline = do(cells.outline_steps, desk, "r", C)
+        part = do(cells.list_steps, desk, "r", C, start=5_900, limit=200)
         assert time.process_time() - started < 1.0
     assert found.steps == len(outline.steps) == part.total == 6_000
     assert len(part.steps) == 100
@@ -236,10 +236,10 @@ def test_a_trajectory_of_five_thousand_steps_takes_less_than_a_second_to_open(
 
 def test_a_damaged_detail_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
     with _stored(tmp_path, {"trace": "junk"}) as desk:
-        found = do(cells.open_cell, desk, "r", case="c")
+        found = do(cells.open_cell, desk, "r", C)
         assert (found.state, found.steps) == ("fail", 0)
         assert "only the result itself could be read" in found.notes[0]
-        assert do(cells.outline_steps, desk, "r", case="c").steps == ()
+        assert do(cells.outline_steps, desk, "r", C).steps == ()
 
 
 def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
     with Database.open(str(tmp_path / ".assay")) as database:
         desk = local_desk(database, "default")
         (row,) = do(cells.list_cells, desk, "latest").items
-        found = do(cells.open_cell, desk, "latest", case="a", harness=row.harness)
+        found = do(cells.open_cell, desk, "latest", ("a", row.harness, "", 1))
     assert found.difference[1:] == ("-It is 42.", "+It is 17.")
     assert found.expected.text == "It is 42."
     assert found.scores[0].state == "fail"
@@ -277,10 +277,10 @@ class _stored:  # noqa: N801 - used as a function
 
 
 def test_the_key_of_a_cell_that_is_not_there_is_said(desk: Desk) -> None:
-    other = {**FIX, "model": "other"}
+    other = ("kit", "replay", "other", 1)
     with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.open_cell, desk, "kit", trial=1, **other)
+        do(cells.open_cell, desk, "kit", other)
     with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.list_steps, desk, "kit", **other)
+        do(cells.list_steps, desk, "kit", other)
     with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.list_changed_files, desk, "kit", **other)
+        do(cells.list_changed_files, desk, "kit", other)

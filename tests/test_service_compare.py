@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from assay.client import AsyncClient
 from assay.errors import InputError, NotFoundError
 from assay.registry.policy import Permissions
 from assay.reports.scores import BINS, bin_of, score_table
-from assay.scoring.agreement import Confusion
 from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -107,75 +105,9 @@ def test_a_rubric_for_each_case_is_cut_to_what_has_most_scores() -> None:
     assert (len(table.graders), table.left_out) == (100, 3_002 - 100)
 
 
-async def test_agreement_is_that_of_the_verdicts_with_its_interval(desk: Desk) -> None:
-    said = [(1.0, 0.9)] * 6 + [(0.0, 0.2)] * 4 + [(1.0, 0.1)] * 2 + [(0.3, 0.8)]
-    cells = [cell(f"c{n:02}", 1.0, {"tests": x, "judge": y}) for n, (x, y) in enumerate(said)]
-    cells.append(cell("e", None, {"tests": 1.0, "judge": None}))
-    store_run(desk.database, "one", cells)
-    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y="/judge")
-    table = Confusion(tp=6, fp=2, tn=4, fn=1)
-    assert (pair.n, pair.cases, pair.y.errors, pair.y.absent) == (13, 13, 1, 0)
-    assert pair.agreeing is not None
-    counts = pair.agreeing.both, pair.agreeing.only_x, pair.agreeing.neither, pair.agreeing.only_y
-    assert counts == (6, 2, 4, 1)
-    assert pair.agreeing.kappa == table.kappa_interval()
-    assert pair.agreeing.exact == table.accuracy_interval()
-    assert "77 % of 13 cells" in pair.agreeing.sentence
-    worst = pair.disagreements[0]
-    assert (worst.case, worst.x, worst.y, worst.x_passed, worst.y_passed) == (
-        "c10",
-        1.0,
-        0.1,
-        True,
-        False,
-    )
-    assert (worst.question, worst.y_reason) == ("question 10", "judge says 0.1")
-    assert sum(field.n for field in pair.fields) == 13
-
-
-async def test_trials_of_one_case_are_not_taken_for_independent(desk: Desk) -> None:
-    rng = random.Random(1)
-    apart: list[CellRecord] = []
-    together: list[CellRecord] = []
-    for case in range(40):
-        x, y = rng.random(), rng.random()
-        for trial in range(1, 6):
-            parts = {"tests": x, "judge": y}
-            together.append(cell(f"c{case}", x, parts, trial=trial))
-            apart.append(cell(f"c{case}-{trial}", x, parts))
-    store_run(desk.database, "apart", apart)
-    store_run(desk.database, "together", together)
-    widths: list[float] = []
-    for run in ("apart", "together"):
-        pair = await ask(compare.show_score_pair, desk, run, x="/tests", y="/judge")
-        assert pair.agreeing is not None
-        for found in (pair.pearson, pair.agreeing.kappa, pair.agreeing.exact):
-            assert found.low is not None
-            assert found.high is not None
-            assert found.mean is not None
-            assert found.low <= found.mean <= found.high
-            widths.append(found.high - found.low)
-    assert all(wide > 1.5 * narrow for narrow, wide in zip(widths[:3], widths[3:], strict=True))
-
-
-async def test_a_score_beside_what_cells_cost_counts_unknown_prices_apart(desk: Desk) -> None:
-    costs: list[float | None] = [0.01, 0.5, 10.0, None]
-    cells = [cell(f"c{n}", 1.0, {}, cost_usd=cost, seconds=2.0) for n, cost in enumerate(costs)]
-    store_run(desk.database, "one", cells)
-    pair = await ask(compare.show_score_pair, desk, "one", x="", y="cost_usd")
-    assert (pair.n, pair.y.absent, pair.y.is_log, pair.agreeing) == (3, 1, True, None)
-    assert {(field.x, field.y) for field in pair.fields} == {(19, 0), (19, 11), (19, 19)}
-    assert pair.pearson.mean is None  # every score is the same
-    assert pair.disagreements == ()
-
-
 async def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
     store_run(desk.database, "one", [cell("a", 1.0, {"tests": 1.0})])
     store_run(desk.database, "two", [cell("b", 1.0)])
-    with pytest.raises(InputError, match="no cell has the score"):
-        await ask(compare.show_score_pair, desk, "one", x="/none", y="/tests")
-    with pytest.raises(InputError, match="agrees with itself"):
-        await ask(compare.show_score_pair, desk, "one", x="/tests", y="/tests")
     with pytest.raises(NotFoundError):
         await ask(compare.show_scores, desk, "none")
     with pytest.raises(InputError, match="both sides are the same"):
@@ -220,7 +152,6 @@ async def test_numbers_are_those_of_the_command_and_of_the_client(tmp_path: Path
     async with AsyncClient(store=home) as client:
         assert await client.runs.compare("one", "two") == told
         assert (await client.runs.scores("one")).cells == 12
-        assert (await client.runs.score_pair("one", "", "/tests")).n == 12
 
 
 async def test_a_long_answer_is_cut_and_so_are_many_trials(desk: Desk) -> None:
@@ -241,5 +172,3 @@ async def test_names_of_any_length_and_details_that_are_damaged_do_no_harm(desk:
     table = await ask(compare.show_scores, desk, "one")
     key = table.graders[2].key
     assert (len(key), len(table.graders[2].name)) == (201, 120)
-    pair = await ask(compare.show_score_pair, desk, "one", x="/tests", y=key)
-    assert [one.question for one in pair.disagreements] == ["", "", ""]

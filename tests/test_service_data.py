@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from assay.errors import ConflictError, NotFoundError
+from assay.errors import NotFoundError
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.service import data, environments, graders, results, rows, runs, site
+from assay.service import data, graders, results, rows, site
 from assay.service.operation import LOCAL, Desk, ask
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
-from assay.store.records import CellRecord, RunRecord
-from assay.store.runs import Store
 from assay.store.scores import ScoreRecord
 from tests.postgres import KINDS, new_location
 
@@ -143,7 +142,7 @@ async def test_errors_and_skips_are_no_part_of_a_mean(
 async def test_results_are_filtered_and_sorted_from_any_place_on(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
-    async def numbers(**given: object) -> tuple[list[int], int]:
+    async def numbers(**given: Any) -> tuple[list[int], int]:
         found = await ask(results.show_results, desk, jobs[0].id, **given)
         return [one.number for one in found.results], found.total
 
@@ -161,23 +160,6 @@ async def test_results_are_filtered_and_sorted_from_any_place_on(
     assert opened.row.id == "r4"
 
 
-async def test_jobs_are_compared_row_by_row_and_only_on_the_same_rows(
-    desk: Desk, jobs: tuple[JobRecord, JobRecord]
-) -> None:
-    before, after = jobs
-    found = await ask(results.compare_jobs, desk, after.id, other=before.id)
-    assert (found.better, found.worse, found.same, found.unpaired) == (1, 0, 2, 2)
-    assert found.difference.mean == pytest.approx(1 / 3)
-    assert found.line == "No clear difference: the interval includes 0."
-    assert [(row.number, row.item, row.before, row.after) for row in found.changed] == [
-        (2, "r2", 0.0, 1.0)
-    ]
-    stored(desk, "e", {"answer": "other"})
-    other = await ask(data.create_job, desk, "exact", "e")
-    with pytest.raises(ConflictError, match="other rows"):
-        await ask(results.compare_jobs, desk, after.id, other=other.id)
-
-
 async def test_a_job_of_another_project_is_nobodys_business(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
@@ -187,103 +169,9 @@ async def test_a_job_of_another_project_is_nobodys_business(
         ask(results.show_job_summary, there, jobs[0].id),
         ask(results.show_results, there, jobs[0].id),
         ask(results.show_result, there, jobs[0].id, 1),
-        ask(results.compare_jobs, there, jobs[0].id, other=jobs[1].id),
     ):
         with pytest.raises(NotFoundError):
             await asked
-
-
-def run_of(desk: Desk, name: str, config: dict[str, Json], rewards: Sequence[float | None]) -> None:
-    cases = [f"t{n}" for n in range(len(rewards))]
-    store = Store(desk.database)
-    store.create_run(
-        RunRecord(
-            id=name,
-            created_at=f"2026-11-21T09:0{name[-1]}:00+00:00",
-            config=config,
-            digests=dict.fromkeys(cases, "d"),
-        )
-    )
-    for case, reward in zip(cases, rewards, strict=True):
-        store.add_cell(
-            CellRecord(
-                run_id=name,
-                case=case,
-                status="error" if reward is None else "graded",
-                error="broke" if reward is None else "",
-                reward=reward,
-                passed=None if reward is None else reward >= 1.0,
-            ),
-            {},
-        )
-
-
-async def test_what_runs_came_from_is_told_without_running_or_asking_it(desk: Desk) -> None:
-    tasks: list[Json] = [
-        {"env": "office", "id": "mail", "slug": f"t{n}", "file": "/x/o ffice.py", "url": ""}
-        for n in range(2)
-    ]
-    url = "tcp://ada:secret@10.0.0.7:8765"
-    served: list[Json] = [{"env": "far", "id": "t0", "slug": "t0", "file": "", "url": url}]
-    run_of(desk, "20261121-1", {"kind": "job", "request": {}, "tasks": tasks}, [1.0, 1.0])
-    run_of(
-        desk,
-        "20261121-2",
-        {"kind": "job", "request": {"harnesses": ["solve"]}, "tasks": tasks},
-        [0.5, None],
-    )
-    run_of(desk, "20261121-3", {"kind": "job", "request": {}, "tasks": served}, [1.0])
-    run_of(desk, "20261121-4", {"kind": "matrix", "request": {"paths": ["evals"]}}, [0.0])
-    run_of(desk, "20261121-5", {"kind": "matrix", "request": {"paths": ["env.py"]}}, [0.0])
-    run_of(desk, "20261121-6", {"kind": "dataset", "file": "a.jsonl"}, [0.0])
-    found = (await ask(environments.list_environments, desk)).environments
-    assert [(one.name, one.kind, one.run_count) for one in found] == [
-        ("env.py", "python", 1),
-        ("evals", "cases", 1),
-        ("far", "served", 1),
-        ("office", "python", 2),
-    ]
-    office = found[-1]
-    assert (office.mean.mean, office.graded, office.errors) == (0.5, 1, 1)
-    assert [(task.slug, task.template, task.mean.mean) for task in office.tasks] == [
-        ("t0", "mail", 0.5),
-        ("t1", "mail", None),
-    ]
-    assert office.runs[0].harnesses == ("solve",)
-    assert office.serve_command == "assay env serve '/x/o ffice.py'"
-    assert "secret" not in str(found)
-    assert found[2].run_command == "assay run tcp://10.0.0.7:8765"
-
-
-async def test_attack_a_path_is_one_word_of_a_command_and_an_import_is_no_environment(
-    desk: Desk,
-) -> None:
-    evil = "evals/a b; touch gone\n\x03"
-    run_of(desk, "20261121-1", {"kind": "matrix", "request": {"paths": [evil]}}, [0.0])
-    run_of(desk, "20261121-2", {"kind": "matrix", "request": {"paths": [evil, "b"]}}, [0.0])
-    theirs: list[Json] = [{"env": "e", "id": "t", "slug": "t0", "file": "/x/theirs.py", "url": ""}]
-    job: dict[str, Json] = {"kind": "job", "request": {}, "tasks": theirs, "imported": True}
-    run_of(desk, "20261121-3", job, [0.0])
-    paths: dict[str, Json] = {"paths": ["theirs.py"]}
-    run_of(desk, "20261121-4", {"kind": "matrix", "request": paths, "imported": True}, [0.0])
-    found = (await ask(environments.list_environments, desk)).environments
-    assert [one.run_command for one in found] == [
-        r"assay run $'evals/a b; touch gone\x0a\x03' b",
-        r"assay run $'evals/a b; touch gone\x0a\x03'",
-    ]
-
-
-async def test_an_environment_has_the_reward_that_its_newest_run_has(desk: Desk) -> None:
-    config: dict[str, Json] = {"kind": "matrix", "request": {"paths": ["evals"]}}
-    run_of(desk, "20261121-1", config, [0.0, 1.0])
-    for trial in (2, 3):
-        cell = CellRecord(
-            run_id="20261121-1", case="t1", trial=trial, status="graded", reward=1.0, passed=True
-        )
-        Store(desk.database).add_cell(cell, {})
-    (found,) = (await ask(environments.list_environments, desk)).environments
-    reward = (await ask(runs.show_run_overview, desk, "latest")).totals.reward
-    assert (found.mean.mean, found.mean.low, found.mean.n) == (0.5, reward.low, 2)
 
 
 async def test_a_key_expires_when_it_was_said_and_changes_are_found(desk: Desk) -> None:

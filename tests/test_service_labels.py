@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
         yield Desk(database, "default", ADA, Permissions())
 
 
-def _next(desk: Desk, **more: object) -> list[QueueItem]:
+def _next(desk: Desk, **more: Any) -> list[QueueItem]:
     return list(do(labels.next_to_label, desk, dataset="rows", **more).items)
 
 

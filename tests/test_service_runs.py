@@ -231,17 +231,17 @@ def test_the_matrix_has_every_case_once_and_each_agent_in_its_column(desk: Desk)
 
 def test_a_run_says_whether_somebody_is_at_work_on_it(desk: Desk) -> None:
     def states() -> list[str]:
-        return [row.state for row in runs.list_run_rows.function(desk).items]
+        return [row.state for row in runs.list_runs.function(desk).items]
 
     store = Store(desk.database)
     stopped = "unfinished" if "://" in desk.database.place else "interrupted"
     assert states() == [stopped, stopped]
     with at_work(store.home):
         assert states() == ["running", "unfinished"], "an older one may be at work, too"
-    (row, _) = runs.list_run_rows.function(desk).items
+    (row, _) = runs.list_runs.function(desk).items
     assert row.resume == f"assay run --resume {RUN}"
     store.finish_run(RUN)
-    (row, _) = runs.list_run_rows.function(desk).items
+    (row, _) = runs.list_runs.function(desk).items
     assert (row.state, row.resume) == ("finished", "")
 
 
@@ -278,7 +278,7 @@ def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(
         return rows(database, sql, *values)
 
     monkeypatch.setattr(Database, "rows", noted)
-    found = {row.id: row for row in runs.list_run_rows.function(desk).items}
+    found = {row.id: row for row in runs.list_runs.function(desk).items}
     assert (found["much"].ends.failed, found["much"].reward) == (many, 0.0)
     assert sum("SELECT data FROM label_item" in sql for sql in asked) == 1  # not for every run
     window = runs.window_cells.function(desk, "much", outcome="fail", limit=5)
@@ -287,13 +287,13 @@ def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(
 
 def test_runs_are_found_by_label_id_and_path(desk: Desk) -> None:
     def found(text: str, **more: int) -> list[str]:
-        return [row.id for row in runs.list_run_rows.function(desk, search=text, **more).items]
+        return [row.id for row in runs.list_runs.function(desk, search=text, **more).items]
 
     assert found("NEW") == [RUN]
     assert found("cd34") == [OLDER]
     assert found("evals") == [RUN, OLDER]
     assert found("evals", limit=1, offset=1) == [OLDER]
-    assert runs.list_run_rows.function(desk, search="evals", limit=1).total == 2
+    assert runs.list_runs.function(desk, search="evals", limit=1).total == 2
     assert found("nothing") == []
 
 

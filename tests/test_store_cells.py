@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store import CellRecord, Counts, RunRecord, Store
+from assay.store.records import Packer, cell_row
 from assay.store.sqlite import SqliteEngine
 from tests.postgres import KINDS, new_location, shared_server
 
@@ -357,7 +358,7 @@ def test_a_damaged_detail_is_a_store_error(store: Store, body: bytes) -> None:
     with store._database.writing():
         store._database.change("DELETE FROM detail")
         ((seq,),) = store._database.rows("SELECT seq FROM result")
-        store._database.insert("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
+        store._database.change("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
     with pytest.raises(StoreError, match="is damaged"):
         store.detail(RUN, ("a", "", "", 1))
 
@@ -407,3 +408,25 @@ def test_of_many_rows_the_first_are_those_that_people_count_first(store: Store) 
         store.add_cell(replace(_graded(), case=case), {})
     found = store.first_cells(_graded().run_id, "graded", passed=None, limit=3)
     assert [cell.case for cell in found] == ["1", "2", "9"]
+
+
+def test_results_of_many_cells_each_have_their_own_detail(store: Store) -> None:
+    names, pack = [f"r{number}" for number in range(40)], Packer().pack
+    rows = [(cell_row(_graded(name)), name, pack({"of": name}, "a cell")) for name in names]
+    store.add_rows(RUN, rows[:1])
+    store.add_rows(RUN, rows[1:])
+    found = {cell.case: (snapshot, detail) for cell, snapshot, detail in store.every_result(RUN)}
+    assert found == {name: (name, {"of": name}) for name in names}
+
+
+def test_attack_answers_that_mean_something_to_a_bulk_insert_are_kept_as_they_are(
+    store: Store,
+) -> None:
+    answers = ["\\N", "\\.", "a\tb\\tc", "1\n2\r\n3", "'); DROP TABLE result; --", "%s ? {}", ""]
+    cells = [
+        replace(_graded(f"r{number}"), answer=answer, content=answer)
+        for number, answer in enumerate(answers)
+    ]
+    body = Packer().pack({}, "a cell")
+    store.add_rows(RUN, [(cell_row(cell), "", body) for cell in cells])
+    assert list(store.cells(RUN)) == cells

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import math
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store import Catalog, Database, DatasetRow, Datasets, Jobs, Projects
+from assay.store import datasets as store_datasets
 from assay.store.database import Scalar
 from assay.store.sqlite import SqliteEngine
 from tests.postgres import KINDS, new_location
@@ -253,9 +256,14 @@ def test_a_large_dataset_is_written_in_parts_and_seen_when_it_is_whole(
     location, parts, seen = str(tmp_path), list[int](), list[bool]()
     insert, commit = SqliteEngine.insert_many, SqliteEngine.commit
 
-    def inserted(engine: SqliteEngine, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+    def inserted(
+        engine: SqliteEngine,
+        table: str,
+        columns: tuple[str, ...],
+        rows: Sequence[Sequence[Scalar]],
+    ) -> None:
         parts.append(sum(len(str(row[-1])) for row in rows))
-        insert(engine, sql, rows)
+        insert(engine, table, columns, rows)
 
     def committed(engine: SqliteEngine) -> None:
         with Database.open(location) as other:
@@ -319,3 +327,19 @@ def test_of_two_datasets_of_one_key_that_come_at_once_one_is_refused(
     with pytest.raises(ConflictError):
         datasets.create("default", "d", "", _numbered(2))
     assert (datasets.get("default", "d").name, len(datasets.rows("default", "d"))) == ("quicker", 1)
+
+
+def test_nobody_rests_inside_a_larger_write(
+    database: Database, datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests, here, sleep = list[float](), threading.get_ident(), time.sleep
+
+    def rest(seconds: float) -> None:  # threads of other tests rest, too
+        (rests.append if threading.get_ident() == here else sleep)(seconds)
+
+    monkeypatch.setattr(store_datasets.time, "sleep", rest)
+    with database.writing():
+        datasets.create("default", "inside", "", _numbered(1_200))
+    assert rests == []
+    datasets.create("default", "alone", "", _numbered(1_200))
+    assert len(rests) == 3

@@ -1,4 +1,4 @@
-"""Opening a store: what is made, what is upgraded, and what each failure tells people to do."""
+"""Opening a store: what is made, what is refused, and what each failure tells people to do."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.store import CellRecord, RunRecord, Store, database, sqlite
-from assay.store.database import Database
+from assay.store import CellRecord, RunRecord, Store, sqlite
+from assay.store.database import SCHEMA, SCHEMA_FILE, Database
 from assay.store.projects import Projects
 from assay.store.sqlite import SqliteEngine
 from tests.processes import open_below
 
 _NOBODY = 65534
-_NEWEST = max(int(file.name[:4]) for file in database._MIGRATIONS.iterdir())
 
 
 def raw(store: Store) -> sqlite3.Connection:
@@ -151,10 +150,22 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path, pragma: str) -
         Store.open(str(tmp_path))
 
 
-def test_a_database_of_a_newer_version_is_refused(filled: Path) -> None:
-    _set_version(filled, 999)
-    with pytest.raises(StoreError, match=r"newer assay \(schema 999.*upgrade assay"):
+@pytest.mark.parametrize(
+    ("version", "complaint"),
+    [
+        (999, r"by a newer assay \(schema 999, this one reads \d+\).*upgrade assay"),
+        (1, r"by an older assay \(schema 1, this one reads \d+\).*`assay runs export` them"),
+    ],
+)
+def test_a_database_of_another_version_is_refused_and_kept(
+    filled: Path, version: int, complaint: str
+) -> None:
+    _set_version(filled, version)
+    with pytest.raises(StoreError, match=complaint):
         Store.open(str(filled))
+    _set_version(filled, SCHEMA)
+    with Store.open(str(filled)) as store:
+        assert [cell.case for cell in store.cells("r1")] == ["a"]
 
 
 def test_a_full_disk_loses_nothing_that_was_stored(filled: Path) -> None:
@@ -203,48 +214,17 @@ def test_without_a_list_of_mounts_a_store_opens(
     Store.open(str(tmp_path / "home")).close()
 
 
-def _migrations(directory: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
-    copy = directory / "migrations"
-    shutil.copytree(database._MIGRATIONS, copy)
-    (copy / f"{_NEWEST + 1:04}_more.sql").write_text(second)
-    monkeypatch.setattr(database, "_MIGRATIONS", copy)
-
-
-def test_an_older_database_is_upgraded_with_what_is_in_it(
-    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _migrations(tmp_path, monkeypatch, "ALTER TABLE run ADD COLUMN owner TEXT;\n")
-    for _ in range(2):
-        with Store.open(str(filled)) as store:
-            assert raw(store).execute("SELECT id, owner FROM run").fetchall() == [("r1", None)]
-            assert raw(store).execute("PRAGMA user_version").fetchone() == (_NEWEST + 1,)
-
-
-def test_an_upgrade_that_fails_changes_nothing(
-    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
+def test_tables_that_cannot_be_made_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        second = "ALTER TABLE run ADD COLUMN owner TEXT;\nCREATE TABLE run (x);\n"
-        _migrations(tmp_path, patch, second)
+        twice = tmp_path / "schema.sql"
+        twice.write_text(SCHEMA_FILE.read_text() + "CREATE TABLE run (x);\n")
+        patch.setattr(sqlite, "SCHEMA_FILE", twice)
         with pytest.raises(StoreError, match="already exists"):
-            Store.open(str(filled))
-    with Store.open(str(filled)) as store:
-        columns = [row[1] for row in raw(store).execute("PRAGMA table_info(run)")]
-        assert "owner" not in columns
-        assert [run.id for run in store.runs()] == ["r1"]
-
-
-def test_migrations_are_numbered_without_gaps() -> None:
-    numbers = {int(file.name[:4]) for file in database._MIGRATIONS.iterdir()}
-    assert numbers == set(range(1, _NEWEST + 1))
-
-
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_every_dialect_has_every_migration(dialect: str) -> None:
-    pending = database.pending_migrations(0, dialect=dialect, place="here")
-    assert [number for number, _ in pending] == list(range(1, _NEWEST + 1))
-    assert ("PRAGMA" in pending[0][1]) == (dialect == "sqlite")
-    assert pending[1:2] == database.pending_migrations(1, dialect=dialect, place="here")[:1]
+            Store.open(str(tmp_path / "home"))
+    with Store.open(str(tmp_path / "home")) as store:
+        _fill(store)
 
 
 def _set_version(home: Path, version: int) -> None:
@@ -259,7 +239,7 @@ def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
     with pytest.raises(StoreError):
         Store.open(str(filled))
     assert open_below(filled) == []
-    _set_version(filled, _NEWEST)
+    _set_version(filled, SCHEMA)
     Store.open(str(filled)).close()
 
 

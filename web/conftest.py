@@ -8,7 +8,9 @@ the test that opened it.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -126,9 +128,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
 def browser(site: Site) -> Generator[Browser]:
     """Chromium, without a window; for a module, as asyncio cannot run while Playwright does."""
     del site  # it is filled first, and that may need asyncio
-    with sync_playwright() as playwright:
+    # Its shared memory is files that it unlinks at once: killed in between, it leaves one.
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         found = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            env={**os.environ, "TMPDIR": scratch},
         )
         yield found
         found.close()

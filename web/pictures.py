@@ -62,18 +62,13 @@ def _down(page: Page) -> None:
     )
 
 
-def _pair(page: Page) -> None:
-    page.get_by_role("button", name=re.compile("^amount")).click()
-    page.get_by_role("button", name=re.compile("^form")).click()
-
-
 PICTURES = (
     Picture("graders", "/p/default/graders", "polite"),
     Picture("editor", "/p/default/graders/polite/edit?samples=dataset&dataset=replies&take=8",
             "PLEASANT", _try),
     Picture("run", "/runs/main?tab=matrix", "refund-fee"),
     Picture("matrix", "/runs/main?tab=matrix", "refund-fee", _down),
-    Picture("scores", "/runs/main?tab=scores", "amount", _pair),
+    Picture("scores", "/runs/main?tab=scores", "amount"),
     Picture("cell", "/runs/repair/cell?case=parse-number-base&harness=replay&model=fix&trial=1",
             "detected base"),
     Picture("compare", "/compare?a=main&b=shorter-prompt", "Worse"),

@@ -58,5 +58,5 @@ def tell_rows(export: SpanExport, store: Store, run: RunRecord, graded: Sequence
     """Export rows that were graded, with what is kept of them."""
     from assay.eval.told import told_cell
 
-    for cell in store.cells_of(run.id, [str(columns[1]) for columns in graded]).values():
+    for cell in store.cells_of(run.id, [columns.case_id for columns in graded]).values():
         export.tell(told_cell(cell, store.detail(run.id, cell.key), run.created_at)[0])

@@ -99,8 +99,10 @@ def _changed(given: Namespace, database: Database) -> ProjectRecord:
     return do(
         limit_project,
         local_desk(database, given.key),
-        now.requests_per_minute if given.per_minute is None else given.per_minute or None,
-        now.gradings_at_once if given.at_once is None else given.at_once or None,
+        requests_per_minute=(
+            now.requests_per_minute if given.per_minute is None else given.per_minute or None
+        ),
+        gradings_at_once=now.gradings_at_once if given.at_once is None else given.at_once or None,
     )
 
 

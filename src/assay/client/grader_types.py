@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, cast
 
+from assay.client.asking import M_co, Part, by_hand, warn_caller
 from assay.client.errors import ArgumentError
-from assay.client.scope import Item, Scope, checked_calls, items_of, warn_caller
+from assay.client.scope import Item, items_of
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader
 from assay.types.codec import ShapeError, to_json
@@ -33,14 +34,54 @@ class PanelOptions(TypedDict, total=False):
     timeout_seconds: float
 
 
-class PrebuiltJudgeOptions(TypedDict, total=False):
+class Said(TypedDict, total=False):
+    """What is said of a grader beside its definition.
+
+    Attributes:
+        name: For people; the key by default.
+        description: What it is for.
+        feedback_key: The metric that its scores are written to; the key by default.
+        note: Why this version was made.
+        project: The project; the client's by default.
+    """
+
+    name: str
+    description: str
+    feedback_key: str
+    note: str
+    project: str | None
+
+
+class Sampled(Said, total=False):
+    """What is said of a grader that is tried before it is stored.
+
+    Attributes:
+        samples: Real rows that it must be able to grade.
+    """
+
+    samples: Sequence[Item]
+
+
+class FunctionOptions(Sampled, total=False):
+    """What may be said of a function.
+
+    Attributes:
+        isolation: Whether each call is a process of its own (``call``), or each batch.
+        range: Lowest and highest score; a score outside is an error. Any finite one by default.
+    """
+
+    isolation: Literal["call", "batch"]
+    range: tuple[float, float] | None
+
+
+class PrebuiltJudgeOptions(Said, total=False):
     """The options of every judge; one that is None has its default."""
 
     judge_model: str | None
     panel: PanelOptions | None
 
 
-class BinaryJudgeOptions(PrebuiltJudgeOptions, total=False):
+class BinaryJudgeOptions(PrebuiltJudgeOptions, Sampled, total=False):
     """The options of `BinaryJudgeGrader`; one that is None has its default."""
 
     examples: Sequence[Mapping[str, object]] | None
@@ -53,7 +94,7 @@ class BinaryJudgeOptions(PrebuiltJudgeOptions, total=False):
     openers: bool | None
 
 
-class EndpointOptions(TypedDict, total=False):
+class EndpointOptions(Said, total=False):
     """The options of `ExternalEndpointGrader`; one that is None has its default."""
 
     protocol: Literal["assay", "adaptive", "openrlhf", "nemo_gym"] | None
@@ -80,11 +121,12 @@ def refuse_call(*_: object, **__: object) -> NoReturn:
     )
 
 
-@checked_calls("graders.create")
-class AsyncGraderTypes:
+class GraderTypes(Part[M_co]):
     """``client.graders.create``: one call per type of grader.
 
-    Every call is validated before anything is stored, and returns the stored grader.
+    Every call is given a ``key``, what the grader is called from now on (lowercase letters, digits,
+    ``.``, ``_`` and ``-``), and may be given what `Said` lists. It is validated before anything is
+    stored, and returns the stored grader; what is worth a look comes as Python warnings.
 
     Raises:
         InputError: The definition is wrong; a `ValueError` too. For a function that fails
@@ -92,201 +134,112 @@ class AsyncGraderTypes:
         ConflictError: The key is taken.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    called = "graders.create"
 
     if not TYPE_CHECKING:  # which says it sooner
         __call__ = refuse_call
 
+    @by_hand
     async def function(
-        self,
-        *,
-        key: str,
-        fn: Function,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        isolation: Literal["call", "batch"] = "call",
-        range: tuple[float, float] | None = None,  # noqa: A002 - the field's name everywhere
-        samples: Sequence[Item] = (),
-        project: str | None = None,
+        self, *, key: str, fn: Function, **options: Unpack[FunctionOptions]
     ) -> GraderRecord:
         """Store a Python function, after five checks in the sandbox.
 
         Args:
-            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called.
             fn: The function itself, or the source of a module that defines ``grade``.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            isolation: Whether each call is a process of its own, or each batch.
-            range: Lowest and highest score; a score outside is an error. Any finite one by default.
-            samples: Real rows that it must be able to grade.
-            project: The project; the client's by default.
+            **options: ``samples``, ``isolation``, ``range``, and what every grader may be given.
         """
-        definition = function_definition(fn, isolation=isolation, bounds=range)
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, samples, note=note, **said)
+        return await self._store(key, "function", {"source": _source(fn)}, options)
 
+    @by_hand
     async def binary_judge(
-        self,
-        *,
-        key: str,
-        criteria: str,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        samples: Sequence[Item] = (),
-        project: str | None = None,
-        **options: Unpack[BinaryJudgeOptions],
+        self, *, key: str, criteria: str, **options: Unpack[BinaryJudgeOptions]
     ) -> GraderRecord:
         """Store a judge that says PASS or FAIL by a criterion in natural language.
 
-        What is worth a look in its templates comes as Python warnings.
-
         Args:
-            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called.
             criteria: What makes a pass.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            samples: Real rows that it must be able to grade.
-            project: The project; the client's by default.
             **options: ``judge_model`` (``claude-haiku-4-5`` by default), ``examples``,
                 ``system_template``, ``user_template``, ``template_variables``, ``allow_na``,
                 ``few_shot``, ``panel`` ...: the options of `BinaryJudgeGrader`; an unknown one is
                 refused by name.
         """
-        definition = _read("binary_judge", {"criteria": criteria, **options})
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, samples, note=note, **said)
+        return await self._store(key, "binary_judge", {"criteria": criteria}, options)
 
+    @by_hand
     async def prebuilt_judge(
         self,
         *,
         key: str,
         type: str,  # noqa: A002 - the name that users of this call know
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
         **options: Unpack[PrebuiltJudgeOptions],
     ) -> GraderRecord:
         """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY.
 
         Args:
-            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called.
             type: The procedure.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            project: The project; the client's by default.
             **options: ``judge_model`` (``claude-haiku-4-5`` by default) and ``panel``.
         """
-        definition = _read("prebuilt_judge", {"type": type, **options})
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, note=note, **said)
+        return await self._store(key, "prebuilt_judge", {"type": type}, options)
 
+    @by_hand
     async def external_endpoint(
-        self,
-        *,
-        key: str,
-        url: str,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-        **options: Unpack[EndpointOptions],
+        self, *, key: str, url: str, **options: Unpack[EndpointOptions]
     ) -> GraderRecord:
         """Store the address of a server that grades.
 
         Args:
-            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called.
             url: Where it is.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            project: The project; the client's by default.
             **options: ``protocol``, ``auth``, ``secret_env``, ``timeout_seconds``, ``batch``,
                 ``range`` ...; an unknown one is refused by name.
         """
-        definition = _read("external_endpoint", {"url": url, **options})
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, note=note, **said)
+        return await self._store(key, "external_endpoint", {"url": url}, options)
 
-    async def custom(
-        self,
-        *,
-        key: str,
-        path: str = "",
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-    ) -> GraderRecord:
+    @by_hand
+    async def custom(self, *, key: str, path: str = "", **said: Unpack[Said]) -> GraderRecord:
         """Store a name for scores that are written in, or for a `Grader` class of the project.
 
         Args:
-            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called.
             path: ``python:module:Class``; empty where scores are written in.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            project: The project; the client's by default.
+            **said: What every grader may be given.
         """
-        definition = _read("custom", {"path": path} if path else {})
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, note=note, **said)
+        return await self._store(key, "custom", {"path": path or None}, said)
 
+    @by_hand
     async def declared(
-        self,
-        *,
-        key: str,
-        graders: Sequence[Mapping[str, Json]],
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
+        self, *, key: str, graders: Sequence[Mapping[str, Json]], **said: Unpack[Said]
     ) -> GraderRecord:
         """Store graders as a case or a grader file declares them; their scores are combined."""
-        definition = _read("declared", {"graders": [dict(one) for one in graders]})
-        said = {"name": name, "description": description, "feedback_key": feedback_key}
-        return await self._store(project, key, definition, note=note, **said)
+        return await self._store(key, "declared", {"graders": [dict(one) for one in graders]}, said)
 
     async def _store(
         self,
-        project: str | None,
         key: str,
-        definition: Definition,
-        samples: Sequence[Item] = (),
-        /,
-        **said: str,
+        kind: str,
+        fields: Mapping[str, object],
+        options: Mapping[str, object],
     ) -> GraderRecord:
-        rows = items_of(samples, "samples")
-        made = await self._scope.call(
-            create_grader,
-            project,
-            key,
-            definition.kind,
-            definition.to_dict(),
-            samples=rows,
-            **said,
-        )
-        if definition.kind != "custom":  # whose only one is that it grades nothing, as is meant
+        said: dict[str, Any] = {name: options[name] for name in _SAID if name in options}
+        more = {name: value for name, value in options.items() if name not in said}
+        if kind in _TRIED:
+            samples = cast("Sequence[Item]", more.pop("samples", ()))
+            said["samples"] = items_of(samples, "samples")
+        definition = _read(kind, {**fields, **more})
+        made = await self._scope.call(create_grader, key, kind, definition.to_dict(), **said)
+        if kind != "custom":  # whose only one is that it grades nothing, as is meant
             for warning in made.warnings:
-                warn_caller(f"grader {key!r}: {warning}")
+                warn_caller(f"grader {key!r}: {warning}", level=3)
         return made.record
+
+
+_SAID = tuple(Said.__annotations__)
+_TRIED = ("function", "binary_judge")
+"""Kinds that are tried on samples when they are stored."""
 
 
 def _read(kind: str, options: Mapping[str, object]) -> Definition:
@@ -304,14 +257,12 @@ def _read(kind: str, options: Mapping[str, object]) -> Definition:
         raise
 
 
-def function_definition(
-    fn: Function,
-    *,
-    isolation: Literal["call", "batch"] = "call",
-    bounds: tuple[float, float] | None = None,
-) -> Definition:
-    """What is stored of a function: its source, and how it is called."""
+def _source(fn: Function) -> str:
     from assay.graders.functions import source_of
 
-    source = fn if isinstance(fn, str) else source_of(fn)
-    return _read("function", {"source": source, "isolation": isolation, "range": bounds})
+    return fn if isinstance(fn, str) else source_of(fn)
+
+
+def function_definition(fn: Function) -> Definition:
+    """What is stored of a function: its source, called as usual."""
+    return _read("function", {"source": _source(fn)})

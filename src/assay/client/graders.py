@@ -6,33 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.client.asking import M_co, Part, ask, ask_all, by_hand, warn_caller
 from assay.client.errors import ServerError
-from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
-from assay.client.scope import (
-    Item,
-    Scope,
-    checked_calls,
-    every,
-    items_of,
-    sized_items_of,
-    warn_caller,
-)
+from assay.client.grader_types import Function, GraderTypes, function_definition
+from assay.client.portal import Portal
+from assay.client.scope import Item, Scope, items_of, sized_items_of
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
-from assay.service import kinds, trials, uses
+from assay.service import kinds as kind_operations
+from assay.service import uses
 from assay.service.graders import Calibration
-from assay.service.pages import Page
 
 if TYPE_CHECKING:
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
-    from assay.registry.previews import JudgePreview
     from assay.scoring.json_safe import Json
     from assay.service.graders import GradedItems
-    from assay.service.kinds import EndpointReport, GraderKinds, KnownModel
-    from assay.service.trials import Trial
-    from assay.service.uses import GraderOverview, GraderUsage
     from assay.store import GraderRecord, GraderVersion
 
 _MOST_BYTES = 8 << 20
@@ -59,65 +49,43 @@ class Grades(list[Graded]):
         self.seconds: list[float | None] = []
 
 
-@checked_calls("graders")
-class AsyncGraders:
+class Graders(Part[M_co]):
     """``client.graders``.
 
     Attributes:
         create: Store a grader, by type.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self.create = AsyncGraderTypes(scope)
+    called = "graders"
 
-    async def list(
-        self, *, kind: str | None = None, query: str = "", project: str | None = None
-    ) -> list[GraderRecord]:
-        """All graders of a project, by key.
+    def __init__(self, scope: Scope, portal: Portal | None) -> None:
+        super().__init__(scope, portal)
+        self.create: GraderTypes[M_co] = GraderTypes(scope, portal)
 
-        Args:
-            kind: Only this kind.
-            query: Only those whose key, name or description holds this text.
-            project: The project; the client's by default.
-        """
-        return await every(
-            lambda cursor: self._scope.call(
-                operations.list_graders,
-                project,
-                limit=200,
-                cursor=cursor,
-                kind=kind,
-                query=query,
-            )
-        )
+    list = ask_all(operations.list_graders)
+    page = ask(operations.list_graders)
+    versions = ask_all(operations.list_versions)
+    describe = ask(operations.describe_grader)
+    lock = ask(operations.lock_grader)
+    diff = ask(operations.diff_versions, lambda found: found.diff)
+    calibration = ask(operations.show_grader, lambda found: found.calibration)
+    overview = ask_all(uses.overview_graders)
+    use = ask(uses.show_use)
+    kinds = ask(kind_operations.list_kinds)
+    models = ask(kind_operations.list_models, lambda found: found.models)
+    probe_endpoint = ask(kind_operations.probe_endpoint)
 
-    async def page(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str = "",
-        kind: str | None = None,
-        query: str = "",
-        project: str | None = None,
-    ) -> Page[GraderRecord]:
-        """A part of the list; the next begins at ``next_cursor``."""
-        return await self._scope.call(
-            operations.list_graders,
-            project,
-            limit=limit,
-            cursor=cursor or None,
-            kind=kind,
-            query=query,
-        )
-
+    @by_hand
     async def get(self, grader_key: str, *, project: str | None = None) -> GraderRecord | None:
         """A grader with its newest version, or None."""
         try:
-            return (await self._scope.call(operations.show_grader, project, grader_key)).record
+            return (
+                await self._scope.call(operations.show_grader, grader_key, project=project)
+            ).record
         except NotFoundError:
             return None
 
+    @by_hand
     async def version(
         self, grader_key: str, number: int, *, project: str | None = None
     ) -> GraderVersion:
@@ -126,19 +94,10 @@ class AsyncGraders:
         Raises:
             NotFoundError: There is none.
         """
-        found = await self._scope.call(operations.show_grader, project, grader_key, number)
+        found = await self._scope.call(operations.show_grader, grader_key, number, project=project)
         return found.latest
 
-    async def versions(
-        self, grader_key: str, *, project: str | None = None
-    ) -> Sequence[GraderVersion]:
-        """Every version of a grader, newest first."""
-        return await every(
-            lambda cursor: self._scope.call(
-                operations.list_versions, project, grader_key, limit=200, cursor=cursor
-            )
-        )
-
+    @by_hand
     async def update(
         self,
         grader_key: str,
@@ -166,47 +125,23 @@ class AsyncGraders:
         """
         definition = _definition(fn)
         if isinstance(fn, str) or callable(fn):
-            present = await self._scope.call(operations.show_grader, project, grader_key)
+            present = await self._scope.call(operations.show_grader, grader_key, project=project)
             definition = _with_settings(definition, present.latest)
         made = await self._scope.call(
             operations.update_grader,
-            project,
             grader_key,
             definition.kind,
             definition.to_dict(),
             note=note,
             expected=expected,
             samples=items_of(samples, "samples"),
+            project=project,
         )
         for warning in made.warnings if definition.kind != "custom" else ():
-            warn_caller(f"grader {grader_key!r}: {warning}")
+            warn_caller(f"grader {grader_key!r}: {warning}", level=2)
         return made.record
 
-    async def describe(
-        self,
-        grader_key: str,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        feedback_key: str | None = None,
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Change what people read; scores are not touched, so no version is made."""
-        return await self._scope.call(
-            operations.describe_grader,
-            project,
-            grader_key,
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-        )
-
-    async def lock(
-        self, grader_key: str, *, locked: bool = True, project: str | None = None
-    ) -> GraderRecord:
-        """Forbid changes and deletion, or allow them again."""
-        return await self._scope.call(operations.lock_grader, project, grader_key, locked=locked)
-
+    @by_hand
     async def delete(
         self, grader_key: str, *, force: bool = False, project: str | None = None
     ) -> bool:
@@ -225,32 +160,14 @@ class AsyncGraders:
             ConflictError: It is used, and ``force`` was not given.
         """
         try:
-            await self._scope.call(operations.delete_grader, project, grader_key, force=force)
+            await self._scope.call(
+                operations.delete_grader, grader_key, force=force, project=project
+            )
         except NotFoundError:
             return False
         return True
 
-    async def diff(
-        self,
-        grader_key: str,
-        older: int | None = None,
-        newer: int | None = None,
-        *,
-        project: str | None = None,
-    ) -> str:
-        """What changed between two versions, as a unified diff; empty where nothing did.
-
-        Args:
-            grader_key: The grader.
-            older: The one before ``newer`` by default.
-            newer: The newest by default.
-            project: The project; the client's by default.
-        """
-        found = await self._scope.call(
-            operations.diff_versions, project, grader_key, older=older, newer=newer
-        )
-        return found.diff
-
+    @by_hand
     async def validate(
         self,
         fn: Definition | Function,
@@ -268,62 +185,13 @@ class AsyncGraders:
         definition = _definition(fn)
         return await self._scope.call(
             operations.validate_grader,
-            project,
             definition.kind,
             definition.to_dict(),
             items_of(samples, "samples"),
+            project=project,
         )
 
-    async def try_draft(
-        self,
-        fn: Definition | Function,
-        samples: Sequence[Item] = (),
-        *,
-        dataset: str | None = None,
-        rows: Sequence[int] = (),
-        take: int = 0,
-        seed: int | None = None,
-        saved: str | None = None,
-        version: int | None = None,
-        wanted: Mapping[str, float] | None = None,
-        runs: bool = True,
-        project: str | None = None,
-    ) -> Trial:
-        """Try a grader on up to 200 samples, beside a version that is stored; nothing is stored.
-
-        Args:
-            fn: A function, its source, or a definition.
-            samples: Rows to grade.
-            dataset: A stored dataset to take more of.
-            rows: Numbers of its rows,
-            take: and so many more, from the first.
-            seed: Take those at random, by this seed.
-            saved: A stored grader to compare with.
-            version: Its newest version by default.
-            wanted: Scores that samples should get, by their ids.
-            runs: Run it; else a function is only read, which is quick.
-            project: The project; the client's by default.
-
-        Returns:
-            The checks; for each sample both outcomes, and in words what changed or was missed.
-        """
-        definition = _definition(fn)
-        return await self._scope.call(
-            trials.try_grader,
-            project,
-            definition.kind,
-            definition.to_dict(),
-            items_of(samples, "samples"),
-            dataset=dataset,
-            rows=rows,
-            take=take,
-            seed=seed,
-            saved=saved,
-            version=version,
-            wanted=wanted,
-            runs=runs,
-        )
-
+    @by_hand
     async def grade(
         self,
         grader_key: str,
@@ -351,12 +219,12 @@ class AsyncGraders:
         """
         parts = list(_parts(sized_items_of(items, "items")))
         if len(parts) > 1 and version is None:
-            present = await self._scope.call(operations.show_grader, project, grader_key)
+            present = await self._scope.call(operations.show_grader, grader_key, project=project)
             version = present.latest.number
         graded = Grades()
         for part in parts:
             some = await self._scope.call(
-                operations.grade, project, grader_key, part, version, deadline
+                operations.grade, grader_key, part, version, deadline, project=project
             )
             _check_answer(some, part, grader_key if version is None else f"{grader_key}@{version}")
             graded += some.results
@@ -365,82 +233,7 @@ class AsyncGraders:
             graded.grader, graded.digest = some.grader, some.digest
         return graded
 
-    async def calibration(
-        self, grader_key: str, *, version: int | None = None, project: str | None = None
-    ) -> Calibration | None:
-        """The calibration card of a grader: how far it agrees with people; None without one.
-
-        Args:
-            grader_key: The grader.
-            version: The newest by default.
-            project: The project; the client's by default.
-
-        Raises:
-            NotFoundError: There is no such grader or version.
-        """
-        found = await self._scope.call(operations.show_grader, project, grader_key, version)
-        return found.calibration
-
-    async def overview(
-        self, *, kind: str | None = None, query: str = "", project: str | None = None
-    ) -> Sequence[GraderOverview]:
-        """All graders by key, without definitions: what depends on each, and its calibration.
-
-        Args:
-            kind: Only this kind.
-            query: Only those whose key, name or description holds this text.
-            project: The project; the client's by default.
-        """
-        return await every(
-            lambda cursor: self._scope.call(
-                uses.overview_graders, project, limit=200, cursor=cursor, kind=kind, query=query
-            )
-        )
-
-    async def use(self, grader_key: str, *, project: str | None = None) -> GraderUsage:
-        """What depends on a grader, what it gave lately, and what deleting it would mean.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        return await self._scope.call(uses.show_use, project, grader_key)
-
-    async def kinds(self, *, project: str | None = None) -> GraderKinds:
-        """The kinds of graders, each with the JSON Schema of its fields."""
-        return await self._scope.call(kinds.list_kinds, project)
-
-    async def models(self, *, project: str | None = None) -> Sequence[KnownModel]:
-        """The models that judges can be given here; others may be named, too."""
-        return (await self._scope.call(kinds.list_models, project)).models
-
-    async def preview_judge(
-        self,
-        definition: Mapping[str, Json],
-        sample: Item | None = None,
-        *,
-        project: str | None = None,
-    ) -> JudgePreview:
-        """The prompts that a judge would send, and what is wrong with them; no model is asked.
-
-        Args:
-            definition: The fields of a judge of the kind ``binary_judge``, also half written.
-            sample: What is judged; a sample of ours by default.
-            project: The project; the client's by default.
-        """
-        samples = () if sample is None else items_of([sample], "sample")
-        return await self._scope.call(kinds.preview_judge, project, definition, samples)
-
-    async def probe_endpoint(
-        self, definition: Mapping[str, Json], *, project: str | None = None
-    ) -> EndpointReport:
-        """Ask an endpoint what it is; nothing is graded, nothing is stored.
-
-        Args:
-            definition: The fields of an endpoint, such as its ``url``.
-            project: The project; the client's by default.
-        """
-        return await self._scope.call(kinds.probe_endpoint, project, definition)
-
+    @by_hand
     async def export(
         self, directory: str, *, keys: Sequence[str] = (), project: str | None = None
     ) -> Sequence[str]:
@@ -451,7 +244,9 @@ class AsyncGraders:
         """
         from assay.registry.imports import write_folder
 
-        found = await self._scope.call(operations.export_graders, project, ",".join(keys) or None)
+        found = await self._scope.call(
+            operations.export_graders, ",".join(keys) or None, project=project
+        )
         files = found.files
         for name in files:
             if Path(name).name != name:
@@ -459,6 +254,7 @@ class AsyncGraders:
         write_folder(files, directory)
         return sorted(files)
 
+    @by_hand
     async def import_(
         self, directory: str, *, update: bool = True, project: str | None = None
     ) -> Sequence[GraderRecord]:
@@ -472,7 +268,9 @@ class AsyncGraders:
         from assay.registry.imports import read_folder
 
         files, _ = read_folder(directory)
-        found = await self._scope.call(operations.import_graders, project, files, update=update)
+        found = await self._scope.call(
+            operations.import_graders, files, update=update, project=project
+        )
         return found.items
 
 

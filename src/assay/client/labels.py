@@ -2,78 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from assay.client.scope import Scope, checked_calls, every
+from assay.client.asking import M_co, Part, Steps, ask, ask_all, by_hand
 from assay.errors import InputError
-from assay.service import calibrations as calibration_operations
-from assay.service import labels as operations
-from assay.service.labels import QueueItem, Which
-from assay.service.pages import Page
+from assay.service import calibrations, labels
+from assay.service.labels import QueueItem
 
 if TYPE_CHECKING:
-    from assay.scoring.json_safe import Json
-    from assay.service.calibration_cards import CardDetail, CardSummary
-    from assay.service.calibrations import CalibrationPlan, CalibrationWork
-    from assay.service.labels import LabelledRow, LabelQueue, LabelSet
+    from assay.service.calibration_cards import CardDetail
+    from assay.service.calibrations import CalibrationWork
     from assay.store.labels import LabelRecord
 
 
-@checked_calls("labels")
-class AsyncLabels:
+class Labels(Part[M_co]):
     """What people say of answers, without seeing what graders said."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    called = "labels"
 
-    async def list(self, *, project: str | None = None) -> list[LabelSet]:
-        """The fields that have labels: by whom, and how far people agree."""
-        return list((await self._scope.call(operations.list_labels, project)).items)
+    list = ask(labels.list_labels, lambda found: list(found.items))
+    queue = ask(labels.next_to_label)
+    items = ask(labels.list_labelled)
+    export = ask_all(labels.export_labels, lambda one: one.row)
 
-    async def queue(
-        self,
-        *,
-        dataset: str = "",
-        run: str = "",
-        field: str = "label",
-        classes: str = "PASS,FAIL,NA",
-        seed: int = 0,
-        rater: str = "",
-        limit: int = 3,
-        cursor: str = "",
-        project: str | None = None,
-    ) -> LabelQueue:
-        """The next items that a rater has not labelled, in a random order that a seed fixes.
-
-        Args:
-            dataset: Take the rows of this dataset,
-            run: or the answers of this run.
-            field: What the labels are called.
-            classes: What an answer can be, with commas between.
-            seed: Of the order.
-            rater: Who labels; whoever asks by default. On a server it is the name of the key.
-            limit: Most items, up to 50.
-            cursor: Where it goes on: `next_cursor` of the part before.
-            project: The project; the client's by default.
-
-        Raises:
-            NotFoundError: There is no such dataset or run.
-            InputError: Neither or both are given.
-        """
-        return await self._scope.call(
-            operations.next_to_label,
-            project,
-            dataset=dataset,
-            run=run,
-            field=field,
-            classes=classes,
-            seed=seed,
-            rater=rater,
-            limit=limit,
-            cursor=cursor or None,
-        )
-
+    @by_hand
     async def add(
         self,
         item: QueueItem,
@@ -106,8 +59,7 @@ class AsyncLabels:
         if not label.strip():
             raise InputError("label must not be empty", hint="labels.take_back takes one back")
         return await self._scope.call(
-            operations.add_label,
-            project,
+            labels.add_label,
             item.item,
             label,
             dataset=dataset,
@@ -117,8 +69,10 @@ class AsyncLabels:
             note=note,
             criterion=criterion,
             rater=rater,
+            project=project,
         )
 
+    @by_hand
     async def take_back(
         self,
         item: QueueItem,
@@ -140,8 +94,7 @@ class AsyncLabels:
             project: The project; the client's by default.
         """
         return await self._scope.call(
-            operations.add_label,
-            project,
+            labels.add_label,
             item.item,
             "",
             dataset=dataset,
@@ -149,98 +102,20 @@ class AsyncLabels:
             place=item.place,
             field=field,
             rater=rater,
+            project=project,
         )
 
-    async def items(
-        self,
-        *,
-        field: str = "label",
-        which: Which = "all",
-        limit: int = 100,
-        cursor: str = "",
-        project: str | None = None,
-    ) -> Page[LabelledRow]:
-        """A part of the labelled items, each with what everybody said of it.
 
-        Args:
-            field: What the labels are called.
-            which: All, those that several people labelled, or those on which they disagree.
-            limit: Most of them, up to 200.
-            cursor: Where it goes on: `next_cursor` of the part before.
-            project: The project; the client's by default.
-        """
-        return await self._scope.call(
-            operations.list_labelled,
-            project,
-            field=field,
-            which=which,
-            limit=limit,
-            cursor=cursor or None,
-        )
-
-    async def export(
-        self, *, field: str = "label", project: str | None = None
-    ) -> Sequence[dict[str, Json]]:
-        """All labelled rows, as `assay calibrate` reads them."""
-        found = await every(
-            lambda cursor: self._scope.call(
-                operations.export_labels, project, field=field, limit=200, cursor=cursor
-            )
-        )
-        return [one.row for one in found]
-
-
-@checked_calls("calibrations")
-class AsyncCalibrations:
+class Calibrations(Part[M_co]):
     """How far stored graders agree with people's labels, card by card."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    called = "calibrations"
 
-    async def list(
-        self, *, grader: str | None = None, limit: int = 50, project: str | None = None
-    ) -> list[CardSummary]:
-        """The newest cards, newest first.
+    list = ask(calibrations.list_calibrations, lambda found: list(found.items))
+    get = ask(calibrations.show_calibration)
+    plan = ask(calibrations.plan_calibration)
 
-        Args:
-            grader: Only those of this grader.
-            limit: Most of them, up to 200.
-            project: The project; the client's by default.
-        """
-        found = await self._scope.call(
-            calibration_operations.list_calibrations, project, grader=grader, limit=limit
-        )
-        return list(found.items)
-
-    async def get(self, card: str, *, project: str | None = None) -> CardDetail:
-        """A card with its measures, its confusion matrix and the disagreements to read.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        return await self._scope.call(calibration_operations.show_calibration, project, card)
-
-    async def plan(
-        self,
-        grader: str,
-        *,
-        field: str = "label",
-        repeats: int = 1,
-        attacks: bool = False,
-        levels: str = "",
-        project: str | None = None,
-    ) -> CalibrationPlan:
-        """What `create` would ask and cost; nothing is asked. The parameters are its own."""
-        return await self._scope.call(
-            calibration_operations.plan_calibration,
-            project,
-            grader=grader,
-            field=field,
-            repeats=repeats,
-            attacks=attacks,
-            levels=levels,
-        )
-
+    @by_hand
     async def create(
         self,
         grader: str,
@@ -269,7 +144,7 @@ class AsyncCalibrations:
             NotFoundError: There is no such grader.
             InputError: There is nothing to measure on, or the grader can judge none of it.
         """
-        work = self.follow(
+        steps = self._follow(
             grader,
             field=field,
             repeats=repeats,
@@ -278,10 +153,10 @@ class AsyncCalibrations:
             anew=anew,
             project=project,
         )
-        card = [step.card async for step in work][-1]
-        return await self.get(card, project=project)
+        card = [step.card async for step in steps][-1]
+        return await self._scope.call(calibrations.show_calibration, card, project=project)
 
-    async def follow(
+    async def _follow(
         self,
         grader: str,
         *,
@@ -295,16 +170,18 @@ class AsyncCalibrations:
         """`create`, told step by step: how far it is every few seconds, and at last its card."""
         while True:
             work = await self._scope.call(
-                calibration_operations.calibrate_grader,
-                project,
+                calibrations.calibrate_grader,
                 grader,
                 field,
                 repeats,
                 attacks=attacks,
                 levels=levels,
                 anew=anew,
+                project=project,
             )
             yield work
             if work.card:
                 return
             anew = False  # what could not be judged since is not asked for ever
+
+    follow = Steps(_follow)

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
@@ -30,7 +30,6 @@ from assay.store import (
 )
 from assay.tasks.rows import read_row
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _BATCH = 256
@@ -49,15 +48,14 @@ class LocalBackend:
         self._finish = weakref.finalize(self, _let_go, database)
 
     async def call(
-        self, operation: Operation[P, T], project: str, /, *args: P.args, **kwargs: P.kwargs
+        self, operation: Operation[..., T], project: str, given: Mapping[str, object]
     ) -> T:
         """Carry out an operation."""
-        given: dict[str, object] = dict(kwargs)
         if operation in (create_grader, import_graders):
             Projects(self._database).ensure(project)
         if operation is add_scores:
-            given.setdefault("source", "sdk")
-        return await ask(operation, self._desk(project), *args, **given)
+            given = {"source": "sdk", **given}
+        return await ask(operation, self._desk(project), **given)
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
         """Store a dataset."""
@@ -77,7 +75,7 @@ class LocalBackend:
 
     async def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
         """The job; without a server it has ended when it was made."""
-        yield await self.call(show_job, project, job)
+        yield await self.call(show_job, project, {"job": job})
 
     async def close(self) -> None:
         """Give the database back."""

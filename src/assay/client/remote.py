@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
 import json
 import logging
@@ -16,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from assay.client.errors import AuthError, ServerError, UnreachableError, refusal
@@ -40,7 +39,6 @@ from assay.version import __version__
 if TYPE_CHECKING:
     import aiohttp
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _SPOOLED = 64 << 20
@@ -63,26 +61,26 @@ class RemoteBackend:
         self._http = Transport(base_url, api_key, timeout=timeout, patience=patience)
 
     async def call(
-        self, operation: Operation[P, T], project: str, /, *args: P.args, **kwargs: P.kwargs
+        self, operation: Operation[..., T], project: str, given: Mapping[str, object]
     ) -> T:
         """Ask the server for an operation."""
-        bound = inspect.signature(operation.function).bind(None, *args, **kwargs).arguments
         path = operation.path.replace("{project}", quote(project, safe=""))
         query: dict[str, str | int | None] = {}
         body: dict[str, Json] | None = None
         headers: dict[str, str] = {}
+        sent = operation.sent(given)
         for one in operation.places:
-            value = bound.get(one.name, one.default)
+            value = sent.get(one.name, one.default)
             if one.place == "path":
-                path = path.replace(f"{{{one.name}}}", quote(str(value), safe=""))
+                path = path.replace(f"{{{one.sent_as}}}", quote(str(value), safe=""))
             elif one.place == "if-match":
-                headers["If-Match"] = "*" if value is None else f'"{bound["key"]}@{value}"'
+                headers["If-Match"] = "*" if value is None else f'"{sent["grader_key"]}@{value}"'
             elif one.place == "body":
                 body = body or {}
                 if value != one.default:
                     body[one.name] = _sent(value)
             elif value != one.default:
-                query[one.spec.alias or one.name] = "true" if value is True else cast("str", value)
+                query[one.sent_as] = "true" if value is True else cast("str", value)
         answer = await self._http.send(
             operation.method, path, query=query, body=body, headers=headers
         )

@@ -1,23 +1,17 @@
-"""What every part of a client shares: the backend, the project, and how calls are checked.
+"""What every part of a client shares: the backend, the project, and what can be graded.
 
 A backend carries out operations: on a server (`remote`) or on a store of one's own (`local`).
 """
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import wraps
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from assay.client.errors import ArgumentError
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
+from assay.service.arguments import check
 from assay.service.operation import Operation
-from assay.service.pages import Page
 from assay.store.checks import json_text
 from assay.store.datasets import DatasetRecord
 from assay.store.jobs import JobRecord
@@ -27,7 +21,6 @@ from assay.types.thread import StringThread
 
 P = ParamSpec("P")
 T = TypeVar("T")
-C = TypeVar("C", bound=type)
 
 Item: TypeAlias = "Mapping[str, Json] | StringThread | Submission"
 """What can be graded: a dataset row, a conversation, or a submission of texts."""
@@ -40,7 +33,7 @@ class Backend(Protocol):
     """Both sides; every call may raise `AssayError`, of the same types in both."""
 
     async def call(
-        self, operation: Operation[P, T], project: str, /, *args: P.args, **kwargs: P.kwargs
+        self, operation: Operation[..., T], project: str, given: Mapping[str, object]
     ) -> T:
         """Carry out an operation."""
         ...
@@ -84,11 +77,18 @@ class Scope:
             self._backend = self._make()
         return self._backend
 
-    async def call(
-        self, operation: Operation[P, T], project: str | None, /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Carry out an operation in a project; None is the client's."""
-        return await self.backend.call(operation, self.project(project), *args, **kwargs)
+    async def call(self, operation: Operation[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Carry out an operation."""
+        return await self.carry_out(operation, operation.signature.bind(*args, **kwargs).arguments)
+
+    async def carry_out(self, operation: Operation[..., T], given: Mapping[str, object]) -> T:
+        """Carry out an operation with arguments that fit it."""
+        project = ""
+        if operation.in_project:
+            project = self.project(cast("str | None", given.get("project")))
+            given = {name: value for name, value in given.items() if name != "project"}
+        check(operation, given)
+        return await self.backend.call(operation, project, given)
 
     def set_project(self, project: str) -> None:
         """Choose the project of calls that name none."""
@@ -114,18 +114,6 @@ class Scope:
         backend, self._backend, self._is_closed = self._backend, None, True
         if backend is not None:
             await backend.close()
-
-
-async def every(page: Callable[[str | None], Awaitable[Page[T]]]) -> list[T]:
-    """All items of a paged list."""
-    items: list[T] = []
-    cursor: str | None = None
-    while True:
-        part = await page(cursor)
-        items += part.items
-        cursor = part.next_cursor
-        if not cursor:
-            return items
 
 
 def rows_of(items: Iterable[Item]) -> list[Mapping[str, Json]]:
@@ -206,133 +194,3 @@ def _submission_row(item: Submission, number: int) -> dict[str, Json]:
     )
     row.update({name: part for name, part in parts if part is not None})
     return row
-
-
-# Calls: arguments are checked, and who calls is remembered for warnings.
-
-_OURS = "assay.client"
-_Registry: TypeAlias = "dict[str | tuple[str, type[Warning], int], int]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A line of the caller's, as `warnings.warn_explicit` wants it."""
-
-    file: str
-    line: int
-    module: str
-    registry: _Registry
-
-
-_CALLER: ContextVar[_Place | None] = ContextVar("assay_client_caller", default=None)
-
-
-def checked_calls(where: str) -> Callable[[C], C]:
-    """Check the arguments of all public calls of a class.
-
-    Args:
-        where: How users get to the class, such as ``graders``.
-    """
-
-    def decorate(kind: C) -> C:
-        for name, member in list(vars(kind).items()):
-            if not name.startswith("_") and inspect.isfunction(member):
-                setattr(kind, name, checked(f"{where}.{name}")(member))
-        return kind
-
-    return decorate
-
-
-def checked(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make arguments that do not fit an `InputError`.
-
-    Args:
-        name: What users call the function.
-    """
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        signature, waits = inspect.signature(function), inspect.iscoroutinefunction(function)
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise _refusal(name, signature.parameters, args, kwargs, error) from None
-            if not waits:
-                return function(*args, **kwargs)
-            work = cast("Callable[..., Awaitable[object]]", function)
-            return cast("T", _placed(_caller(), work, args, kwargs))
-
-        return call
-
-    return decorate
-
-
-def _refusal(
-    name: str,
-    parameters: Mapping[str, inspect.Parameter],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-    error: TypeError,
-) -> ArgumentError:
-    named = [p for p in parameters if p != "self"]
-    by_place = set(list(parameters)[: len(args)])
-    missing = [
-        p.name
-        for p in parameters.values()
-        if p.default is p.empty
-        and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-        and p.name not in kwargs
-        and p.name not in by_place
-    ]
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    unknown = [] if takes_any else [given for given in kwargs if given not in named]
-    if unknown:
-        hint = f"did you mean {missing[0]!r}?" if len(missing) == 1 else nearest(unknown[0], named)
-        return ArgumentError(f"{name}() takes no parameter {unknown[0]!r:.80}", hint=hint)
-    if missing:
-        return ArgumentError(f"{name}() needs {' and '.join(f'{one}=' for one in missing)}")
-    hint = "name them: " + ", ".join(f"{one}=" for one in named)
-    return ArgumentError(f"{name}(): {error}", hint=hint)
-
-
-async def _placed(
-    place: _Place | None,
-    work: Callable[..., Awaitable[object]],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-) -> object:
-    token = _CALLER.set(place)
-    try:
-        return await work(*args, **kwargs)
-    finally:
-        _CALLER.reset(token)
-
-
-def _caller() -> _Place | None:
-    """The nearest line outside of the client: of a task that comes later nothing else knows it."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module != _OURS and not module.startswith(f"{_OURS}."):
-            registry = cast("_Registry", frame.f_globals.setdefault("__warningregistry__", {}))
-            return _Place(frame.f_code.co_filename, frame.f_lineno, module, registry)
-        frame = frame.f_back
-    return None
-
-
-def warn_caller(message: str) -> None:
-    """Warn of something in the call that is being carried out, at the caller's own line."""
-    place = _CALLER.get()
-    if place is None:
-        warnings.warn(message, UserWarning, stacklevel=3)
-        return
-    warnings.warn_explicit(
-        message,
-        UserWarning,
-        place.file,
-        place.line,
-        module=place.module,
-        registry=place.registry,
-    )

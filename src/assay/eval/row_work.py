@@ -129,7 +129,7 @@ class RowWork:
             told = (
                 one.replace(self._place, "") if isinstance(one, str) else one for one in columns
             )
-            columns = cast("CellRow", tuple(told))
+            columns = CellRow._make(told)
         return columns
 
 
@@ -167,7 +167,7 @@ async def graded_by(
 def _with_row(columns: CellRow, row: Row) -> CellRow:
     """The columns of another row whose result, label and group are the same."""
     answer = plain(shortened(row.submission.answer or ""))
-    return (columns[0], row.id, *columns[2:15], plain(row.file), columns[16], answer, *columns[18:])
+    return columns._replace(case_id=row.id, file=plain(row.file), answer=answer)
 
 
 def _detail(line: bytes) -> bytes:

@@ -114,7 +114,9 @@ class Progress:
 
     def rows(self, rows: Sequence[CellRow]) -> None:
         """Count cells as they are stored."""
-        self.add(_ended(status=row[5], passed=row[7], threshold=row[8]) for row in rows)
+        self.add(
+            _ended(status=row.status, passed=row.passed, threshold=row.threshold) for row in rows
+        )
 
     def graded(self, graded: Graded) -> None:
         """Count an outcome that no threshold was applied to."""

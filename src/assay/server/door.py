@@ -21,14 +21,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
-from assay.errors import InputError, nearest
+from assay.errors import nearest
 from assay.scoring.json_safe import Json
 from assay.server.access import cookie_name, unauthorized
 from assay.server.bodies import check_size, parse
 from assay.server.context import address_of, caller, context
 from assay.server.problems import problem_of, problem_reply
 from assay.service.operation import KEY_PATTERN, Entrance, Identity
-from assay.store.checks import valid_key
 from assay.types.codec import Problem
 
 ROLE: Final = "x-assay-role"
@@ -228,74 +227,32 @@ def _check_media_type(request: Request) -> None:
 def _of_validation(error: RequestValidationError, body: object) -> ProblemError:
     found = [_fault(one, body) for one in cast("list[dict[str, Any]]", error.errors())[:50]]
     faults = list({fault.field: fault for fault in reversed(found)}.values())[::-1]
-    status = 400 if any(fault.message == _NO_BODY for fault in faults) else 422
     first = faults[0]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     place = f"{first.field}: " if first.field else ""
     hint = f" ({first.hint})" if first.hint else ""
+    status = 400 if first.message == _NO_BODY else 422
     return ProblemError(status, f"{place}{first.message}{hint}{more}", errors=faults)
 
 
 _NO_BODY = "a body is needed"
 _LONGEST_NAME = 200
-_WORDS: Mapping[str, str] = {
-    "extra_forbidden": "unknown field",
-    "missing": "required",
-    "string_unicode": "holds half a character (a lone surrogate)",
-    "model_attributes_type": "must be an object",
-    "model_type": "must be an object",
-}
-
-
-_KINDS: Mapping[str, str] = {
-    "string_type": "text",
-    "list_type": "a list",
-    "Sequence": "a list",
-    "dict_type": "an object",
-    "Mapping": "an object",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-}
 
 
 def _fault(error: Mapping[str, Any], body: object) -> Problem:
-    """What pydantic found, with the place as people write it and the nearest valid name."""
-    kind, path = str(error["type"]), cast("tuple[str | int, ...]", error["loc"])
-    source, place = (str(path[0]), path[1:]) if path else ("", ())
-    if kind == "missing" and source == "body" and not place:
-        return Problem(("",), _NO_BODY, "send a JSON object")
-    message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
-    hint = ""
-    if kind == "is_instance_of":
-        kind = str(error["ctx"]["class"])
-    if kind == "string_pattern_mismatch":
-        message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
-    elif kind in _KINDS:
-        given: object = error.get("input")
-        message = f"must be {_KINDS[kind]}, got {type(given).__name__}"
-        hint = "quote it" if kind == "string_type" and isinstance(given, int | float) else ""
+    """What pydantic found, in its words; of a field that there is not, the nearest one."""
+    source, *place = cast("tuple[str | int, ...]", error["loc"])
     if source != "body":
-        return Problem(place, message, hint)
-    unknown = place[-1:] if kind == "extra_forbidden" else ()
-    known, model = _walked(body, place[: len(place) - len(unknown)])
-    if kind == "string_type" and known == place:  # not one of the types that it may be of
-        message = f"must be text, got {type(error.get('input')).__name__}"
-    names = [] if model is None else list(model.model_fields)
-    hint = nearest(str(unknown[0])[:100], names) if unknown else hint
-    return Problem((*known, *(str(one)[:_LONGEST_NAME] for one in unknown)), message, hint)
-
-
-def _of_pattern(error: Mapping[str, Any], field: str, message: str) -> tuple[str, str]:
-    """What is wrong with a key in words, as where there is no server."""
-    pattern, given = error.get("ctx", {}).get("pattern"), str(error.get("input"))
-    if pattern != KEY_PATTERN:
-        return ("holds a null character" if "\0" in given else message), ""
-    try:
-        valid_key(given, field)
-    except InputError as refused:
-        return refused.message, refused.hint
-    return message, ""
+        return Problem(tuple(place), str(error["msg"]))
+    if error["type"] == "missing" and not place:
+        return Problem(("",), _NO_BODY, "send a JSON object")
+    unknown = place[-1:] if error["type"] == "extra_forbidden" else []
+    known, model = _walked(body, tuple(place[: len(place) - len(unknown)]))
+    names = list(model.model_fields) if model else []
+    if not unknown:
+        return Problem(known, str(error["msg"]))
+    name = str(unknown[0])
+    return Problem((*known, name[:_LONGEST_NAME]), "unknown field", nearest(name[:100], names))
 
 
 def _walked(

@@ -16,9 +16,9 @@ from assay.endpoint.problems import MEDIA_TYPE
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
-from assay.server.record_examples import EXAMPLES
-from assay.service.operation import KEY_PATTERN, OPERATIONS, Operation, as_json
+from assay.service.operation import KEY_PATTERN, Operation
 from assay.service.pages import Page
+from assay.service.table import OPERATIONS
 from assay.types import codec
 from assay.version import __version__
 
@@ -208,7 +208,6 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
         "description": f"Part of a list of {name}s." if is_page else doc,
         "required": list(properties),
         "additionalProperties": False,
-        "examples": [_example(record)],
     }
 
 
@@ -228,13 +227,6 @@ def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa
 def _has_record(annotation: Any) -> bool:  # noqa: ANN401 - any type
     is_record = isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
     return is_record or any(_has_record(one) for one in typing.get_args(annotation))
-
-
-def _example(record: object) -> Any:  # noqa: ANN401 - JSON
-    if typing.get_origin(record) is Page:
-        (item,) = typing.get_args(record)
-        return {"items": [as_json(EXAMPLES[item])], "next_cursor": None}
-    return as_json(EXAMPLES[cast("type", record)])
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:

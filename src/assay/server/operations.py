@@ -41,31 +41,15 @@ from assay.server.door import Door, needs
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
-from assay.service import (
-    calibrations,
-    cells,
-    compare,
-    data,
-    environments,
-    graders,
-    kinds,
-    labels,
-    results,
-    rows,
-    runs,
-    site,
-    traces,
-    trials,
-    uses,
-)
+from assay.service import data, graders, site
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
-    OPERATIONS,
     Desk,
     Operation,
     as_json,
 )
+from assay.service.table import OPERATIONS
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
@@ -84,23 +68,6 @@ _IF_MATCH = Annotated[
 ]
 _IF_NONE_MATCH = Annotated[str | None, Header(description="An ETag that the client has already.")]
 _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
-_TABLES = (
-    graders,
-    trials,
-    data,
-    rows,
-    results,
-    environments,
-    traces,
-    kinds,
-    uses,
-    runs,
-    compare,
-    labels,
-    calibrations,
-    cells,
-    site,
-)
 
 
 @cache
@@ -168,13 +135,14 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     has = given.pop("if_none_match", None)
     if "if_match" in given:
         tag, force = given.pop("if_match"), given.pop("force")
-        given["expected"] = _expected(given["key"], tag, force=force)
+        given["expected"] = _expected(given["grader_key"], tag, force=force)
     is_short = True
     if (body := given.pop("body", None)) is not None:
         raw = cast("Mapping[str, Json]", await request.json())
         given |= arguments_of(body, raw)
         is_short = len(await request.body()) <= QUICK_BYTES
 
+    given = operation.received(given)
     made: list[ChangeRecord] = []
 
     async def work(keep: Keep | None) -> Answer:
@@ -336,7 +304,7 @@ class _ServerHost:
             if self._keep is not None:
                 self._keep(desk.database, self._answer)
             if operation.is_change:
-                change = desk.note(operation.name, self._given, output)
+                change = desk.note(operation, self._given, output)
         if change is not None:
             self._tell(change)
         return output

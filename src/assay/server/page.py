@@ -21,7 +21,7 @@ from assay.endpoint.problems import ProblemError
 from assay.server.door import Door, needs
 from assay.server.operations import is_tagged
 
-SECTIONS: Final = ("p", "runs", "compare", "environments", "settings")
+SECTIONS: Final = ("p", "runs", "compare", "settings")
 """Beginnings of the page's own addresses; below them it finds its way itself."""
 
 _POLICY = (

@@ -43,15 +43,15 @@ from assay.service.operation import (
     Desk,
     GraderKey,
     Host,
+    InProject,
     Limit,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page
 from assay.store.cards import Cards
 
-_PATH = "/projects/{project}/calibrations"
+of_calibrations = Noun("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
 """Judgements of which none is kept before all have come."""
 
@@ -64,6 +64,7 @@ _ALL_ERRORS = 8
 _Id = Annotated[
     str,
     Spec(
+        alias="id",
         min_length=1,
         max_length=200,
         pattern=NO_NULL,
@@ -130,7 +131,7 @@ class CalibrationWork:
     card: str = ""
 
 
-@operation("GET", _PATH, "viewer", tag="calibrations", faults=(404,), apart=True)
+@of_calibrations("GET", apart=True)
 def list_calibrations(
     desk: Desk,
     *,
@@ -138,21 +139,23 @@ def list_calibrations(
         str | None, Spec(max_length=200, pattern=NO_NULL, description="Only of this grader.")
     ] = None,
     limit: Limit = 50,
+    project: InProject = None,
 ) -> Page[CardSummary]:
     """The newest calibration cards, newest first."""
     wanted = [one for one in readable_cards(desk) if grader is None or one[0].grader == grader]
     return Page([card_summary(desk, record, card) for record, card in wanted[:limit]])
 
 
-@operation("GET", f"{_PATH}/plan", "viewer", tag="calibrations", faults=(404, 409), apart=True)
+@of_calibrations("GET", "/plan", faults=(409,), apart=True)
 def plan_calibration(
     desk: Desk,
-    *,
     grader: GraderKey,
+    *,
     field: Field = "label",
     repeats: _Repeats = 1,
     attacks: _Attacks = False,
     levels: _Levels = "",
+    project: InProject = None,
 ) -> CalibrationPlan:
     """What calibrating a stored grader on a field of labels would ask and cost."""
     work = _planned(desk, grader, field, repeats, levels, attacks=attacks)
@@ -175,7 +178,7 @@ def plan_calibration(
     )
 
 
-@waiting_operation("POST", _PATH, "editor", tag="calibrations", faults=(404, 409, 503))
+@of_calibrations("POST", faults=(409,))
 async def calibrate_grader(
     host: Host,
     grader: GraderKey,
@@ -185,6 +188,7 @@ async def calibrate_grader(
     attacks: _Attacks = False,
     levels: _Levels = "",
     anew: Annotated[bool, Spec(description="Ask again what could not be judged before.")] = False,
+    project: InProject = None,
 ) -> CalibrationWork:
     """Go on with measuring a stored grader on people's labels, for a few seconds.
 
@@ -221,10 +225,10 @@ async def calibrate_grader(
     return await host.finish(store)
 
 
-@operation("GET", f"{_PATH}/{{id}}", "viewer", tag="calibrations", faults=(404,), apart=True)
-def show_calibration(desk: Desk, id: _Id) -> CardDetail:  # noqa: A002 - its name in the path
+@of_calibrations("GET", "/{id}", apart=True)
+def show_calibration(desk: Desk, card: _Id, *, project: InProject = None) -> CardDetail:
     """One calibration card: the measures, the confusion, the disagreements to read."""
-    return card_detail(desk, Cards(desk.database).get(desk.project, id))
+    return card_detail(desk, Cards(desk.database).get(desk.project, card))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+import inspect
+from dataclasses import dataclass, replace
+from typing import Annotated, Protocol, TypeAlias
 
-from assay.errors import ConflictError, NotFoundError
+from assay.errors import ConflictError, InputError, NotFoundError
 from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import (
     CellView,
@@ -30,20 +31,86 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
+    Spread,
 )
 from assay.service.pages import Page, cursor_cell, page
-from assay.service.runs import Run, show_run
+from assay.service.runs import Run, of_runs, show_run
 from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest, decided
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 
-_Coordinate = Annotated[str, Spec(max_length=500)]
-_Case = Annotated[str, Spec(max_length=500, example="kit")]
-_Trial = Annotated[int, Spec(ge=1, le=1_000_000)]
+of_cells = Noun("/runs/{run}/cells", tag="runs", where="default")
+
+
+class Placed(Protocol):
+    """What tells where in a run a cell is."""
+
+    @property
+    def case(self) -> str:
+        """Its case."""
+        ...
+
+    @property
+    def harness(self) -> str:
+        """What did the work."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model that was asked for; empty where there is none."""
+        ...
+
+    @property
+    def trial(self) -> int:
+        """The repeat, from 1."""
+        ...
+
+
+def key_of(cell: Placed | CellKey) -> CellKey:
+    """Case, harness, model and trial of a cell.
+
+    Raises:
+        InputError: For what is none.
+    """
+    if isinstance(cell, tuple):
+        return cell
+    try:
+        return cell.case, cell.harness, cell.model, cell.trial
+    except AttributeError:
+        raise InputError(
+            f"{cell!r:.80} is no cell",
+            hint="give a record of `cells.list` or `runs.cells`, or (case, harness, model, trial)",
+        ) from None
+
+
+_NAME = Spec(max_length=500)
+_AGENT = (
+    ("harness", str, _NAME, ""),
+    ("model", str, _NAME, ""),
+    ("trial", int, Spec(ge=1, le=1_000_000), 1),
+)
+ThatCell: TypeAlias = Annotated[
+    Placed | CellKey,
+    Spread(
+        (("case", str, replace(_NAME, example="kit"), inspect.Parameter.empty), *_AGENT),
+        key_of,
+        "A record that tells where the cell is; or its case, harness, model and trial.",
+    ),
+]
+AnyCell: TypeAlias = Annotated[
+    Placed | CellKey | None,
+    Spread(
+        (
+            ("case", str | None, replace(_NAME, description="Only its cell; none: all."), None),
+            *_AGENT,
+        ),
+        key_of,
+        "Only this cell; all by default.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +152,7 @@ class Promotion:
     play: str
 
 
-@operation(
-    "GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_cells("GET", apart=True)
 def list_cells(
     desk: Desk,
     run: Run,
@@ -113,178 +178,90 @@ def list_cells(
     return page(find, limit, lambda cell: cell.key)
 
 
-@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
+@of_cells("GET", "/detail")
 def show_cell(
     desk: Desk,
     run: Run,
-    *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
+    cell: ThatCell,
 ) -> CellDetail:
     """A cell with all of its detail: the answer, the trace, the score tree."""
-    store, found = Store(desk.database), show_run.function(desk, run)
-    key = (case, harness, model, trial)
+    store, found, key = _at(desk, run, cell)
     return CellDetail(_newest(store, found, key), store.detail(found.id, key))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/opened",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/opened", apart=True)
 def open_cell(
     desk: Desk,
     run: Run,
-    *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
+    cell: ThatCell,
 ) -> CellView:
     """A cell as the page shows it: verdict, score tree, evidence, history; long texts folded."""
-    return cell_view(
-        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
-    )
+    return cell_view(*_at(desk, run, cell))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/outline",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/outline", apart=True)
 def outline_steps(
     desk: Desk,
     run: Run,
-    *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
+    cell: ThatCell,
 ) -> StepOutline:
     """Every step of a cell, without texts: what the page leads through a trajectory by."""
-    return outline_of(
-        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
-    )
+    return outline_of(*_at(desk, run, cell))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/steps",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/steps", apart=True)
 def list_steps(
     desk: Desk,
     run: Run,
+    cell: ThatCell,
     *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
     start: Annotated[int, Spec(ge=0, le=1 << 31, alias="from", description="The first.")] = 0,
-    n: Annotated[int, Spec(ge=1, le=500, description="How many, at most.")] = 200,
+    limit: Annotated[int, Spec(ge=1, le=500, alias="n", description="How many, at most.")] = 200,
 ) -> StepPart:
     """Some steps of a cell, from one on."""
-    key = (case, harness, model, trial)
-    return steps_of(Store(desk.database), show_run.function(desk, run), key, start, n)
+    return steps_of(*_at(desk, run, cell), start, limit)
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/steps/search",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/steps/search", apart=True)
 def search_steps(
     desk: Desk,
     run: Run,
+    cell: ThatCell,
     *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
-    q: Annotated[str, Spec(min_length=1, max_length=200, description="The words.")],
+    words: Annotated[str, Spec(min_length=1, max_length=200, alias="q", description="The words.")],
 ) -> FoundSteps:
     """The steps of a cell that have some words."""
-    key = (case, harness, model, trial)
-    return find_steps(Store(desk.database), show_run.function(desk, run), key, q)
+    return find_steps(*_at(desk, run, cell), words)
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/files",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/files", apart=True)
 def list_changed_files(
     desk: Desk,
     run: Run,
-    *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
+    cell: ThatCell,
 ) -> ChangedFiles:
     """What became of the files of the workspace of a cell."""
-    return changed_files(
-        Store(desk.database), show_run.function(desk, run), (case, harness, model, trial)
-    )
+    return changed_files(*_at(desk, run, cell))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/text",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_cells("GET", "/text", apart=True)
 def show_text(
     desk: Desk,
     run: Run,
+    cell: ThatCell,
     *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
     ref: Annotated[str, Spec(min_length=1, max_length=500, description="Its `ref`.")],
 ) -> CellText:
     """The whole of a text that was folded."""
-    key = (case, harness, model, trial)
-    return CellText(text_of(Store(desk.database), show_run.function(desk, run), key, ref))
+    return CellText(text_of(*_at(desk, run, cell), ref))
 
 
-@operation(
-    "POST", "/runs/{run}/cells/decide", "editor", tag="runs", where="default", faults=(404, 409)
-)
+@of_cells("POST", "/decide", faults=(409,))
 def decide_cell(
     desk: Desk,
     run: Run,
+    cell: ThatCell,
     *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
     ruling: Annotated[
         Ruling, Spec(description="`ok`: its reward stands; `zero`: it is 0.", example="zero")
     ],
@@ -299,37 +276,22 @@ def decide_cell(
     ],
 ) -> Decision:
     """Decide about a cell that is flagged or held: as `assay review` does. The newest counts."""
-    store, found = Store(desk.database), show_run.function(desk, run)
-    key = (case, harness, model, trial)
-    cell = _newest(store, found, key)
-    if not (cell.flags or HELD in cell.notes):
+    store, found, key = _at(desk, run, cell)
+    newest = _newest(store, found, key)
+    if not (newest.flags or HELD in newest.notes):
         raise ConflictError(f"cell {key} is neither flagged nor held: there is nothing to decide")
-    if cell_digest(cell) != seen:
+    if cell_digest(newest) != seen:
         raise ConflictError(f"cell {key} was graded again meanwhile", hint="look at it again")
     decisions = Decisions(desk.database)
-    decisions.add(cell, Decision(ruling=ruling, by=desk.who.name, note=note))
+    decisions.add(newest, Decision(ruling=ruling, by=desk.who.name, note=note))
     return decisions.all()[seen]
 
 
-@waiting_operation(
-    "POST",
-    "/runs/{run}/regrade",
-    "editor",
-    tag="runs",
-    where="default",
-    status=202,
-    faults=(404, 409),
-)
+@of_runs("POST", "/{run}/regrade", status=202, faults=(409,))
 async def regrade_run(
     host: Host,
     run: Run,
-    *,
-    case: Annotated[
-        str | None, Spec(max_length=500, description="Only its cell; none: all.")
-    ] = None,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
+    cell: AnyCell = None,
 ) -> RegradeState:
     """Begin to grade a run again, or one cell of it, from what was kept; no agent runs.
 
@@ -337,10 +299,12 @@ async def regrade_run(
     """
     from assay.eval.matrix import runs_python
 
+    cells = None if cell is None else [key_of(cell)]
+
     def begin(desk: Desk) -> str:
         found = show_run.function(desk, run)
-        if case is not None:
-            _newest(Store(desk.database), found, (case, harness, model, trial))
+        if cells is not None:
+            _newest(Store(desk.database), found, cells[0])
         is_imported = found.config.get("imported") is True  # its author said where its cases are
         if (is_imported or runs_python(found)) and not desk.who.may("admin", None):
             what = "it was imported" if is_imported else "its tasks are Python files"
@@ -349,26 +313,21 @@ async def regrade_run(
             )
         return found.id
 
-    found = await host.run(begin)
-    cells = None if case is None else [(case, harness, model, trial)]
-    return await host.regrade(found, cells)
+    return await host.regrade(await host.run(begin), cells)
 
 
-@operation("GET", "/runs/{run}/regrade", "viewer", tag="runs", where="default", faults=(404,))
+@of_runs("GET", "/{run}/regrade")
 def show_regrade(desk: Desk, run: Run) -> RegradeState:
     """How far the newest regrade of a run is that a server or a client began."""
     return Regrades(desk.database).of(show_run.function(desk, run).id)
 
 
-@operation("POST", "/runs/{run}/cells/promote", "admin", tag="runs", where="default", faults=(404,))
+@of_cells("POST", "/promote", role="admin")
 def promote_cell(
     desk: Desk,
     run: Run,
+    cell: ThatCell,
     *,
-    case: _Case,
-    harness: _Coordinate = "",
-    model: _Coordinate = "",
-    trial: _Trial = 1,
     name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="small-1")],
     force: Annotated[bool, Spec(description="Replace a recording of that name.")] = False,
 ) -> Promotion:
@@ -377,11 +336,15 @@ def promote_cell(
 
     if not desk.who.may("admin", None):
         raise ForbiddenError("this needs the role admin for all projects")
-    store = Store(desk.database)
-    cell = _newest(store, show_run.function(desk, run), (case, harness, model, trial))
-    done = promote(store, cell, name, force=force)
+    store, found, key = _at(desk, run, cell)
+    newest = _newest(store, found, key)
+    done = promote(store, newest, name, force=force)
     left_out = tuple(f"{one_line(one.path, 300)}: {one.why}" for one in done.left_out)
-    return Promotion(done.directory, done.files, done.deleted, left_out, play_command(cell, name))
+    return Promotion(done.directory, done.files, done.deleted, left_out, play_command(newest, name))
+
+
+def _at(desk: Desk, run: str, cell: Placed | CellKey) -> tuple[Store, RunRecord, CellKey]:
+    return Store(desk.database), show_run.function(desk, run), key_of(cell)
 
 
 def _newest(store: Store, run: RunRecord, key: CellKey) -> CellRecord:

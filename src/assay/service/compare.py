@@ -6,28 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from assay.errors import AssayError, InputError, Location
+from assay.errors import InputError, Location
 from assay.reports.comparing.shown import RunComparison, shown
 from assay.reports.run_records import AgentName
-from assay.reports.score_pairs import ScorePair, score_pair
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
-from assay.service.runs import Run, show_run
+from assay.service.runs import Run, of_runs, show_run
 from assay.store.database import Database
 from assay.store.labels import Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
-_Score = Annotated[
-    str,
-    Spec(
-        max_length=8_000,
-        description="A grader's key, as the scores of the run tell it; empty for the reward.",
-        example="/tests",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class AgentList:
     agents: tuple[AgentName, ...]
 
 
-@operation("GET", "/runs/{run}/agents", "viewer", tag="runs", where="default", faults=(404,))
+@of_runs("GET", "/{run}/agents")
 def list_agents(desk: Desk, run: Run) -> AgentList:
     """Harness and model of each agent of a run that has a result."""
     found = show_run.function(desk, run)
@@ -51,58 +42,14 @@ def list_agents(desk: Desk, run: Run) -> AgentList:
     return AgentList(found.id, tuple(AgentName(*agent) for agent in agents))
 
 
-@operation(
-    "GET", "/runs/{run}/scores", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_runs("GET", "/{run}/scores", apart=True)
 def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
     return score_table(found.id, _cells(desk.database, found.id))
 
 
-@operation(
-    "GET",
-    "/runs/{run}/scores/pair",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
-def show_score_pair(
-    desk: Desk,
-    run: Run,
-    *,
-    x: _Score,
-    y: Annotated[
-        str,
-        Spec(
-            max_length=8_000,
-            description="Another grader's key, or `seconds`, `cost_usd` or `tokens`.",
-            example="seconds",
-        ),
-    ],
-) -> ScorePair:
-    """Two graders of a run, cell by cell: where they agree, and where they are farthest apart.
-
-    Instead of the second one, what cells cost.
-    """
-    found, store = show_run.function(desk, run), Store(desk.database)
-    if x == y:
-        raise InputError("a score agrees with itself", location=Location(field="y"))
-    cells = _cells(desk.database, found.id)
-    return score_pair(found.id, cells, x, y, question=lambda cell: _question(store, cell))
-
-
-@operation(
-    "GET",
-    "/runs/{run}/trainability",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_runs("GET", "/{run}/trainability", apart=True)
 def show_trainability(
     desk: Desk,
     run: Run,
@@ -121,7 +68,7 @@ def show_trainability(
     return trainability_of(store, found.id, floor=below, tolerance=tolerance)
 
 
-@operation("GET", "/compare", "viewer", tag="runs", where="default", faults=(404,), apart=True)
+@operation("GET", "/compare", tag="runs", where="default", faults=(404,), apart=True)
 def compare_runs(
     desk: Desk,
     *,
@@ -156,18 +103,3 @@ def compare_runs(
 
 def _cells(database: Database, run: str) -> Iterator[CellRecord]:
     return decided(Store(database).cells(run), Decisions(database).all)
-
-
-def _question(store: Store, cell: CellRecord) -> str:
-    """What was asked in a cell; of its trace nothing is looked at."""
-    from assay.tasks.rows import read_row
-    from assay.types.run import Run
-
-    try:
-        detail = store.detail(cell.run_id, cell.key)
-        row = detail.get("row")
-        if isinstance(row, dict):
-            return read_row(row).submission.question or ""
-        return Run.from_dict({"prompt": detail.get("prompt")}).prompt_text
-    except AssayError:  # damaged, or of another version: the scores are worth having
-        return ""

@@ -18,9 +18,10 @@ from assay.service.operation import (
     Desk,
     Force,
     GraderKey,
+    InProject,
     Limit,
+    Noun,
     Spec,
-    operation,
 )
 from assay.service.pages import Page, cursor_after, cursor_number, cursor_text, page
 from assay.store.catalog import GraderVersion
@@ -35,11 +36,12 @@ WrittenScore: TypeAlias = "Mapping[str, Json]"
 """A score from elsewhere: ``grader``, ``item`` and ``score``, with ``reason`` and ``details``."""
 
 _SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
-DATASETS = "/projects/{project}/datasets"
-_SCORES = "/projects/{project}/scores"
-JOBS = "/projects/{project}/jobs"
+of_datasets = Noun("/projects/{project}/datasets", tag="datasets")
+of_scores = Noun("/projects/{project}/scores", tag="scores")
+of_jobs = Noun("/projects/{project}/jobs", tag="jobs")
 
 JOB_ID = Spec(
+    alias="id",
     pattern=r"^[A-Za-z0-9-]{1,64}$",
     description="Id of the job.",
     example="20261121-090830-ab12cd34",
@@ -80,8 +82,10 @@ class StoredScores:
     stored: int
 
 
-@operation("GET", DATASETS, "viewer", tag="datasets")
-def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[DatasetRecord]:
+@of_datasets("GET")
+def list_datasets(
+    desk: Desk, *, limit: Limit = 50, cursor: Cursor = None, project: InProject = None
+) -> Page[DatasetRecord]:
     """The datasets of a project, by key."""
     after, datasets = cursor_text(cursor), Datasets(desk.database)
     return page(
@@ -91,15 +95,20 @@ def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Pa
     )
 
 
-@operation("GET", f"{DATASETS}/{{key}}", "viewer", tag="datasets", faults=(404,))
-def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
+@of_datasets("GET", "/{key}")
+def show_dataset(desk: Desk, key: DatasetKey, *, project: InProject = None) -> DatasetRecord:
     """One dataset."""
     return Datasets(desk.database).get(desk.project, key)
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows", "viewer", tag="datasets", faults=(404,))
+@of_datasets("GET", "/{key}/rows")
 def list_rows(
-    desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
+    desk: Desk,
+    key: DatasetKey,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[DatasetRow]:
     """The rows of a dataset, in their order; fewer than asked for where they are large."""
     after, datasets = cursor_number(cursor), Datasets(desk.database)
@@ -109,21 +118,15 @@ def list_rows(
     return Page(found, cursor_after(found[-1].number) if is_more else "")
 
 
-@operation(
-    "DELETE",
-    f"{DATASETS}/{{key}}",
-    "editor",
-    tag="datasets",
-    status=204,
-    repeatable=True,
-    faults=(404, 409),
-)
-def delete_dataset(desk: Desk, key: DatasetKey, *, force: Force = False) -> None:
+@of_datasets("DELETE", "/{key}", repeatable=True)
+def delete_dataset(
+    desk: Desk, key: DatasetKey, *, force: Force = False, project: InProject = None
+) -> None:
     """Delete a dataset."""
     Datasets(desk.database).delete(desk.project, key, force=force)
 
 
-@operation("GET", _SCORES, "viewer", tag="scores", faults=(404,))
+@of_scores("GET")
 def list_scores(
     desk: Desk,
     *,
@@ -133,6 +136,7 @@ def list_scores(
     item: Annotated[str | None, Spec(max_length=500, description="Id of an item.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> ScorePage:
     """The scores of a project, oldest first."""
     after, scores = cursor_number(cursor), Scores(desk.database)
@@ -144,15 +148,7 @@ def list_scores(
     return ScorePage(found.items, found.next_cursor, _calibrations(desk, found.items))
 
 
-@operation(
-    "POST",
-    _SCORES,
-    "editor",
-    tag="scores",
-    status=201,
-    repeatable=True,
-    faults=(404, 409),
-)
+@of_scores("POST", status=201, repeatable=True)
 def add_scores(
     desk: Desk,
     scores: Annotated[
@@ -164,6 +160,8 @@ def add_scores(
         ),
     ],
     source: Literal["user", "sdk"] = "user",
+    *,
+    project: InProject = None,
 ) -> StoredScores:
     """Store scores from elsewhere, for graders of the kind `custom`: all of them, or none."""
     with desk.database.writing():
@@ -176,7 +174,7 @@ def add_scores(
     return StoredScores(len(records))
 
 
-@operation("GET", JOBS, "viewer", tag="jobs")
+@of_jobs("GET")
 def list_jobs(
     desk: Desk,
     *,
@@ -189,6 +187,7 @@ def list_jobs(
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[JobRecord]:
     """The jobs of a project, newest first."""
     after, jobs = cursor_text(cursor), Jobs(desk.database)
@@ -205,16 +204,7 @@ def _made(desk: Desk, job: JobRecord) -> dict[str, str]:
     return {"Location": f"/api/v1/projects/{desk.project}/jobs/{job.id}"}
 
 
-@operation(
-    "POST",
-    JOBS,
-    "editor",
-    tag="jobs",
-    status=202,
-    repeatable=True,
-    faults=(404, 409),
-    headers=_made,
-)
+@of_jobs("POST", status=202, repeatable=True, headers=_made)
 def create_job(
     desk: Desk,
     grader: GraderKey,
@@ -222,6 +212,8 @@ def create_job(
     version: Annotated[
         int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")
     ] = None,
+    *,
+    project: InProject = None,
 ) -> JobRecord:
     """Grade a dataset with one version of a grader, whatever happens to the server meanwhile."""
     with desk.database.writing():
@@ -231,55 +223,46 @@ def create_job(
         )
 
 
-@operation("GET", f"{JOBS}/{{id}}", "viewer", tag="jobs", faults=(404,))
-def show_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
+@of_jobs("GET", "/{id}")
+def show_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
     """One job."""
-    found = Jobs(desk.database).get(id)
+    found = Jobs(desk.database).get(job)
     if found.project != desk.project:
-        raise NotFoundError(f"there is no job {id!r:.80} in project {desk.project!r}")
+        raise NotFoundError(f"there is no job {job!r:.80} in project {desk.project!r}")
     return found
 
 
-@operation("GET", f"{JOBS}/{{id}}/results", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/results")
 def list_results(
     desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
+    job: JobId,
     *,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Results:
     """The scores of a job, in the order in which they were stored."""
-    after, job = cursor_number(cursor), show_job.function(desk, id)
+    after, record = cursor_number(cursor), show_job.function(desk, job)
     found = page(
-        lambda most: Jobs(desk.database).results(id, after, most), limit, lambda score: score.seq
+        lambda most: Jobs(desk.database).results(job, after, most), limit, lambda score: score.seq
     )
-    version = desk.graders.version(job.grader, job.version)
+    version = desk.graders.version(record.grader, record.version)
     card = calibration_of(desk, version, (one.graded for one in found.items))
     return Results(found.items, found.next_cursor, card)
 
 
-@operation(
-    "POST", f"{JOBS}/{{id}}/cancel", "editor", tag="jobs", repeatable=True, faults=(404, 409)
-)
-def cancel_job(desk: Desk, id: JobId) -> JobRecord:  # noqa: A002 - its name in the path
+@of_jobs("POST", "/{id}/cancel", repeatable=True)
+def cancel_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
     """End a job before its time; what was graded stays."""
-    show_job.function(desk, id)
-    return Jobs(desk.database).cancel(id)
+    show_job.function(desk, job)
+    return Jobs(desk.database).cancel(job)
 
 
-@operation(
-    "DELETE",
-    f"{JOBS}/{{id}}",
-    "editor",
-    tag="jobs",
-    status=204,
-    repeatable=True,
-    faults=(404, 409),
-)
-def delete_job(desk: Desk, id: JobId) -> None:  # noqa: A002 - its name in the path
+@of_jobs("DELETE", "/{id}", repeatable=True)
+def delete_job(desk: Desk, job: JobId, *, project: InProject = None) -> None:
     """Delete a job that has ended, with its scores."""
-    show_job.function(desk, id)
-    Jobs(desk.database).delete(id)
+    show_job.function(desk, job)
+    Jobs(desk.database).delete(job)
 
 
 def _calibrations(desk: Desk, scores: Sequence[ScoreRecord]) -> tuple[Calibration, ...]:

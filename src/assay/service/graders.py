@@ -21,13 +21,14 @@ from assay.service.operation import (
     Force,
     GraderKey,
     Host,
+    InProject,
     Limit,
     Name,
+    Noun,
     Row,
     Spec,
     Text,
-    operation,
-    waiting_operation,
+    ThatGrader,
 )
 from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
@@ -38,8 +39,7 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.registry.definitions import Definition
 
-_PATH = "/projects/{project}/graders"
-_ONE = f"{_PATH}/{{key}}"
+of_graders = Noun("/projects/{project}/graders", tag="graders")
 MOST_ITEMS = 1_000
 """Items that one request may have."""
 _RESERVED = ("export", "import", "new", "validate")
@@ -172,18 +172,11 @@ def _made(desk: Desk, grader: GraderRecord) -> dict[str, str]:
     return {"Location": place, **_etag(desk, grader)}
 
 
-@waiting_operation(
-    "POST",
-    f"{_ONE}/grade",
-    "editor",
-    tag="grading",
-    lasts=False,  # it stores scores, which say themselves what they are
-    repeatable=True,
-    faults=(404, 409, 503),
-)
+# It changes nothing for the log: the scores that it stores say themselves what they are.
+@of_graders("POST", "/{key}/grade", tag="grading", repeatable=True, lasts=False)
 async def grade(
     host: Host,
-    key: GraderKey,
+    grader_key: ThatGrader,
     items: Annotated[
         Sequence[Row],
         Spec(
@@ -207,6 +200,7 @@ async def grade(
     record: Annotated[
         bool, Spec(description="Store the scores, before they are acknowledged.")
     ] = True,
+    project: InProject = None,
 ) -> GradedItems:
     """Grade items. Their scores are stored before they are acknowledged, unless `record` is false.
 
@@ -214,7 +208,7 @@ async def grade(
     unless all of them do; the others are graded.
     """
     read = gradable(items)
-    found = await host.run(lambda desk: version_to_run(desk, key, version))
+    found = await host.run(lambda desk: version_to_run(desk, grader_key, version))
     name = f"{found.key}@{found.number}"
     fine = [(item, one) for item, one in read if isinstance(one, Submission)]
     batch = await host.grade(found, fine, deadline)
@@ -240,27 +234,22 @@ async def grade(
     return await host.finish(store)
 
 
-@operation("GET", f"{_PATH}/export", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/export")
 def export_graders(
     desk: Desk,
     keys: Annotated[
         str | None,
         Spec(max_length=20_000, description="Keys with commas between; all by default."),
     ] = None,
+    *,
+    project: InProject = None,
 ) -> GraderFiles:
     """Graders as files for git: `KEY.yaml`, and a function's source beside it."""
     wanted = None if keys is None else [key for key in keys.split(",") if key]
     return GraderFiles(desk.graders.files(wanted))
 
 
-@waiting_operation(
-    "POST",
-    f"{_PATH}/import",
-    "editor",
-    tag="graders",
-    repeatable=True,
-    faults=(404, 409, 423, 503),
-)
+@of_graders("POST", "/import", faults=(423,), repeatable=True)
 async def import_graders(
     host: Host,
     files: Annotated[
@@ -275,6 +264,7 @@ async def import_graders(
     update: Annotated[
         bool, Spec(description="Make new versions of graders that are there already.")
     ] = True,
+    project: InProject = None,
 ) -> GraderList:
     """Store the graders of some files: all of them, or none."""
     from assay.registry.files import GraderFile, read_grader_files
@@ -301,7 +291,7 @@ async def import_graders(
     return await host.finish(store)
 
 
-@operation("GET", _PATH, "viewer", tag="graders")
+@of_graders("GET")
 def list_graders(
     desk: Desk,
     *,
@@ -311,6 +301,7 @@ def list_graders(
     query: Annotated[
         str, Spec(max_length=200, description="Part of the key, name or description.")
     ] = "",
+    project: InProject = None,
 ) -> Page[GraderRecord]:
     """The graders of a project, by key."""
     after, graders = cursor_text(cursor), desk.graders
@@ -321,16 +312,7 @@ def list_graders(
     )
 
 
-@waiting_operation(
-    "POST",
-    _PATH,
-    "editor",
-    tag="graders",
-    status=201,
-    repeatable=True,
-    faults=(404, 409, 503),
-    headers=_made,
-)
+@of_graders("POST", status=201, repeatable=True, headers=_made)
 async def create_grader(
     host: Host,
     key: GraderKey,
@@ -342,6 +324,7 @@ async def create_grader(
     feedback_key: Name = "",
     note: Text = "",
     samples: _Samples = (),
+    project: InProject = None,
 ) -> GraderDetail:
     """Store a grader, after it was validated: its checks, and a trial on the samples."""
     from assay.registry.validation import validated
@@ -366,11 +349,14 @@ async def create_grader(
     )
 
 
-@waiting_operation(
-    "POST", f"{_PATH}/validate", "editor", tag="graders", lasts=False, faults=(404, 503)
-)
+@of_graders("POST", "/validate", lasts=False)
 async def validate_grader(
-    host: Host, kind: _Kind, definition: _Definition, samples: _Samples = ()
+    host: Host,
+    kind: _Kind,
+    definition: _Definition,
+    samples: _Samples = (),
+    *,
+    project: InProject = None,
 ) -> ValidationReport:
     """Check a definition and try it on samples; nothing is stored."""
     from assay.registry.validation import validate
@@ -379,54 +365,53 @@ async def validate_grader(
     return await host.apart(lambda: validate(wanted, read, host.permissions))
 
 
-@operation("GET", _ONE, "viewer", tag="graders", faults=(404,), headers=_etag)
-def show_grader(desk: Desk, key: GraderKey, version: _Wanted = None) -> GraderDetail:
+@of_graders("GET", "/{key}", headers=_etag)
+def show_grader(
+    desk: Desk, grader_key: ThatGrader, version: _Wanted = None, *, project: InProject = None
+) -> GraderDetail:
     """A grader with its latest version, or the one that is asked for."""
-    found = desk.graders.get(key)
+    found = desk.graders.get(grader_key)
     if version is not None:
-        found = replace(found, latest=desk.graders.version(key, version))
+        found = replace(found, latest=desk.graders.version(grader_key, version))
     return _detail(desk, found)
 
 
-@waiting_operation(
-    "PUT",
-    _ONE,
-    "editor",
-    tag="graders",
-    repeatable=True,
-    faults=(404, 412, 423, 428, 503),
-    headers=_etag,
-)
+@of_graders("PUT", "/{key}", faults=(412, 423, 428), repeatable=True, headers=_etag)
 async def update_grader(
     host: Host,
-    key: GraderKey,
+    grader_key: ThatGrader,
     kind: _Kind,
     definition: _Definition,
     *,
     note: Text = "",
     samples: _Samples = (),
     expected: Annotated[int | None, Spec(place="if-match")] = None,
+    project: InProject = None,
 ) -> GraderDetail:
     """Store a new version; the same definition as the latest makes none."""
     from assay.registry.validation import validated
 
     wanted, read = await _wanted(host, kind, definition, samples)
-    present, is_same = await host.run(lambda desk: desk.graders.changing(key, wanted, expected))
+    present, is_same = await host.run(
+        lambda desk: desk.graders.changing(grader_key, wanted, expected)
+    )
     if is_same:
         return await host.finish(lambda desk: _detail(desk, present))
-    checked, warnings = await host.apart(lambda: validated(key, wanted, read, host.permissions))
+    checked, warnings = await host.apart(
+        lambda: validated(grader_key, wanted, read, host.permissions)
+    )
     number = present.latest.number
     return await host.finish(
         lambda desk: _detail(
-            desk, desk.graders.add_version(key, checked, note, expected=number), warnings
+            desk, desk.graders.add_version(grader_key, checked, note, expected=number), warnings
         )
     )
 
 
-@operation("PATCH", _ONE, "editor", tag="graders", faults=(404, 423), headers=_etag)
+@of_graders("PATCH", "/{key}", faults=(423,), headers=_etag)
 def describe_grader(
     desk: Desk,
-    key: GraderKey,
+    grader_key: ThatGrader,
     *,
     name: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
     description: Annotated[
@@ -434,54 +419,67 @@ def describe_grader(
         Spec(max_length=10_000, pattern=NO_NULL, example="Only the number counts"),
     ] = None,
     feedback_key: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
+    project: InProject = None,
 ) -> GraderRecord:
     """Change what people read of a grader; its scores stay what they are."""
-    return desk.graders.describe(key, name=name, description=description, feedback_key=feedback_key)
+    return desk.graders.describe(
+        grader_key, name=name, description=description, feedback_key=feedback_key
+    )
 
 
-@operation(
-    "DELETE", _ONE, "editor", tag="graders", status=204, repeatable=True, faults=(404, 409, 423)
-)
-def delete_grader(desk: Desk, key: GraderKey, *, force: Force = False) -> None:
+@of_graders("DELETE", "/{key}", faults=(423,), repeatable=True)
+def delete_grader(
+    desk: Desk, grader_key: ThatGrader, *, force: Force = False, project: InProject = None
+) -> None:
     """Delete a grader; versions that gave scores can still be read by them."""
-    desk.graders.delete(key, force=force)
+    desk.graders.delete(grader_key, force=force)
 
 
-@operation("PUT", f"{_ONE}/lock", "editor", tag="graders", faults=(404,), headers=_etag)
+@of_graders("PUT", "/{key}/lock", headers=_etag)
 def lock_grader(
-    desk: Desk, key: GraderKey, *, locked: Annotated[bool, Spec(example=True)]
+    desk: Desk,
+    grader_key: ThatGrader,
+    *,
+    locked: Annotated[bool, Spec(example=True)] = True,
+    project: InProject = None,
 ) -> GraderRecord:
     """Lock a grader against changes, or unlock it."""
-    return desk.graders.lock(key, locked=locked)
+    return desk.graders.lock(grader_key, locked=locked)
 
 
-@operation("GET", f"{_ONE}/versions", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/{key}/versions")
 def list_versions(
-    desk: Desk, key: GraderKey, *, limit: Limit = 50, cursor: Cursor = None
+    desk: Desk,
+    grader_key: ThatGrader,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[GraderVersion]:
     """The versions of a grader, newest first."""
     after, graders = cursor_number(cursor) or None, desk.graders
     return page(
-        lambda most: graders.versions(key, limit=most, after=after),
+        lambda most: graders.versions(grader_key, limit=most, after=after),
         limit,
         lambda version: version.number,
     )
 
 
-@operation("GET", f"{_ONE}/diff", "viewer", tag="graders", faults=(404,))
+@of_graders("GET", "/{key}/diff")
 def diff_versions(
     desk: Desk,
-    key: GraderKey,
-    *,
+    grader_key: ThatGrader,
     older: Annotated[
         int | None, Spec(alias="from", ge=1, le=2**31 - 1, description="Before `to` by default.")
     ] = None,
     newer: Annotated[
         int | None, Spec(alias="to", ge=1, le=2**31 - 1, description="The latest by default.")
     ] = None,
+    *,
+    project: InProject = None,
 ) -> GraderDiff:
     """What changed between two versions."""
-    return GraderDiff(desk.graders.diff(key, older, newer))
+    return GraderDiff(desk.graders.diff(grader_key, older, newer))
 
 
 def version_to_run(desk: Desk, key: str, number: int | None) -> GraderVersion:

@@ -13,10 +13,10 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, Row, Spec, operation, waiting_operation
+from assay.service.operation import Desk, Host, InProject, Noun, Row, Spec, operation
 from assay.types.thread import StringThread
 
-_PATH = "/projects/{project}/grader-kinds"
+of_kinds = Noun("/projects/{project}/grader-kinds", tag="graders")
 _PROBE_SECONDS = 10.0
 
 _TITLES: Mapping[str, str] = {
@@ -104,8 +104,8 @@ class KnownModels:
     models: tuple[KnownModel, ...]
 
 
-@waiting_operation("GET", _PATH, "viewer", tag="graders")
-async def list_kinds(host: Host) -> GraderKinds:
+@of_kinds("GET")
+async def list_kinds(host: Host, *, project: InProject = None) -> GraderKinds:
     """The kinds of graders, each with the JSON Schema of its fields."""
     from assay.registry.definitions import KINDS, form_schema
     from assay.registry.forms import declared_kinds
@@ -120,9 +120,7 @@ async def list_kinds(host: Host) -> GraderKinds:
     return await host.apart(made)
 
 
-@waiting_operation(
-    "POST", f"{_PATH}/binary_judge/preview", "viewer", tag="graders", lasts=False, faults=(503,)
-)
+@of_kinds("POST", "/binary_judge/preview", role="viewer", lasts=False)
 async def preview_judge(
     host: Host,
     definition: Annotated[
@@ -136,6 +134,8 @@ async def preview_judge(
         Sequence[Row],
         Spec(max_length=1, description="What is judged; a sample of assay's by default."),
     ] = (),
+    *,
+    project: InProject = None,
 ) -> JudgePreview:
     """What a judge would be sent: no model is asked, nothing is stored."""
     from assay.registry.previews import preview_judge as preview
@@ -159,14 +159,7 @@ def _thread(row: Mapping[str, Json]) -> StringThread:
     )
 
 
-@waiting_operation(
-    "POST",
-    f"{_PATH}/external_endpoint/probe",
-    "editor",
-    tag="graders",
-    lasts=False,
-    faults=(503,),
-)
+@of_kinds("POST", "/external_endpoint/probe", lasts=False)
 async def probe_endpoint(
     host: Host,
     definition: Annotated[
@@ -176,6 +169,8 @@ async def probe_endpoint(
             example={"url": "https://rewards.example.com", "protocol": "assay"},
         ),
     ],
+    *,
+    project: InProject = None,
 ) -> EndpointReport:
     """Ask an endpoint what it is; nothing is graded, nothing is stored."""
 
@@ -203,8 +198,8 @@ async def probe_endpoint(
     return await host.apart(asked)
 
 
-@operation("GET", "/projects/{project}/judge-models", "editor", tag="graders", faults=(404,))
-def list_models(desk: Desk) -> KnownModels:
+@operation("GET", "/projects/{project}/judge-models", role="editor", tag="graders")
+def list_models(desk: Desk, *, project: InProject = None) -> KnownModels:
     """The models that judges can be given here: those of the settings, and those in use."""
     from assay.graders.judges.panel import DEFAULT_MODEL
     from assay.models import ModelSettings

@@ -26,13 +26,13 @@ from assay.registry.policy import ForbiddenError
 from assay.scoring.classes import krippendorff_alpha
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
-from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, Limit, Spec, operation
+from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, InProject, Limit, Noun, Spec
 from assay.service.pages import Page, cursor_number, page
 from assay.service.runs import show_run
 from assay.store.labels import REVIEW, LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store
 
-_PATH = "/projects/{project}/labels"
+of_labels = Noun("/projects/{project}/labels", tag="labels")
 
 Field = Annotated[
     str,
@@ -213,8 +213,8 @@ class ExportedRow:
     row: dict[str, Json]
 
 
-@operation("GET", _PATH, "viewer", tag="labels", faults=(404,), apart=True)
-def list_labels(desk: Desk) -> Page[LabelSet]:
+@of_labels("GET", apart=True)
+def list_labels(desk: Desk, *, project: InProject = None) -> Page[LabelSet]:
     """What people labelled: the fields, by whom, and how far they agree."""
     labels = Labels(desk.database)
     by_field: dict[str, list[LabelCount]] = {}
@@ -228,7 +228,7 @@ def list_labels(desk: Desk) -> Page[LabelSet]:
     )
 
 
-@operation("GET", f"{_PATH}/queue", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/queue", apart=True)
 def next_to_label(
     desk: Desk,
     *,
@@ -240,6 +240,7 @@ def next_to_label(
     rater: _Rater = "",
     limit: Annotated[int, Spec(ge=1, le=50, description="Most items.", example=3)] = 3,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> LabelQueue:
     """The next items of a dataset or a run that the caller has not labelled yet.
 
@@ -274,7 +275,7 @@ def _queued(digest: str, place: str, found: Mapping[str, Item]) -> QueueItem:
     return QueueItem(item=digest, place=place, id=item.id, parts=_parts(item))
 
 
-@operation("POST", _PATH, "editor", tag="labels", lasts=False, repeatable=True, faults=(404, 409))
+@of_labels("POST", repeatable=True, lasts=False)
 def add_label(
     desk: Desk,
     item: Annotated[
@@ -303,6 +304,7 @@ def add_label(
         str, Spec(max_length=2_000, pattern=NO_NULL, description="What the rater was asked.")
     ] = "",
     rater: _Rater = "",
+    project: InProject = None,
 ) -> LabelRecord:
     """Keep what a person says of an item. Labels are appended; the last one of a rater counts."""
     source = _source(desk, dataset, run, field, 0)
@@ -324,7 +326,7 @@ def add_label(
     return labels_of(desk, field).add(desk.project, record, kept_row(found))
 
 
-@operation("GET", f"{_PATH}/items", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/items", apart=True)
 def list_labelled(
     desk: Desk,
     *,
@@ -334,6 +336,7 @@ def list_labelled(
     ] = "all",
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[LabelledRow]:
     """Items with what every rater said of them, in the order in which they were labelled."""
     current = labels_of(desk, field).current(desk.project, field)
@@ -354,9 +357,14 @@ def list_labelled(
     )
 
 
-@operation("GET", f"{_PATH}/export", "viewer", tag="labels", faults=(404,), apart=True)
+@of_labels("GET", "/export", apart=True)
 def export_labels(
-    desk: Desk, *, field: Field = "label", limit: Limit = 50, cursor: Cursor = None
+    desk: Desk,
+    *,
+    field: Field = "label",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[ExportedRow]:
     """Labelled rows, as `assay calibrate` reads them: of several people's labels, each by rater."""
     current = labels_of(desk, field).current(desk.project, field)

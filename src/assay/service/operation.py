@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import os
 import typing
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -25,12 +25,12 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
-    Required,
     TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
     cast,
+    overload,
 )
 
 from assay.registry.policy import Permissions
@@ -56,6 +56,8 @@ T = TypeVar("T")
 
 Entrance: TypeAlias = "KeyRole | Literal['anyone', 'member']"
 """Who may ask: a role; ``member`` for any valid key; ``anyone``."""
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Row: TypeAlias = "Mapping[str, Json]"
 """A recorded answer, as `assay.tasks.rows` reads it."""
@@ -89,14 +91,15 @@ class Spec:
         description: For people.
         example: A value of it.
         place: Where it travels: by default in the path if that names it, else in the body of a
-            request that has one, else in the query. ``if-match`` is a version in that header.
-        alias: What the query calls it.
+            request that has one, else in the query. ``if-match`` is a version in that header,
+            ``project`` the desk's project, which is chosen before the operation begins.
+        alias: What the path or the query calls it.
         pattern: Of a text; the other limits are those of JSON Schema.
     """
 
     description: str = ""
     example: Json = None
-    place: Literal["", "query", "if-match"] = ""
+    place: Literal["", "query", "if-match", "project"] = ""
     alias: str = ""
     pattern: str = ""
     min_length: int | None = None
@@ -108,6 +111,13 @@ class Spec:
 GraderKey: TypeAlias = Annotated[
     str, Spec(pattern=KEY_PATTERN, description="Key of the grader.", example="four")
 ]
+ThatGrader: TypeAlias = Annotated[
+    str, Spec(alias="key", pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+]
+InProject: TypeAlias = Annotated[
+    str | None, Spec(place="project", description="The project; the client's by default.")
+]
+"""For whoever asks: the function finds it at its desk."""
 DatasetKey: TypeAlias = Annotated[
     str, Spec(pattern=KEY_PATTERN, description="Key of the dataset.", example="arithmetic")
 ]
@@ -184,21 +194,29 @@ class Desk:
         )
 
     def note(
-        self, operation: str, given: Mapping[str, object], output: object = None
+        self,
+        operation: Operation[..., Any] | str,
+        given: Mapping[str, object],
+        output: object = None,
     ) -> ChangeRecord:
         """Note a change in the database, in the transaction that makes it if there is one.
 
         Args:
-            operation: What is done.
+            operation: What is done; the name of what is in no table.
             given: Its parameters, of which those that are no content are noted.
             output: What came of it; noted by its id, if it has one.
         """
-        what = {name: plain(value) for name, value in given.items() if name in _NOTED}
+        if isinstance(operation, str):
+            name = operation
+        else:
+            name, sent = operation.name, operation.sent(given)
+            given = {one.sent_as: sent[one.name] for one in operation.places if one.name in sent}
+        what = {key: plain(value) for key, value in given.items() if key in _NOTED}
         if isinstance(made := getattr(output, "id", None), str):
             what["id"] = made
         change = ChangeRecord(
             time=self.database.now(),
-            operation=operation,
+            operation=name,
             project=self.project or str(what.get("project", EVERY_PROJECT)),
             what=what,
             by=self.who.name,
@@ -303,6 +321,26 @@ class Input:
     place: str
     default: object
 
+    @property
+    def sent_as(self) -> str:
+        """What the path, the query or the body calls it."""
+        return self.spec.alias if self.spec.alias and self.place in ("path", "query") else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A parameter that travels as several; stands in an ``Annotated`` instead of a `Spec`.
+
+    Attributes:
+        parts: Name, type, spec and default of each.
+        values: Their values, of what was given; not asked for None.
+        description: For people.
+    """
+
+    parts: tuple[tuple[str, object, Spec, object], ...]
+    values: Callable[[Any], tuple[object, ...]]
+    description: str = ""
+
 
 @dataclass(frozen=True, eq=False)
 class Operation(Generic[P, T]):
@@ -316,7 +354,7 @@ class Operation(Generic[P, T]):
         function: What carries it out.
         tag: Heading of the OpenAPI document.
         status: Of a reply that says it was done.
-        faults: Statuses of refusals that are not every operation's.
+        faults: Statuses of refusals that do not follow from its method, path and role.
         repeatable: Whether a request with an idempotency key is carried out once.
         where: Project in which the role is needed, for a path that names none.
         lasts: Whether one that is not a ``GET`` changes what is stored.
@@ -326,11 +364,11 @@ class Operation(Generic[P, T]):
     """
 
     name: str
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    method: Method
     path: str
     role: Entrance
     function: Callable[..., Any]
-    tag: str
+    tag: str = ""
     status: int = 200
     faults: tuple[int, ...] = ()
     repeatable: bool = False
@@ -349,28 +387,80 @@ class Operation(Generic[P, T]):
         """Whether it is given a `Host`."""
         return inspect.iscoroutinefunction(self.function)
 
+    @cached_property
+    def in_project(self) -> bool:
+        """Whether it is asked of a project."""
+        return "{project}" in self.path
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """What whoever asks gives it."""
+        whole = inspect.signature(self.function)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
     def inputs(self, **types: object) -> list[Input]:
-        """Its parameters.
+        """What of it travels: its parameters but for the project.
 
         Args:
             **types: What to understand by names in annotations, such as ``Json``.
         """
+        found: list[Input] = []
+        for name, kind, spec, default in self._parameters(types):
+            parts = spec.parts if isinstance(spec, Spread) else ((name, kind, spec, default),)
+            found += [Input(*one[:3], self._place(one[0], one[2]), one[3]) for one in parts]
+        return [one for one in found if one.place != "project"]
+
+    def _parameters(
+        self, types: Mapping[str, object]
+    ) -> Iterator[tuple[str, object, Spec | Spread, object]]:
         known = {"Json": object, **types}
         hints = typing.get_type_hints(self.function, localns=known, include_extras=True)
-        parameters = list(inspect.signature(self.function).parameters.values())[1:]
-        return [self._input(p, hints[p.name]) for p in parameters]
+        for one in self.signature.parameters.values():
+            kind, *more = (
+                typing.get_args(hints[one.name])
+                if typing.get_origin(hints[one.name]) is Annotated
+                else (hints[one.name],)
+            )
+            spec = next((part for part in more if isinstance(part, Spec | Spread)), Spec())
+            yield one.name, kind, spec, one.default
 
-    def _input(self, parameter: inspect.Parameter, hint: object) -> Input:
-        kind, spec = hint, Spec()
-        if typing.get_origin(hint) is Annotated:
-            kind, *more = typing.get_args(hint)
-            spec = next((one for one in more if isinstance(one, Spec)), spec)
-        place: str = spec.place
-        if f"{{{parameter.name}}}" in self.path:
-            place = "path"
-        elif not place:
-            place = "body" if self.method in ("POST", "PUT", "PATCH") else "query"
-        return Input(parameter.name, kind, spec, place, parameter.default)
+    def _place(self, name: str, spec: Spec) -> str:
+        if spec.place:
+            return spec.place
+        if f"{{{spec.alias or name}}}" in self.path:
+            return "path"
+        return "body" if self.method in ("POST", "PUT", "PATCH") else "query"
+
+    @cached_property
+    def _spread(self) -> Mapping[str, Spread]:
+        return {n: spec for n, _, spec, _ in self._parameters({}) if isinstance(spec, Spread)}
+
+    def sent(self, given: Mapping[str, object]) -> dict[str, object]:
+        """What was given, as it travels."""
+        values = {name: value for name, value in given.items() if name not in self._spread}
+        for name, spread in self._spread.items():
+            if (whole := given.get(name)) is not None:
+                values |= zip((part[0] for part in spread.parts), spread.values(whole), strict=True)
+        return values
+
+    def received(self, values: Mapping[str, object]) -> dict[str, object]:
+        """What travelled, as the function takes it."""
+        given = dict(values)
+        for name, spread in self._spread.items():
+            parts = tuple(given.pop(part[0], part[3]) for part in spread.parts)
+            given[name] = None if parts[0] is None else parts
+        return given
+
+    @cached_property
+    def about(self) -> str:
+        """What it does, and what each parameter is, for whoever asks."""
+        said = [
+            f"    {name}: {spec.description}"
+            for name, _, spec, _ in self._parameters({})
+            if spec.description
+        ]
+        doc = inspect.getdoc(self.function) or ""
+        return "\n".join([doc, "", "Args:", *said]) if said else doc
 
     @cached_property
     def places(self) -> tuple[Input, ...]:
@@ -386,7 +476,8 @@ class Operation(Generic[P, T]):
 class Options(TypedDict, total=False):
     """What more an operation may be; see `Operation`."""
 
-    tag: Required[str]
+    role: Entrance
+    tag: str
     status: int
     faults: tuple[int, ...]
     repeatable: bool
@@ -400,50 +491,63 @@ OPERATIONS: list[Operation[..., Any]] = []
 """The table: every operation, in the order in which routes are looked through."""
 
 
-def operation(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    **more: Unpack[Options],
-) -> Callable[[Callable[Concatenate[Desk, P], T]], Operation[P, T]]:
-    """Put a function that is given a desk into the table; see `Operation`."""
+class Decorator(Protocol):
+    """Puts a function into the table, which is given a desk, or as a coroutine a host."""
 
-    def decorate(function: Callable[Concatenate[Desk, P], T]) -> Operation[P, T]:
-        return _listed(method, path, role, function, more)
-
-    return decorate
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Host, P], Coroutine[Any, Any, T]], /
+    ) -> Operation[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Desk, P], T], /) -> Operation[P, T]: ...
 
 
-def waiting_operation(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    **more: Unpack[Options],
-) -> Callable[[Callable[Concatenate[Host, P], Coroutine[Any, Any, T]]], Operation[P, T]]:
-    """Put a coroutine function that is given a host into the table; see `Operation`."""
+def operation(method: Method, path: str, **more: Unpack[Options]) -> Decorator:
+    """Put a function into the table; see `Operation`.
 
-    def decorate(
-        function: Callable[Concatenate[Host, P], Coroutine[Any, Any, T]],
-    ) -> Operation[P, T]:
-        return _listed(method, path, role, function, more)
+    Args:
+        method: HTTP method.
+        path: Below ``/api/v1``.
+        **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others, and
+            ``DELETE`` without an output is a 204.
+    """
 
-    return decorate
+    def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
+        given: dict[str, Any] = {
+            "role": "viewer" if method == "GET" else "editor",
+            "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
+            **more,
+        }
+        made: Operation[..., Any] = Operation(
+            function.__name__, method, f"/api/v1{path}", function=function, **given
+        )
+        OPERATIONS.append(made)
+        return made
 
-
-def _listed(
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
-    path: str,
-    role: Entrance,
-    function: Callable[..., Any],
-    more: Options,
-) -> Operation[..., Any]:
-    name = function.__name__
-    made: Operation[..., Any] = Operation(name, method, f"/api/v1{path}", role, function, **more)
-    OPERATIONS.append(made)
-    return made
+    return cast("Decorator", decorate)
 
 
-async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What the operations on one thing have in common.
+
+    Attributes:
+        path: What their paths begin with.
+        tag: Heading of the OpenAPI document.
+        where: Project in which the role is needed, for paths that name none.
+    """
+
+    path: str
+    tag: str
+    where: str = ""
+
+    def __call__(self, method: Method, path: str = "", **more: Unpack[Options]) -> Decorator:
+        """Put a function into the table; see `operation`."""
+        usual: Options = {"tag": self.tag, "where": self.where}
+        return operation(method, self.path + path, **{**usual, **more})
+
+
+async def ask(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
     """Carry out an operation here, with the database at hand; a change is noted."""
     if not operation.waits:
         return do(operation, desk, *args, **given)
@@ -452,7 +556,7 @@ async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) 
     return output
 
 
-def do(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+def do(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
     """Carry out an operation that waits for nothing; a change is noted in its transaction."""
     with desk.database.writing() if operation.is_change else nullcontext():
         output = operation.function(desk, *args, **given)
@@ -468,8 +572,7 @@ def _note(
     given: Mapping[str, object],
 ) -> None:
     if operation.is_change:
-        bound = inspect.signature(operation.function).bind(desk, *args, **given)
-        desk.note(operation.name, bound.arguments, output)
+        desk.note(operation, operation.signature.bind(*args, **given).arguments, output)
 
 
 def local_desk(database: Database, project: str = "") -> Desk:

@@ -1,33 +1,29 @@
-"""Operations on what came of jobs: all of it in numbers, any part of it, two jobs compared."""
+"""Operations on what came of jobs: all of it in numbers, and any part of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from assay.errors import ConflictError, NotFoundError
+from assay.errors import NotFoundError
 from assay.reports.figures import score, score_interval
 from assay.reports.histogram import Bar, histogram
 from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
 from assay.scoring.intervals import Interval, mean_interval
-from assay.scoring.paired import paired_difference
 from assay.scoring.results import Assurance, Status
-from assay.service.data import JOB_ID, JOBS, JobId, show_job
+from assay.service.data import JobId, of_jobs, show_job
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Desk, Offset, Spec, operation
+from assay.service.operation import Desk, InProject, Offset, Spec
 from assay.service.rows import RowDetail, RowNumber, Window, row_detail
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-_JOB = f"{JOBS}/{{id}}"
 _BARS = 10
-_ALIKE = 1e-9
-_MOST_CHANGED = 200
 _LINE = 300
 
 
@@ -113,76 +109,32 @@ class ResultDetail:
     row: RowDetail | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
-    """A row that two jobs scored differently.
-
-    Attributes:
-        number: Number of the row.
-        item: Its id.
-        before: Score in the other job; null where it has none.
-        after: Score in this one.
-    """
-
-    number: int
-    item: str
-    before: float | None
-    after: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsCompared:
-    """Two jobs on the same rows, paired.
-
-    Attributes:
-        job: This one.
-        other: The one that it is compared with.
-        line: What came of it, in words.
-        difference: Mean of this score less the other's, over rows that both scored.
-        better: Rows that this one scores higher.
-        worse: Rows that it scores lower.
-        same: Rows that both score alike.
-        unpaired: Rows that one of them did not score.
-        changed: Rows whose scores differ, the largest differences first.
-    """
-
-    job: JobRecord
-    other: JobRecord
-    line: str
-    difference: Interval
-    better: int
-    worse: int
-    same: int
-    unpaired: int
-    changed: tuple[ChangedRow, ...]
-
-
-@operation("GET", f"{_JOB}/summary", "viewer", tag="jobs", faults=(404,))
-def show_job_summary(desk: Desk, id: JobId) -> JobSummary:  # noqa: A002 - its name in the path
+@of_jobs("GET", "/{id}/summary")
+def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> JobSummary:
     """What came of a job so far, in numbers."""
-    job = show_job.function(desk, id)
-    tally = Jobs(desk.database).tally(id)
+    record = show_job.function(desk, job)
+    tally = Jobs(desk.database).tally(job)
     mean, causes = _mean(tally.scores), Causes()
     for error in tally.errors:
         causes.add(one_line(error or "no cause was recorded", _LINE))
     return JobSummary(
-        job=job,
-        line=_line(job, mean, tally.counts.get("error", 0)),
+        job=record,
+        line=_line(record, mean, tally.counts.get("error", 0)),
         scored=tally.counts.get("scored", 0),
         skipped=tally.counts.get("skipped", 0),
         errors=tally.counts.get("error", 0),
         mean=mean,
         bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
-        calibration=_card(desk, job),
-        is_stored=_is_stored(desk, job),
+        calibration=_card(desk, record),
+        is_stored=_is_stored(desk, record),
     )
 
 
-@operation("GET", f"{_JOB}/results/window", "viewer", tag="jobs", faults=(404,))
+@of_jobs("GET", "/{id}/results/window")
 def show_results(
     desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
+    job: JobId,
     *,
     status: Annotated[Status | None, Spec(description="Only those of this status.")] = None,
     order: Annotated[
@@ -191,74 +143,33 @@ def show_results(
     ] = "row",
     offset: Offset = 0,
     limit: Window = 50,
+    project: InProject = None,
 ) -> ResultWindow:
     """The results of a job from any place on, each on a line."""
-    show_job.function(desk, id)
+    show_job.function(desk, job)
     jobs = Jobs(desk.database)
-    counts = jobs.counts(id)
-    found = jobs.window(id, offset=offset, limit=limit, status=status, order=order)
+    counts = jobs.counts(job)
+    found = jobs.window(job, offset=offset, limit=limit, status=status, order=order)
     return ResultWindow(
         results=tuple(_glimpse(number, record) for number, record in found),
         total=sum(counts.values()) if status is None else counts.get(status, 0),
     )
 
 
-@operation("GET", f"{_JOB}/results/{{number}}", "viewer", tag="jobs", faults=(404,))
-def show_result(desk: Desk, id: JobId, number: RowNumber) -> ResultDetail:  # noqa: A002 - its name in the path
+@of_jobs("GET", "/{id}/results/{number}")
+def show_result(
+    desk: Desk, job: JobId, number: RowNumber, *, project: InProject = None
+) -> ResultDetail:
     """What came of one row of a job, and the row."""
-    job = show_job.function(desk, id)
-    result = Jobs(desk.database).result(id, number)
+    record = show_job.function(desk, job)
+    result = Jobs(desk.database).result(job, number)
     row: RowDetail | None = None
-    if _is_stored(desk, job):
+    if _is_stored(desk, record):
         with suppress(NotFoundError):
-            row = row_detail(Datasets(desk.database).row(desk.project, job.dataset, number))
+            row = row_detail(Datasets(desk.database).row(desk.project, record.dataset, number))
     details = dict(result.graded.details)
     text = plain(json.dumps(details, indent=2, ensure_ascii=False)) if details else ""
     return ResultDetail(result=result, details=text, row=row)
-
-
-@operation("GET", f"{_JOB}/compare", "viewer", tag="jobs", faults=(404, 409))
-def compare_jobs(
-    desk: Desk,
-    id: JobId,  # noqa: A002 - its name in the path
-    *,
-    other: Annotated[str, replace(JOB_ID, description="Id of the job to compare with.")],
-) -> JobsCompared:
-    """Two jobs on the same dataset, row by row."""
-    job, before = show_job.function(desk, id), show_job.function(desk, other)
-    jobs = Jobs(desk.database)
-    if not jobs.have_same_rows(id, other):
-        raise ConflictError(
-            f"job {other} graded other rows than job {id}", hint="compare jobs of one dataset"
-        )
-    new, old = jobs.scored(id), jobs.scored(other)
-    numbers = sorted(new.keys() | old.keys())
-    pairs = [(number, old.get(number), new.get(number)) for number in numbers]
-    paired = [(n, a, b) for n, a, b in pairs if a is not None and b is not None]
-    is_unit = all(0.0 <= value <= 1.0 for _, a, b in paired for value in (a, b))
-    found = paired_difference(
-        [b for _, _, b in paired],
-        [a for _, a, _ in paired],
-        bounds=(-1.0, 1.0) if is_unit else None,
-    )
-    difference = found.difference.estimate
-    changed = [(n, a, b) for n, a, b in paired if abs(b - a) > _ALIKE]
-    changed.sort(key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    better = sum(b > a for _, a, b in changed)
-    return JobsCompared(
-        job=job,
-        other=before,
-        line=_difference_line(difference),
-        difference=difference,
-        better=better,
-        worse=len(changed) - better,
-        same=len(paired) - len(changed),
-        unpaired=len(pairs) - len(paired),
-        changed=tuple(
-            ChangedRow(number=n, item=one_line(jobs.result(id, n).item, 120), before=a, after=b)
-            for n, a, b in changed[:_MOST_CHANGED]
-        ),
-    )
 
 
 def _mean(scores: Sequence[float]) -> Interval:
@@ -282,17 +193,6 @@ def _line(job: JobRecord, mean: Interval, errors: int) -> str:
     if errors:
         said.append(f"{errors:,} could not be graded")
     return "; ".join(said)
-
-
-def _difference_line(difference: Interval) -> str:
-    if difference.mean is None:
-        return "No row was scored by both."
-    if difference.low is None or difference.high is None:
-        return "Too few rows to say whether they differ."
-    if difference.low <= 0.0 <= difference.high:
-        return "No clear difference: the interval includes 0."
-    way = "higher" if difference.mean > 0 else "lower"
-    return f"This job scores {way}; the interval leaves 0 out."
 
 
 def _card(desk: Desk, job: JobRecord) -> Calibration | None:

@@ -14,8 +14,8 @@ from typing import Annotated
 from assay.errors import AssayError, InputError
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
-from assay.service.data import DATASETS
-from assay.service.operation import DatasetKey, Desk, Offset, Spec, operation
+from assay.service.data import of_datasets
+from assay.service.operation import DatasetKey, Desk, InProject, Offset, Spec, operation
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets, DatasetUse
 
 _GLIMPSE = 300
@@ -124,10 +124,15 @@ class RowsRead:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@operation(
-    "GET", f"{DATASETS}/{{key}}/rows/window", "viewer", tag="datasets", apart=True, faults=(404,)
-)
-def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window = 50) -> RowWindow:
+@of_datasets("GET", "/{key}/rows/window")
+def show_rows(
+    desk: Desk,
+    key: DatasetKey,
+    *,
+    offset: Offset = 0,
+    limit: Window = 50,
+    project: InProject = None,
+) -> RowWindow:
     """Rows from any place on, each on a line, as graders are given them."""
     datasets = Datasets(desk.database)
     total = datasets.get(desk.project, key).rows
@@ -140,19 +145,21 @@ def show_rows(desk: Desk, key: DatasetKey, *, offset: Offset = 0, limit: Window 
     return RowWindow(rows=tuple(shown), total=total)
 
 
-@operation("GET", f"{DATASETS}/{{key}}/rows/{{number}}", "viewer", tag="datasets", faults=(404,))
-def show_row(desk: Desk, key: DatasetKey, number: RowNumber) -> RowDetail:
+@of_datasets("GET", "/{key}/rows/{number}")
+def show_row(
+    desk: Desk, key: DatasetKey, number: RowNumber, *, project: InProject = None
+) -> RowDetail:
     """One row, as it is read and as it came."""
     return row_detail(Datasets(desk.database).row(desk.project, key, number))
 
 
-@operation("GET", f"{DATASETS}/{{key}}/use", "viewer", tag="datasets", faults=(404,))
-def show_dataset_use(desk: Desk, key: DatasetKey) -> DatasetUse:
+@of_datasets("GET", "/{key}/use")
+def show_dataset_use(desk: Desk, key: DatasetKey, *, project: InProject = None) -> DatasetUse:
     """What depends on a dataset: what would be lost or cancelled with it."""
     return Datasets(desk.database).use(desk.project, key)
 
 
-@operation("POST", "/datasets/read", "member", tag="datasets", lasts=False)
+@operation("POST", "/datasets/read", role="member", tag="datasets", lasts=False)
 def read_lines(
     _: Desk,
     lines: Annotated[

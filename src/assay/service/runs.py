@@ -23,12 +23,10 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
+    Noun,
     Offset,
     Spec,
-    operation,
-    waiting_operation,
 )
-from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
@@ -46,24 +44,23 @@ Run = Annotated[
         example="latest",
     ),
 ]
-_Search = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
-_Coordinate = Annotated[str | None, Spec(max_length=500, pattern=NO_NULL)]
+of_runs = Noun("/runs", tag="runs", where="default")
+_Search = Annotated[
+    str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
+]
+_Harness = Annotated[
+    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this harness.")
+]
+_Model = Annotated[
+    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
+]
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
 
-@operation("GET", "/runs", "viewer", tag="runs", where="default")
-def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
-    """The newest runs, newest first."""
-    return Page(Store(desk.database).runs(limit))
-
-
-@operation("GET", "/run-rows", "viewer", tag="runs", where="default", apart=True)
-def list_run_rows(
+@of_runs("GET", apart=True)
+def list_runs(
     desk: Desk,
-    *,
-    limit: Limit = 50,
-    offset: Offset = 0,
     search: Annotated[
         str,
         Spec(
@@ -72,6 +69,9 @@ def list_run_rows(
             description="Stands somewhere in the id, the label or what was run.",
         ),
     ] = "",
+    *,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> RunRows:
     """The runs with how their cells ended, newest first."""
     store = Store(desk.database)
@@ -103,7 +103,7 @@ def run_rows(desk: Desk, runs: Sequence[RunRecord]) -> list[RunRow]:
     return [run_row(run, run_state(store, run), sums[run.id]) for run in runs]
 
 
-@operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
+@of_runs("GET", "/{run}")
 def show_run(desk: Desk, run: Run) -> RunRecord:
     """One run."""
     try:
@@ -113,9 +113,7 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
         raise NotFoundError(message, hint=error.hint) from error
 
 
-@operation(
-    "GET", "/runs/{run}/overview", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_runs("GET", "/{run}/overview", apart=True)
 def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.review import run_summary
@@ -130,9 +128,7 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     return overview_of(row, summary, verdict(summary), last=last)
 
 
-@operation(
-    "GET", "/runs/{run}/matrix", "viewer", tag="runs", where="default", faults=(404,), apart=True
-)
+@of_runs("GET", "/{run}/matrix", apart=True)
 def show_run_matrix(
     desk: Desk,
     run: Run,
@@ -169,15 +165,7 @@ def show_run_matrix(
     )
 
 
-@operation(
-    "GET",
-    "/runs/{run}/cells/window",
-    "viewer",
-    tag="runs",
-    where="default",
-    faults=(404,),
-    apart=True,
-)
+@of_runs("GET", "/{run}/cells/window", apart=True)
 def window_cells(
     desk: Desk,
     run: Run,
@@ -185,12 +173,12 @@ def window_cells(
     outcome: Annotated[
         str, Spec(max_length=60, pattern=_OUTCOMES, description="Outcomes, with commas between.")
     ] = "",
-    harness: _Coordinate = None,
-    model: _Coordinate = None,
-    case: Annotated[str, Spec(max_length=500, pattern=NO_NULL)] = "",
-    search: Annotated[
-        str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
+    harness: _Harness = None,
+    model: _Model = None,
+    case: Annotated[
+        str, Spec(max_length=500, pattern=NO_NULL, description="Only those of this case.")
     ] = "",
+    search: _Search = "",
     flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
     cause: Annotated[
@@ -267,15 +255,7 @@ def _with_cause(windows: Windows, run: str, key: str) -> tuple[int, ...]:
     )
 
 
-@waiting_operation(
-    "DELETE",
-    "/runs/{run}",
-    "editor",
-    tag="runs",
-    where="default",
-    repeatable=True,
-    faults=(404, 409),
-)
+@of_runs("DELETE", "/{run}", repeatable=True)
 async def delete_run(
     host: Host,
     run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],

@@ -18,8 +18,10 @@ from assay.service.operation import (
     Cursor,
     Desk,
     Identity,
+    InProject,
     Limit,
     Name,
+    Noun,
     Spec,
     operation,
 )
@@ -28,6 +30,8 @@ from assay.store.changes import ChangeRecord, Changes
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
+of_projects = Noun("/projects", tag="projects")
+of_keys = Noun("/keys", tag="keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,13 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@operation("GET", "/me", "member", tag="projects")
+@operation("GET", "/me", role="member", tag="projects")
 def show_caller(desk: Desk) -> Identity:
     """Who is asking, and what they may do."""
     return desk.who
 
 
-@operation("GET", "/projects", "member", tag="projects")
+@of_projects("GET", role="member")
 def list_projects(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ProjectRecord]:
     """The projects that the caller may see, by key."""
     after, own = cursor_text(cursor), desk.who.project
@@ -83,16 +87,7 @@ def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
     return {"Location": f"/api/v1/projects/{project.key}"}
 
 
-@operation(
-    "POST",
-    "/projects",
-    "admin",
-    tag="projects",
-    status=201,
-    repeatable=True,
-    faults=(409,),
-    headers=_made,
-)
+@of_projects("POST", role="admin", status=201, repeatable=True, headers=_made)
 def create_project(
     desk: Desk,
     key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")],
@@ -102,8 +97,8 @@ def create_project(
     return Projects(desk.database).create(key, name)
 
 
-@operation("GET", "/projects/{project}", "viewer", tag="projects", faults=(404,))
-def show_project(desk: Desk) -> ProjectRecord:
+@of_projects("GET", "/{project}")
+def show_project(desk: Desk, project: InProject = None) -> ProjectRecord:
     """One project."""
     return Projects(desk.database).get(desk.project)
 
@@ -113,9 +108,11 @@ _Most = Annotated[
 ]
 
 
-@operation("PUT", "/projects/{project}/limits", "admin", tag="projects", faults=(404,))
+@of_projects("PUT", "/{project}/limits", role="admin")
 def limit_project(
     desk: Desk,
+    project: InProject = None,
+    *,
     requests_per_minute: _Most = None,
     gradings_at_once: _Most = None,
 ) -> ProjectRecord:
@@ -140,7 +137,7 @@ _What = Annotated[
 _By = Annotated[str | None, Spec(max_length=200, description="Only what this one changed.")]
 
 
-@operation("GET", "/projects/{project}/changes", "admin", tag="projects", faults=(404,))
+@of_projects("GET", "/{project}/changes", role="admin")
 def list_changes(
     desk: Desk,
     *,
@@ -148,13 +145,14 @@ def list_changes(
     by: _By = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    project: InProject = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
     Projects(desk.database).get(desk.project)
     return _changes(desk, desk.project, (what, by), limit, cursor)
 
 
-@operation("GET", "/changes", "admin", tag="projects")
+@operation("GET", "/changes", role="admin", tag="projects")
 def list_all_changes(
     desk: Desk,
     *,
@@ -185,7 +183,7 @@ def _changes(
     )
 
 
-@operation("GET", "/keys", "member", tag="keys")
+@of_keys("GET", role="member")
 def list_keys(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[KeyRecord]:
     """The keys that the caller manages, revoked ones too. A project's admins manage its keys."""
     who, first = _admin(desk), cursor_text(cursor)
@@ -200,7 +198,7 @@ def list_keys(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[K
     return page(find, limit, lambda key: key.id)
 
 
-@operation("POST", "/keys", "member", tag="keys", status=201, faults=(404,))
+@of_keys("POST", role="member", status=201, faults=(404,))
 def create_key(
     desk: Desk,
     name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="ci")],
@@ -226,19 +224,24 @@ def create_key(
     return MadeKey(**{f.name: getattr(stored, f.name) for f in fields(stored)}, token=made.token)
 
 
-@operation("DELETE", "/keys/{id}", "member", tag="keys", status=204, faults=(404,))
+@of_keys("DELETE", "/{id}", role="member")
 def revoke_key(
     desk: Desk,
-    id: Annotated[  # noqa: A002 - its name in the path
+    key: Annotated[
         str,
-        Spec(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Id of the key.", example="1a2b3c4d"),
+        Spec(
+            alias="id",
+            pattern=r"^[A-Za-z0-9_-]{1,64}$",
+            description="Id of the key.",
+            example="1a2b3c4d",
+        ),
     ],
 ) -> None:
     """Revoke a key, at once."""
     who = _admin(desk)
-    if not who.may("admin", ApiKeys(desk.database).get(id).project):
-        raise NotFoundError(f"there is no API key {id!r:.80}")  # as if it were not there
-    ApiKeys(desk.database).revoke(id)
+    if not who.may("admin", ApiKeys(desk.database).get(key).project):
+        raise NotFoundError(f"there is no API key {key!r:.80}")  # as if it were not there
+    ApiKeys(desk.database).revoke(key)
 
 
 def _admin(desk: Desk) -> Identity:

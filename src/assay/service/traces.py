@@ -20,11 +20,11 @@ from assay.service.operation import (
     DatasetKey,
     Desk,
     Host,
+    InProject,
     Limit,
     Name,
+    Noun,
     Spec,
-    operation,
-    waiting_operation,
 )
 from assay.service.pages import Page, cursor_number, page
 from assay.store.changes import ChangeRecord
@@ -35,12 +35,13 @@ from assay.store.traces import NewSpan, Received, TraceLimits, TraceRecord, Trac
 if TYPE_CHECKING:
     from assay.agents.transcripts.otlp import SentSpan
 
-_TRACES = "/projects/{project}/traces"
+of_traces = Noun("/projects/{project}/traces", tag="traces")
 _AT_ONCE = 8
 
 _Id = Annotated[
     str,
     Spec(
+        alias="id",
         pattern=r"^[0-9a-f]{32}$",
         description="Id of the trace.",
         example="5b8efff798038103d269b633813fc60c",
@@ -114,8 +115,10 @@ def receive(
         return received, [desk.note("receive_traces", said)]
 
 
-@operation("GET", _TRACES, "viewer", tag="traces")
-def list_traces(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[TraceRecord]:
+@of_traces("GET")
+def list_traces(
+    desk: Desk, *, limit: Limit = 50, cursor: Cursor = None, project: InProject = None
+) -> Page[TraceRecord]:
     """The traces that were sent to a project, newest first."""
     before, traces = cursor_number(cursor), Traces(desk.database)
     return page(
@@ -125,7 +128,7 @@ def list_traces(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page
     )
 
 
-@operation("DELETE", _TRACES, "editor", tag="traces", repeatable=True)
+@of_traces("DELETE", repeatable=True)
 def delete_traces(
     desk: Desk,
     before: Annotated[
@@ -136,6 +139,8 @@ def delete_traces(
             example="2026-11-21",
         ),
     ],
+    *,
+    project: InProject = None,
 ) -> DeletedTraces:
     """Delete the traces to which nothing was added since a time."""
     try:
@@ -153,9 +158,7 @@ def delete_traces(
     return DeletedTraces(found)
 
 
-@waiting_operation(
-    "POST", f"{_TRACES}/collect", "editor", tag="traces", status=201, repeatable=True, faults=(409,)
-)
+@of_traces("POST", "/collect", status=201, repeatable=True)
 async def collect_traces(
     host: Host,
     key: DatasetKey,
@@ -165,6 +168,7 @@ async def collect_traces(
         bool, Spec(description="Also those whose outermost span has not come: as incomplete.")
     ] = False,
     clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
+    project: InProject = None,
 ) -> DatasetRecord:
     """Make a dataset of the traces that are whole and have any `gen_ai.*`: a row for each."""
     import tempfile
@@ -216,31 +220,23 @@ def _nothing(waiting: int) -> InputError:
     )
 
 
-@waiting_operation("GET", f"{_TRACES}/{{id}}", "viewer", tag="traces", faults=(404,))
-async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its name in the path
+@of_traces("GET", "/{id}")
+async def show_trace(host: Host, trace: _Id, *, project: InProject = None) -> TraceDetail:
     """One trace, as far as it has come."""
 
     def one(desk: Desk) -> Whole:
         traces = Traces(desk.database)
-        return traces.with_spans(traces.get(desk.project, id))
+        return traces.with_spans(traces.get(desk.project, trace))
 
     found = await host.run(one)
     (line,) = await _lines(host, [found])
     return TraceDetail(found[0], read_json(line.decode()))
 
 
-@operation(
-    "DELETE",
-    f"{_TRACES}/{{id}}",
-    "editor",
-    tag="traces",
-    status=204,
-    repeatable=True,
-    faults=(404,),
-)
-def delete_trace(desk: Desk, id: _Id) -> None:  # noqa: A002 - its name in the path
+@of_traces("DELETE", "/{id}", repeatable=True)
+def delete_trace(desk: Desk, trace: _Id, *, project: InProject = None) -> None:
     """Delete a trace; spans of it that come later begin it anew."""
-    Traces(desk.database).delete(desk.project, id)
+    Traces(desk.database).delete(desk.project, trace)
 
 
 async def _lines(host: Host, traces: Sequence[Whole]) -> list[bytes]:

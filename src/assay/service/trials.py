@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +12,15 @@ from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Status
-from assay.service.graders import permitted, version_to_run
+from assay.service.graders import of_graders, permitted, version_to_run
 from assay.service.items import read_items
 from assay.service.operation import (
     KEY_PATTERN,
     Desk,
     Host,
+    InProject,
     Row,
     Spec,
-    waiting_operation,
 )
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets
 from assay.types.submission import Submission
@@ -145,14 +144,7 @@ class _Sample:
     problem: str = ""
 
 
-@waiting_operation(
-    "POST",
-    "/projects/{project}/graders/try",
-    "editor",
-    tag="graders",
-    lasts=False,
-    faults=(404, 503),
-)
+@of_graders("POST", "/try", lasts=False)
 async def try_grader(
     host: Host,
     kind: Annotated[str, Spec(max_length=50, description="What kind it is.", example="function")],
@@ -181,9 +173,6 @@ async def try_grader(
     take: Annotated[
         int, Spec(ge=0, le=MOST_SAMPLES, description="So many more of its rows, from the first.")
     ] = 0,
-    seed: Annotated[
-        int | None, Spec(ge=0, le=2**31 - 1, description="Take them at random, by this seed.")
-    ] = None,
     saved: Annotated[
         str | None, Spec(pattern=KEY_PATTERN, description="A stored grader to compare with.")
     ] = None,
@@ -197,6 +186,7 @@ async def try_grader(
     runs: Annotated[
         bool, Spec(description="Run it; else a function is only read, which is quick.")
     ] = True,
+    project: InProject = None,
 ) -> Trial:
     """Try a draft on samples, beside a stored version; nothing is stored.
 
@@ -212,7 +202,7 @@ async def try_grader(
 
     draft, chosen = await host.apart(read)
     if dataset is not None:
-        found = await host.run(lambda desk: _rows(desk, dataset, rows, take, seed))
+        found = await host.run(lambda desk: _rows(desk, dataset, rows, take))
         chosen += _of_dataset(found, {one.id for one in chosen})
     if len(chosen) > MOST_SAMPLES:
         raise InputError(
@@ -241,9 +231,7 @@ async def try_grader(
     return await host.finish(lambda _: trial)
 
 
-def _rows(
-    desk: Desk, key: str, numbers: Sequence[int], take: int, seed: int | None
-) -> list[DatasetRow]:
+def _rows(desk: Desk, key: str, numbers: Sequence[int], take: int) -> list[DatasetRow]:
     """The rows of a dataset that were asked for, in their order."""
     datasets = Datasets(desk.database)
     count = datasets.get(desk.project, key).rows
@@ -256,8 +244,6 @@ def _rows(
             )
     chosen = set(numbers)
     rest = [number for number in range(1, count + 1) if number not in chosen]
-    if seed is not None:
-        random.Random(seed).shuffle(rest)  # noqa: S311 - no secret
     chosen.update(rest[:take])
     return datasets.numbered(desk.project, key, list(chosen))
 

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.reports.histogram import Bar, histogram
-from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Cursor, Desk, GraderKey, Limit, Spec, operation
+from assay.service.graders import Calibration, calibration_of, of_graders
+from assay.service.operation import (
+    Cursor,
+    Desk,
+    InProject,
+    Limit,
+    Spec,
+    ThatGrader,
+    operation,
+)
 from assay.service.pages import Page, cursor_text, page
 from assay.store.catalog import GraderRecord
 from assay.store.jobs import JobRecord, Jobs
@@ -88,7 +96,7 @@ class GraderUsage:
     consequences: tuple[str, ...]
 
 
-@operation("GET", "/projects/{project}/grader-overview", "viewer", tag="graders")
+@operation("GET", "/projects/{project}/grader-overview", tag="graders")
 def overview_graders(
     desk: Desk,
     *,
@@ -98,6 +106,7 @@ def overview_graders(
     query: Annotated[
         str, Spec(max_length=200, description="Part of the key, name or description.")
     ] = "",
+    project: InProject = None,
 ) -> Page[GraderOverview]:
     """The graders of a project by key, with what depends on each and its calibration."""
     after, graders = cursor_text(cursor), desk.graders
@@ -126,17 +135,17 @@ def _overview(desk: Desk, grader: GraderRecord, use: GraderUse) -> GraderOvervie
     )
 
 
-@operation("GET", "/projects/{project}/graders/{key}/use", "viewer", tag="graders", faults=(404,))
-def show_use(desk: Desk, key: GraderKey) -> GraderUsage:
+@of_graders("GET", "/{key}/use")
+def show_use(desk: Desk, grader_key: ThatGrader, *, project: InProject = None) -> GraderUsage:
     """What depends on a grader, what it gave lately, and what deleting it would mean."""
-    grader = desk.graders.get(key)
+    grader = desk.graders.get(grader_key)
     uses = Uses(desk.database, desk.project)
-    use = uses.of([key])[key]
+    use = uses.of([grader_key])[grader_key]
     return GraderUsage(
         use=use,
         most_counted=MOST_COUNTED,
-        jobs=tuple(Jobs(desk.database).page(desk.project, limit=_NEWEST_JOBS, grader=key)),
-        given=_given(uses.given(key, limit=_LATELY)),
+        jobs=tuple(Jobs(desk.database).page(desk.project, limit=_NEWEST_JOBS, grader=grader_key)),
+        given=_given(uses.given(grader_key, limit=_LATELY)),
         consequences=tuple(_consequences(grader, use)),
     )
 

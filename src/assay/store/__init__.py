@@ -1,7 +1,10 @@
 """The database and the artifacts: what was run, how it ended, and what was left behind.
 
-What reads or writes a database raises `StoreError` where that cannot be done, `NotFoundError` for
-an unknown project, and `InputError` for an unknown run or a page that has not 1 to 1,000 entries.
+What reads or writes a database raises `StoreError` where that cannot be done. A project, grader,
+dataset, job, trace, card or key that is not there is a `NotFoundError`, which names the nearest; a
+run that is not there, a text, key, number or definition that cannot be one, and a page that has not
+1 to 1,000 entries are an `InputError`; a key that is taken, or a version that is not the newest, is
+a `ConflictError`; a change of what is locked is a `LockedError`.
 """
 
 from __future__ import annotations

@@ -36,11 +36,7 @@ class _Incoming:
 
 
 class Blobs:
-    """The blobs of one directory, kept as ``ab/cdef...``; serves one thread, closed by ``with``.
-
-    Raises:
-        StoreError: If the directory cannot be made.
-    """
+    """The blobs of one directory, kept as ``ab/cdef...``; serves one thread, closed by ``with``."""
 
     def __init__(self, directory: Path) -> None:
         import hashlib
@@ -74,11 +70,7 @@ class Blobs:
         os.close(self._root)
 
     def put(self, content: bytes) -> str:
-        """Keep some content and return its digest.
-
-        Raises:
-            StoreError: If it cannot be written.
-        """
+        """Keep some content and return its digest."""
         digest = self._sha256(content).hexdigest()
         if not self._is_kept(digest):
             with self._incoming() as new:
@@ -87,11 +79,7 @@ class Blobs:
         return digest
 
     def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Keep content that comes in pieces, without holding it all; if they fail, nothing is kept.
-
-        Raises:
-            StoreError: If it cannot be written.
-        """
+        """Keep content that comes in pieces, not held at once; if they fail, nothing is kept."""
         hasher, size = self._sha256(), 0
         with self._incoming() as new:
             packing = self._compressor.compressobj()
@@ -106,11 +94,7 @@ class Blobs:
         return digest, size
 
     def get(self, digest: str, *, most: int) -> bytes:
-        """The content behind a digest.
-
-        Raises:
-            StoreError: As `read` does.
-        """
+        """The content behind a digest."""
         parts: list[bytes] = []
         self.read(digest, parts.append, most=most)
         return b"".join(parts)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import cast
 
 from assay.errors import NotFoundError
 from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
-from assay.store.checks import json_text, plain, read_json, valid_limit, valid_text
-from assay.store.database import Database, Record, Row
+from assay.store.checks import json_text, plain, read_json, valid_text
+from assay.store.database import Database, Record
+from assay.store.table import Table, Where
 
 _MAX_BODY = 4 << 20
 _MAX_OUTCOME = 1 << 20
 _MAX_REASON = 4_096
-_SELECT = "SELECT grader, digest, alias, labels, body, id, project, created_at FROM card"
 
 
 @frozen(kw_only=True)
@@ -49,36 +48,24 @@ class Cards:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "card", CardRecord)
 
     def add(self, project: str, record: CardRecord, *, work: str = "") -> CardRecord:
-        """Store a card; the judgements of its work become its evidence.
-
-        Raises:
-            InputError: For a body that cannot be stored.
-        """
+        """Store a card; the judgements of its work become its evidence."""
         from secrets import token_hex
 
         from assay.store.projects import Projects
 
-        texts = [
-            valid_text(text, name, most=200)
-            for name, text in (
-                ("grader", record.grader),
-                ("digest", record.digest),
-                ("alias", record.alias),
-                ("labels", record.labels),
-            )
-        ]
+        said = {"grader": record.grader, "digest": record.digest}
+        said |= {"alias": record.alias, "labels": record.labels}
+        texts = {name: valid_text(text, name, most=200) for name, text in said.items()}
         body = json_text(record.body, "the card", most=_MAX_BODY)
         with self._database.writing():
             Projects(self._database).get(project)
             now = self._database.now()
             identity = f"{now[:10].replace('-', '')}-{token_hex(4)}"
-            self._database.insert(
-                "INSERT INTO card (id, project, grader, digest, alias, labels, body, created_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(identity, project, *texts, body, now),
-            )
+            own = {"id": identity, "project": project, "body": body, "created_at": now}
+            self._table.insert({**texts, **own})
             self._database.change(
                 "UPDATE judgement SET card = ? WHERE project = ? AND work = ? AND card = ''",
                 *(identity, project, work),
@@ -86,21 +73,10 @@ class Cards:
             return self.get(project, identity)
 
     def get(self, project: str, ref: str) -> CardRecord:
-        """One card.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
-        newest = "ORDER BY seq DESC LIMIT 1"
-        name = plain(ref)
-        for condition, values in (("AND id = ?", (name,)), (f"AND grader = ? {newest}", (name,))):
-            sql = f"{_SELECT} WHERE project = ? {condition}"
-            if found := self._database.rows(sql, project, *values):
-                return _read(found[0])
-        if ref == "latest" and (
-            found := self._database.rows(f"{_SELECT} WHERE project = ? {newest}", project)
-        ):
-            return _read(found[0])
+        """One card."""
+        for named in ({"id": ref}, {"grader": ref}, *([{}] if ref == "latest" else [])):
+            if found := self._table.find({"project": project, **named}, order="seq DESC"):
+                return found
         raise NotFoundError(
             f"there is no calibration card {ref!r:.80} in the project {project!r}",
             hint="`assay calibrate --list` shows them all",
@@ -108,21 +84,17 @@ class Cards:
 
     def newest(self, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
         """The newest cards, newest first."""
-        where, values = ("", ()) if project is None else ("WHERE project = ?", (project,))
-        rows = self._database.rows(
-            f"{_SELECT} {where} ORDER BY seq DESC LIMIT ?", *values, valid_limit(limit)
-        )
-        return [_read(row) for row in rows]
+        return self._table.page({"project": project}, order="seq DESC", limit=limit)
 
     def about(self, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
         """The cards that may say something of a grader, newest first."""
         marks = ", ".join("?" * len(digests))
         alike = f" OR digest IN ({marks}) OR alias IN ({marks})" if digests else ""
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND (grader = ?{alike}) ORDER BY seq DESC LIMIT 1000",
-            *(project, grader, *digests, *digests),
-        )
-        return [_read(row) for row in rows]
+        alike_too: Where = {
+            "project": project,
+            f"(grader = ?{alike})": (grader, *digests, *digests),
+        }
+        return self._table.page(alike_too, order="seq DESC", limit=1_000)
 
     def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
         """Keep judgements, all of them or none, so that a calibration can be gone on with."""
@@ -130,7 +102,7 @@ class Cards:
         rows = [(project, work, plain(unit), _outcome(graded), now) for unit, graded in judged]
         with self._database.writing():
             self._database.insert_many(
-                "INSERT INTO judgement (project, work, unit, outcome, created_at)", rows
+                "judgement", ("project", "work", "unit", "outcome", "created_at"), rows
             )
 
     def unfinished(self, project: str, work: str) -> Iterator[tuple[str, Graded]]:
@@ -156,7 +128,7 @@ class Cards:
             *(project, work, card),
         )
         for unit, outcome in rows:
-            yield cast("str", unit), Graded.from_dict(read_json(cast("str", outcome)))
+            yield unit, Graded.from_dict(read_json(outcome))
 
 
 def _outcome(graded: Graded) -> str:
@@ -165,7 +137,3 @@ def _outcome(graded: Graded) -> str:
     written["error"] = graded.error[:_MAX_REASON]
     written["details"] = record_evidence(graded.details)
     return json_text(written, "a judgement", most=_MAX_OUTCOME)
-
-
-def _read(row: Row) -> CardRecord:
-    return CardRecord.from_row((*row[:4], read_json(cast("str", row[4])), *row[5:]))

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, fields
 
 from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
 from assay.scoring.json_safe import Json
 from assay.store.checks import (
     json_text,
     plain,
-    read_json,
     valid_key,
     valid_limit,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Row, Scalar
+from assay.store.database import Database, Record, Scalar
 from assay.store.projects import Projects
+from assay.store.table import LIVE, Table, Where, conditions
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
-_VERSION = (
-    "v.project, v.key, v.number, v.kind, v.definition, v.digest, v.note, v.created_at, v.created_by"
-)
-_GRADER = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
-_SELECT_GRADERS = (  # only constants are put into SQL, every value is bound
-    f"SELECT {_VERSION}, {_GRADER} FROM grader g JOIN grader_version v "  # noqa: S608 - see above
-    "ON v.project = g.project AND v.key = g.key AND v.number = g.latest WHERE g.deleted_at = ''"
-)
-_SELECT_VERSIONS = f"SELECT {_VERSION} FROM grader_version v"  # noqa: S608 - see above
+_SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -92,20 +83,12 @@ class GraderRecord(Record):
     latest: GraderVersion
 
     def require_unlocked(self) -> None:
-        """Refuse a change while it is locked.
-
-        Raises:
-            LockedError: If it is.
-        """
+        """Refuse a change while it is locked."""
         if self.locked:
             raise LockedError(f"grader {self.key!r} is locked", hint="unlock it first")
 
     def require_version(self, expected: int | None) -> None:
-        """Refuse a change that was made to another version than the newest; None is any.
-
-        Raises:
-            ConflictError: If another one is the newest by now.
-        """
+        """Refuse a change that was made to another version than the newest; None is any."""
         newest = self.latest.number
         if expected is not None and expected != newest:
             raise ConflictError(
@@ -119,6 +102,9 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "grader", GraderRecord)
+        columns = {entry.name: f"grader_version.{entry.name}" for entry in fields(GraderVersion)}
+        self._versions = Table(database, "grader_version", GraderVersion, **columns)
 
     def create(
         self,
@@ -137,24 +123,18 @@ class Catalog:
         """Store a grader, with its first version.
 
         The version's number is 1, or follows the last one that a deleted grader of that key had.
-
-        Raises:
-            ConflictError: If the key is taken.
-            InputError: For a key, text or definition that cannot be stored.
         """
         valid_key(key)
         version = _checked(key, kind, definition, (digest, note, by))
-        texts = _texts(name or key, description, feedback_key)
+        said = _said(key, name or key, description, feedback_key)
         with self._database.writing():
             Projects(self._database).get(project)
             now = self._database.now()
             number = self._next_number(project, key)
-            added = self._database.change(
-                "INSERT INTO grader (project, key, name, description, feedback_key, words, locked, "
-                "earliest, latest, created_at, updated_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?) "
-                "ON CONFLICT (project, key) WHERE deleted_at = '' DO NOTHING",
-                *(project, key, *texts, _words(key, *texts[:2]), number, number, now, now),
+            numbers = {"earliest": number, "latest": number, "locked": 0}
+            own = {"project": project, "key": key, "created_at": now, "updated_at": now}
+            added = self._table.insert_new(
+                {**own, **said, **numbers}, unless="(project, key) WHERE deleted_at = ''"
             )
             if not added:
                 raise ConflictError(
@@ -181,12 +161,6 @@ class Catalog:
 
         The fields are those of `GraderVersion`. ``expected`` is the number of the version that it
         was made from: if another one is the newest by now, it is refused; None does not look.
-
-        Raises:
-            ConflictError: If another version came first.
-            InputError: For a text or definition that cannot be stored.
-            LockedError: If the grader is locked.
-            NotFoundError: For an unknown grader.
         """
         version = _checked(key, kind, definition, (digest, note, by))
         with self._database.writing():
@@ -199,11 +173,7 @@ class Catalog:
             now = self._database.now()
             number = latest.number + 1
             self._append(project, key, number, version, now)
-            self._database.change(
-                "UPDATE grader SET latest = ?, updated_at = ? "
-                "WHERE project = ? AND key = ? AND deleted_at = ''",
-                *(number, now, project, key),
-            )
+            self._table.update(_live(project, key), latest=number, updated_at=now)
             return self.get(project, key)
 
     def describe(
@@ -215,84 +185,52 @@ class Catalog:
         description: str | None = None,
         feedback_key: str | None = None,
     ) -> GraderRecord:
-        """Change what is said of a grader; None leaves it as it is.
-
-        Raises:
-            InputError: For a text that is too long.
-            LockedError: If the grader is locked.
-            NotFoundError: For an unknown grader.
-        """
+        """Change what is said of a grader; None leaves it as it is."""
         with self._database.writing():
             grader = self._claimed(project, key)
             grader.require_unlocked()
-            texts = _texts(
+            said = _said(
+                key,
                 grader.name if name is None else name or key,
                 grader.description if description is None else description,
                 grader.feedback_key if feedback_key is None else feedback_key,
             )
-            if texts == (grader.name, grader.description, grader.feedback_key):
+            if all(getattr(grader, field, text) == text for field, text in said.items()):
                 return grader
-            self._database.change(
-                "UPDATE grader SET name = ?, description = ?, feedback_key = ?, words = ?, "
-                "updated_at = ? WHERE project = ? AND key = ? AND deleted_at = ''",
-                *(*texts, _words(key, *texts[:2]), self._database.now(), project, key),
-            )
+            now = self._database.now()
+            self._table.update(_live(project, key), **said, updated_at=now)
             return self.get(project, key)
 
     def get(self, project: str, key: str) -> GraderRecord:
-        """One grader with its newest version.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
-        rows = self._database.rows(
-            f"{_SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
-        )
-        if not rows:
+        """One grader with its newest version."""
+        found = self._newest({"g.project": project, "g.key": key})
+        if not found:
             raise Projects(self._database).unknown("grader", project, key)
-        return _read_grader(rows[0])
+        return found[0]
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
-        """One version of a grader; with a number also that of a grader that was deleted.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """One version of a grader; with a number also that of a grader that was deleted."""
         if number is None:
             return self.get(project, key).latest
-        rows = self._database.rows(
-            f"{_SELECT_VERSIONS} WHERE v.project = ? AND v.key = ? AND v.number = ?",
-            *(plain(project), plain(key), valid_number(number, "version")),
-        )
-        if not rows:
+        own = {"project": project, "key": key, "number": valid_number(number, "version")}
+        found = self._versions.find(own)
+        if found is None:
             newest = self.get(project, key).latest.number
             raise NotFoundError(
                 f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
             )
-        return _read_version(rows[0])
+        return found
 
     def versions(
         self, project: str, key: str, limit: int = 50, after: int | None = None
     ) -> list[GraderVersion]:
-        """Versions of a grader, newest first.
-
-        Args:
-            project: Key of the project.
-            key: Key of the grader.
-            limit: Most to return, up to 1,000.
-            after: Number of the last one seen; those below it follow.
-
-        Raises:
-            NotFoundError: For an unknown grader.
-        """
+        """Versions of a grader, newest first: those below a number, or all."""
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
-        rows = self._database.rows(
-            f"{_SELECT_VERSIONS} JOIN grader g ON g.seq = v.grader AND g.deleted_at = '' "
-            "WHERE v.project = ? AND v.key = ? AND v.number < ? ORDER BY v.number DESC LIMIT ?",
-            *(project, key, below, valid_limit(limit)),
-        )
-        return [_read_version(row) for row in rows]
+        own = {"project": project, "key": key, "number <": below}
+        live = "grader = (SELECT seq FROM grader WHERE project = ? AND key = ? AND deleted_at = '')"
+        where: Where = {**own, live: (project, key)}
+        return self._versions.page(where, order="number DESC", limit=limit)
 
     def page(
         self,
@@ -303,71 +241,65 @@ class Catalog:
         kind: str | None = None,
         query: str = "",
     ) -> list[GraderRecord]:
-        """Graders of a project, by key.
+        """Graders of a project, by key, after one; of a kind, if asked for.
 
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Key of the last one seen.
-            kind: Only those whose newest version is of this kind.
-            query: Only those whose key, name or description has this text in it, whatever the case
-                of its letters.
-
-        Raises:
-            InputError: For an impossible limit, or a query of more than 200 characters.
+        The text ``query`` stands somewhere in key, name or description, in large or small letters.
         """
-        conditions, values = ["g.project = ? AND g.key > ?"], [project, plain(after)]
-        if kind is not None:
-            conditions.append("v.kind = ?")
-            values.append(plain(kind))
+        where: dict[str, Scalar] = {"g.project": project, "g.key >": after, "kind": kind}
         if query:
-            conditions.append("g.words LIKE ? ESCAPE '!'")
             words = valid_text(query, "query", most=200).replace("\0", " ").casefold()
             pattern = re.sub("([!%_])", r"!\1", words)
-            values.append(f"%{pattern}%")
+            where["g.words LIKE ? ESCAPE '!'"] = f"%{pattern}%"
         Projects(self._database).get(project)
+        return self._newest(where, valid_limit(limit))
+
+    def _newest(self, where: Where, limit: int = 1) -> list[GraderRecord]:
+        """Graders that were not deleted, by key, with their newest versions."""
+        said, values = conditions({**where, "g.deleted_at = ''": ()})
         rows = self._database.rows(
-            f"{_SELECT_GRADERS} AND {' AND '.join(conditions)} ORDER BY g.key LIMIT ?",
-            *(*values, valid_limit(limit)),
+            f"SELECT {_SAID}, {self._versions.columns} FROM grader g JOIN grader_version "
+            f"ON grader_version.project = g.project AND grader_version.key = g.key "
+            f"AND number = g.latest{said} "
+            "ORDER BY g.key LIMIT ?",
+            *(*values, limit),
         )
-        return [_read_grader(row) for row in rows]
+        found: list[GraderRecord] = []
+        for name, description, feedback_key, locked, created_at, updated_at, *version in rows:
+            latest = self._versions.read(tuple(version))
+            found.append(
+                GraderRecord(
+                    project=latest.project,
+                    key=latest.key,
+                    name=name,
+                    description=description,
+                    feedback_key=feedback_key,
+                    locked=bool(locked),
+                    created_at=created_at,
+                    updated_at=updated_at,
+                    latest=latest,
+                )
+            )
+        return found
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
-        """Lock a grader against changes, or unlock it.
-
-        Raises:
-            NotFoundError: For an unknown grader.
-        """
+        """Lock a grader against changes, or unlock it."""
         with self._database.writing():
             grader = self._claimed(project, key)
             if grader.locked != locked:
-                self._database.change(
-                    "UPDATE grader SET locked = ?, updated_at = ? "
-                    "WHERE project = ? AND key = ? AND deleted_at = ''",
-                    *(int(locked), self._database.now(), project, key),
-                )
+                now = self._database.now()
+                self._table.update(_live(project, key), locked=locked, updated_at=now)
             return self.get(project, key)
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
         """Remove a grader; its key is free, its versions stay readable by number.
 
-        Args:
-            project: Key of the project.
-            key: Key of the grader.
-            force: Also when a job that has not ended uses it; such jobs are cancelled.
-
-        Raises:
-            ConflictError: If a job that has not ended uses it, unless ``force``.
-            LockedError: If the grader is locked, whatever ``force`` says.
-            NotFoundError: For an unknown grader.
+        A job that has not ended and uses it is a `ConflictError`; ``force`` cancels it. What is
+        locked stays, whatever ``force`` says.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
             grader.require_unlocked()
-            ((seq,),) = self._database.rows(
-                "SELECT seq FROM grader WHERE project = ? AND key = ? AND deleted_at = ''",
-                *(project, key),
-            )
+            (seq,) = self._table.column("seq", _live(project, key))
             running = (
                 "SELECT 1 FROM job WHERE grader = ? AND status IN ('queued', 'running') LIMIT 1"
             )
@@ -382,7 +314,7 @@ class Catalog:
                 "updated_at = ? WHERE grader = ? AND status IN ('queued', 'running')",
                 *(now, seq),
             )
-            self._database.change("UPDATE grader SET deleted_at = ? WHERE seq = ?", now, seq)
+            self._table.update({"seq": seq}, deleted_at=now)
 
     def _claimed(self, project: str, key: str) -> GraderRecord:
         """The grader, with others that want to change it waiting until we are done."""
@@ -393,62 +325,46 @@ class Catalog:
         return self.get(project, key)
 
     def _next_number(self, project: str, key: str) -> int:
-        ((last,),) = self._database.rows(
-            "SELECT coalesce(max(number), 0) FROM grader_version WHERE project = ? AND key = ?",
-            *(project, key),
-        )
-        return cast("int", last) + 1
+        newest = "SELECT max(number) FROM grader_version WHERE project = ? AND key = ?"
+        return (self._database.value(newest, project, key) or 0) + 1
 
     def _append(
-        self, project: str, key: str, number: int, version: tuple[Scalar, ...], now: str
+        self, project: str, key: str, number: int, version: Mapping[str, str], now: str
     ) -> None:
-        kind, definition, digest, note, by = version
-        self._database.change(
-            "INSERT INTO grader_version (grader, project, key, number, kind, definition, digest, "
-            "note, created_at, created_by) SELECT seq, project, key, ?, ?, ?, ?, ?, ?, ? "
-            "FROM grader WHERE project = ? AND key = ? AND deleted_at = ''",
-            *(number, kind, definition, digest, note, now, by, project, key),
-        )
+        (seq,) = self._table.column("seq", _live(project, key))
+        own = {"grader": seq, "project": project, "key": key, "number": number}
+        self._versions.insert({**own, **version, "created_at": now})
 
 
 def _checked(
     key: str, kind: str, definition: Mapping[str, Json], texts: tuple[str, str, str]
-) -> tuple[Scalar, ...]:
-    """What is stored of a version: its kind, definition, digest, note and author."""
+) -> dict[str, str]:
+    """What is stored of a version."""
     if not _KIND.fullmatch(kind):
         raise InputError(f"{kind!r:.80} cannot be a kind", location=Location(field="kind"))
     digest, note, by = texts
-    return (
-        kind,
-        json_text(definition, f"the definition of grader {key!r:.80}", most=MAX_DEFINITION_BYTES),
-        valid_text(digest, "digest", most=200),
-        valid_text(note, "note", most=10_000),
-        valid_text(by, "by", most=200),
-    )
+    what = f"the definition of grader {key!r:.80}"
+    return {
+        "kind": kind,
+        "definition": json_text(definition, what, most=MAX_DEFINITION_BYTES),
+        "digest": valid_text(digest, "digest", most=200),
+        "note": valid_text(note, "note", most=10_000),
+        "created_by": valid_text(by, "by", most=200),
+    }
 
 
-def _texts(name: str, description: str, feedback_key: str) -> tuple[str, str, str]:
-    return (
-        valid_text(name, "name", most=200),
-        valid_text(description, "description", most=10_000),
-        valid_text(feedback_key, "feedback_key", most=200),
-    )
+def _said(key: str, name: str, description: str, feedback_key: str) -> dict[str, str]:
+    """What people say of a grader, and what a search looks through: the same in small letters.
+
+    Python's small letters: databases do not agree on theirs.
+    """
+    said = {
+        "name": valid_text(name, "name", most=200),
+        "description": valid_text(description, "description", most=10_000),
+        "feedback_key": valid_text(feedback_key, "feedback_key", most=200),
+    }
+    return {**said, "words": f"{key}\n{said['name']}\n{said['description']}".casefold()}
 
 
-def _words(key: str, name: str, description: str) -> str:
-    """What a search looks through: in Python's small letters, which databases do not agree on."""
-    return f"{key}\n{name}\n{description}".casefold()
-
-
-def _read_version(row: Row) -> GraderVersion:
-    """The version behind the columns of `_SELECT_VERSIONS`."""
-    definition = read_json(cast("str", row[4]))
-    return GraderVersion.from_row((*row[:4], definition, *row[5:]))
-
-
-def _read_grader(row: Row) -> GraderRecord:
-    """The grader behind the columns of `_SELECT_GRADERS`."""
-    latest = _read_version(row[:9])
-    name, description, feedback_key, locked, *times = row[9:]
-    said = (name, description, feedback_key, bool(locked), *times)
-    return GraderRecord.from_row((latest.project, latest.key, *said, latest))
+def _live(project: str, key: str) -> Where:
+    return {"project": project, "key": key, **LIVE}

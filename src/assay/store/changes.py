@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import cast
 
 from assay.scoring.json_safe import Json
-from assay.store.checks import plain, valid_limit
-from assay.store.database import Database, Record, Row
+from assay.store.database import Database, Record
+from assay.store.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +40,11 @@ class Changes:
     """The changes of a database: appended, never rewritten."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._table = Table(database, "change", ChangeRecord, by="who")
 
     def add(self, change: ChangeRecord) -> None:
         """Note a change, inside the transaction that makes it."""
-        self._database.insert(
-            "INSERT INTO change (time, operation, project, what, who, key, role, address) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(change.time, change.operation, plain(change.project)),
-            *(json.dumps(change.what), plain(change.by), change.key, change.role, change.address),
-        )
+        self._table.insert(self._table.written(change))
 
     def page(
         self,
@@ -62,27 +55,7 @@ class Changes:
         limit: int = 50,
         before: int = 0,
     ) -> list[ChangeRecord]:
-        """Changes, newest first.
-
-        Args:
-            project: Only those of this project; empty for all of them.
-            operation: Only this operation; empty for all of them.
-            by: Only what this one changed; empty for everybody.
-            limit: How many, at most.
-            before: Number of the change to go on below; 0 for the newest.
-        """
-        rows = self._database.rows(
-            "SELECT seq, time, operation, project, what, who, key, role, address FROM change "
-            "WHERE (project = ? OR ? = '') AND (operation = ? OR ? = '') AND (who = ? OR ? = '') "
-            "AND (seq < ? OR ? = 0) ORDER BY seq DESC LIMIT ?",
-            *(value for name in (project, operation, by) for value in [plain(name)] * 2),
-            *(before, before, valid_limit(limit)),
-        )
-        return [_record(row) for row in rows]
-
-
-def _record(row: Row) -> ChangeRecord:
-    seq, time, operation, project, what, *rest = row
-    return ChangeRecord.from_row(
-        (seq, time, operation, project, json.loads(cast("str", what)), *rest)
-    )
+        """Changes, newest first, below a number; an empty text and 0 stand for all."""
+        wanted = {"project": project, "operation": operation, "who": by, "seq <": before}
+        where = {name: value for name, value in wanted.items() if value}
+        return self._table.page(where, order="seq DESC", limit=limit)

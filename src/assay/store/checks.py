@@ -17,11 +17,7 @@ _LARGEST = 2**63 - 1
 
 
 def as_mapping(value: object) -> dict[str, Json]:
-    """For `json.dumps`: any mapping is written like a dictionary.
-
-    Raises:
-        TypeError: For anything else.
-    """
+    """For `json.dumps`: any mapping is written like a dictionary."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Json]", value))
     raise TypeError(f"a {type(value).__name__} is not JSON")
@@ -122,11 +118,7 @@ def json_text(value: Mapping[str, Json], what: str, *, most: int) -> str:
 
 
 def read_json(text: str) -> dict[str, Json]:
-    """Read back what `json_text` wrote.
-
-    Raises:
-        StoreError: It is damaged.
-    """
+    """Read back what `json_text` wrote."""
     try:
         return cast("dict[str, Json]", json.loads(text))
     except ValueError as error:

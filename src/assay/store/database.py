@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from assay.errors import InputError, StoreError
 from assay.scoring.graded import Graded
@@ -55,7 +55,7 @@ class Database:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str], *, home: str = "") -> Database:
-        """Open a database; its schema is made, or brought up to date.
+        """Open a database; its tables are made where there are none.
 
         Args:
             location: A directory, usually ``.assay``, for a SQLite file in it; or
@@ -68,7 +68,7 @@ class Database:
             MissingExtraError: For PostgreSQL, where its driver is not installed.
             StoreError: If the directory cannot be used (not a directory, read-only, full, on a
                 network file system), the server cannot be reached or refuses, or the database is
-                damaged, foreign, or of a newer assay.
+                damaged, foreign, or of an older or newer assay.
         """
         place = os.fspath(location)
         if place.startswith(_SCHEMES):
@@ -123,11 +123,7 @@ class Database:
         self._engine.check()
 
     def rows(self, sql: str, *values: Scalar) -> list[Row]:
-        """Read.
-
-        Raises:
-            StoreError: If the database cannot be read, or is another thread's or process's.
-        """
+        """Read."""
         self._require_owner()
         return self._engine.query(sql, values)
 
@@ -138,12 +134,19 @@ class Database:
             most_bytes: Beyond which nothing more is read.
             sql: Selects columns ``number``, by which it is ordered, and ``data``, the last one.
             *values: For its places.
-
-        Raises:
-            StoreError: As `rows`.
         """
         self._require_owner()
         return self._engine.query_within(most_bytes, sql, values)
+
+    def value(self, sql: str, *values: Scalar) -> Any:  # noqa: ANN401 - the schema says what it is
+        """The first value of the first row that is read; None without one."""
+        rows = self.rows(sql, *values)
+        return rows[0][0] if rows else None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether this is inside a `writing` block, in which others may have to wait."""
+        return self._is_writing
 
     @contextmanager
     def writing(self) -> Generator[None]:
@@ -172,20 +175,19 @@ class Database:
         self._require_writing()
         return self._engine.change(sql, values)
 
-    def insert(self, sql: str, *values: Scalar) -> int:
-        """Insert one row inside a `writing` block; its ``seq``."""
+    def insert_many(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows inside a `writing` block."""
         self._require_writing()
-        return self._engine.insert(sql, values)
+        self._engine.insert_many(table, columns, rows)
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows inside a `writing` block; ``sql`` ends before the word VALUES."""
-        self._require_writing()
-        self._engine.insert_many(sql, rows)
-
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         self._require_writing()
-        return self._engine.insert_numbered(sql, rows)
+        return self._engine.insert_numbered(table, columns, rows)
 
     def _require_writing(self) -> None:
         if not self._is_writing:
@@ -209,14 +211,9 @@ def _utc_now() -> datetime:
 
 
 class Record:
-    """A row of a table, as a frozen dataclass whose fields stand in the order of the columns."""
+    """What a table keeps, as a frozen dataclass."""
 
     __slots__ = ()
-
-    @classmethod
-    def from_row(cls, row: Sequence[object]) -> Self:
-        """The record with these values."""
-        return cls(**dict(zip(_names(cls), row, strict=True)))
 
     def to_dict(self) -> dict[str, Json]:
         """The record as plain JSON, with a key for every field."""
@@ -237,9 +234,18 @@ def _names(record: type[Record]) -> tuple[str, ...]:
 Scalar: TypeAlias = "str | int | float | bytes | None"
 """What a column holds. Truth values are stored as the integers 0 and 1."""
 
-Row: TypeAlias = "tuple[Scalar, ...]"
+Row: TypeAlias = "tuple[Any, ...]"
+"""A row as it is read; the schema says what stands in each column."""
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
+SCHEMA = 8
+"""The number of what stands in ``schema.sql``; whoever changes a table there counts on."""
+
+SCHEMA_FILE = Path(__file__).with_name("schema.sql")
+
+_MOVE = (
+    "choose another store; to take runs along, `assay runs export` them with the assay that wrote "
+    "it, and `assay runs import` them"
+)
 
 
 class Engine(Protocol):
@@ -270,15 +276,15 @@ class Engine(Protocol):
         """Run a statement inside a transaction; the number of rows that it changed."""
         ...
 
-    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Insert one row inside a transaction; its ``seq``."""
+    def insert_many(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows inside a transaction."""
         ...
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows inside a transaction; ``sql`` ends before the word VALUES."""
-        ...
-
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows as `insert_many` does; their ``seq``, in the same order."""
         ...
 
@@ -299,21 +305,26 @@ class Engine(Protocol):
         ...
 
 
-def pending_migrations(version: int, *, dialect: str, place: str) -> list[tuple[int, str]]:
-    """The migrations above a version, each as its number and SQL, in order.
-
-    A file ``NNNN_name.sql`` serves every dialect that has no ``NNNN_name.DIALECT.sql`` beside it.
+def is_new(version: int, place: str) -> bool:
+    """Whether a database of that version has no tables yet: such a one is 0.
 
     Raises:
-        StoreError: If the database is of a newer version than any migration.
+        StoreError: If it has the tables of another assay.
     """
-    files: dict[int, Path] = {}
-    for file in sorted(_MIGRATIONS.glob("[0-9]*.sql"), key=lambda file: file.name.count(".")):
-        if file.name.count(".") == 1 or file.name.endswith(f".{dialect}.sql"):
-            files[int(file.name[:4])] = file  # a dialect's own comes later, and replaces
-    if version > max(files):
-        raise StoreError(
-            f"{place} was written by a newer assay (schema {version}, this one knows {max(files)})",
-            hint="upgrade assay, or choose another store",
+    if version not in (0, SCHEMA):
+        age, hint = (
+            ("a newer", "upgrade assay, or choose another store")
+            if version > SCHEMA
+            else ("an older", _MOVE)
         )
-    return [(n, files[n].read_text(encoding="utf-8")) for n in sorted(files) if n > version]
+        raise StoreError(
+            f"{place} was written by {age} assay (schema {version}, this one reads {SCHEMA})",
+            hint=hint,
+        )
+    return version == 0
+
+
+@lru_cache(maxsize=256)
+def inserting(table: str, columns: tuple[str, ...]) -> str:
+    """The statement that inserts one row."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -28,8 +28,9 @@ from assay.store.checks import (
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Scalar, moment
+from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
+from assay.store.table import LIVE, Table, Where, conditions
 
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
@@ -45,7 +46,7 @@ _LONGEST = timedelta(days=1)
 _IN_MEMORY = 8 << 20
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
-_SELECT = 'SELECT project, key, name, "rows", size, digest, created_at FROM dataset'
+_ROWS = "dataset d JOIN dataset_row r ON r.dataset = d.seq"
 _SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
 
 
@@ -119,6 +120,9 @@ class Datasets:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "dataset", DatasetRecord, rows='"rows"')
+        columns = {"number": "r.number", "id": "r.id", "data": "r.data"}
+        self._rows = Table(database, _ROWS, DatasetRow, {"data": _read}, **columns)
 
     def create(
         self, project: str, key: str, name: str, rows: Iterable[Mapping[str, Json]]
@@ -160,77 +164,49 @@ class Datasets:
             raise _taken(project, key)
 
     def get(self, project: str, key: str) -> DatasetRecord:
-        """One dataset.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND key = ? AND deleted_at = ''",
-            plain(project),
-            plain(key),
-        )
-        if not rows:
+        """One dataset."""
+        found = self._table.find({"project": project, "key": key, **LIVE})
+        if found is None:
             raise Projects(self._database).unknown("dataset", project, key)
-        return DatasetRecord.from_row(rows[0])
+        return found
 
     def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
         """Datasets of a project, by key."""
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND key > ? AND deleted_at = '' ORDER BY key LIMIT ?",
-            *(project, plain(after), valid_limit(limit)),
-        )
-        return [DatasetRecord.from_row(row) for row in rows]
+        where: Where = {"project": project, "key >": after, **LIVE}
+        return self._table.page(where, order="key", limit=limit)
 
     def rows(
         self, project: str, key: str, *, after: int = 0, limit: int = 1_000
     ) -> list[DatasetRow]:
-        """Rows of a dataset, in order: fewer than asked for where they hold `PART_BYTES`.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
-        found = self._part(project, key, after, limit)
-        return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
+        """Rows of a dataset, in order: fewer than asked for where they hold `PART_BYTES`."""
+        return [self._rows.read(row) for row in self._part(project, key, after, limit)]
 
     def lines(self, project: str, key: str, *, after: int = 0) -> tuple[int, str]:
-        """Rows as they are stored, a line each, up to `PART_BYTES`; and the number of the last.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """Rows as they are stored, a line each, up to `PART_BYTES`; and the number of the last."""
         found = self._part(project, key, after, _BATCH_ROWS)
         return found[-1][0] if found else after, "".join(f"{data}\n" for _, _, data in found)
 
-    def _part(self, project: str, key: str, after: int, limit: int) -> list[tuple[int, str, str]]:
+    def _part(self, project: str, key: str, after: int, limit: int) -> list[Row]:
         self.get(project, key)
-        rows = self._database.rows_within(
-            PART_BYTES,
-            "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r ON r.dataset = d.seq "
-            "WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' AND r.number > ? "
-            "ORDER BY r.number LIMIT ?",
-            *(project, key, valid_number(after, "after"), valid_limit(limit)),
+        where, values = conditions(
+            {**_of(project, key), "r.number >": valid_number(after, "after")}
         )
-        return cast("list[tuple[int, str, str]]", rows)
+        return self._database.rows_within(
+            PART_BYTES,
+            f"SELECT {self._rows.columns} FROM {_ROWS}{where} ORDER BY r.number LIMIT ?",
+            *(*values, valid_limit(limit)),
+        )
 
     def row(self, project: str, key: str, number: int) -> DatasetRow:
-        """One row of a dataset.
-
-        Raises:
-            NotFoundError: For an unknown dataset, or a row that it does not have.
-        """
+        """One row of a dataset."""
         found = self.rows(project, key, after=number - 1, limit=1) if number > 0 else []
         if not found or found[0].number != number:
             raise NotFoundError(f"dataset {key!r:.80} has no row {number}")
         return found[0]
 
     def use(self, project: str, key: str) -> DatasetUse:
-        """What depends on a dataset.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """What depends on a dataset."""
         self.get(project, key)
         ((jobs, active, scores),) = self._database.rows(
             "SELECT count(*), "
@@ -239,28 +215,16 @@ class Datasets:
             "WHERE d.project = ? AND d.key = ? AND d.deleted_at = ''",
             *(project, key),
         )
-        counts = cast("tuple[int, int, int]", (jobs, active, scores))
-        return DatasetUse(jobs=int(counts[0]), active=int(counts[1]), scores=int(counts[2]))
+        return DatasetUse(jobs=int(jobs), active=int(active), scores=int(scores))
 
     def numbered(self, project: str, key: str, numbers: Sequence[int]) -> list[DatasetRow]:
-        """The rows of a dataset that have these numbers, in order.
-
-        Raises:
-            NotFoundError: For an unknown dataset.
-        """
+        """The rows of a dataset that have these numbers, in order."""
         self.get(project, key)
         found: list[DatasetRow] = []
         wanted = sorted(set(numbers))
         for start in range(0, len(wanted), _BATCH_ROWS):
-            some = wanted[start : start + _BATCH_ROWS]
-            rows = self._database.rows(
-                "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r "  # noqa: S608 - only places
-                "ON r.dataset = d.seq WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' "
-                f"AND r.number IN ({', '.join('?' * len(some))}) ORDER BY r.number",
-                *(project, key, *some),
-            )
-            for number, name, data in cast("list[tuple[int, str, str]]", rows):
-                found.append(DatasetRow(number=number, id=name, data=_read(data)))
+            some = {"r.number": wanted[start : start + _BATCH_ROWS]}
+            found += self._rows.select({**_of(project, key), **some}, order="r.number")
         return found
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
@@ -273,15 +237,12 @@ class Datasets:
 
         Raises:
             ConflictError: If jobs use it, unless ``force``.
-            NotFoundError: For an unknown dataset.
         """
         with self._database.writing():
             now = self._database.now()
-            found = self._database.rows(_SEQ, plain(project), plain(key))
-            gone = "UPDATE dataset SET deleted_at = ? WHERE seq = ? AND deleted_at = ''"
-            if not found or not self._database.change(gone, now, found[0][0]):
+            seq = self._database.value(_SEQ, plain(project), plain(key))
+            if seq is None or not self._table.update({"seq": seq, **LIVE}, deleted_at=now):
                 raise Projects(self._database).unknown("dataset", project, key)
-            seq = found[0][0]
             if not force and self._database.rows(
                 "SELECT 1 FROM job WHERE dataset = ? LIMIT 1", seq
             ):
@@ -299,20 +260,19 @@ class Datasets:
     def _insert(self, record: DatasetRecord, spool: IO[bytes]) -> None:
         """Write a dataset that is deleted until its last row is there."""
         self._sweep()
+        values = {**self._table.written(record), "deleted_at": _UNFINISHED}
         with self._database.writing():
-            seq = self._database.insert(
-                'INSERT INTO dataset (project, key, name, "rows", size, digest, created_at, '
-                "deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(record.project, record.key, record.name),
-                *(record.rows, record.size, record.digest, record.created_at, _UNFINISHED),
+            (seq,) = self._database.insert_numbered(
+                "dataset", tuple(values), [tuple(values.values())]
             )
+        columns = ("dataset", "number", "id", "data")
         try:
             for batch in _batches(spool, seq):
                 began = time.monotonic()
                 with self._database.writing():
-                    sql = "INSERT INTO dataset_row (dataset, number, id, data)"
-                    self._database.insert_many(sql, batch)
-                time.sleep((time.monotonic() - began) / 2)  # SQLite's writers have no queue
+                    self._database.insert_many("dataset_row", columns, batch)
+                if not self._database.is_writing:  # SQLite's writers have no queue
+                    time.sleep((time.monotonic() - began) / 2)
             self._check_ids(seq)
             self._show(record, seq)
         except BaseException:
@@ -328,7 +288,7 @@ class Datasets:
         )
         if twice:
             name, first, last = twice[0]
-            raise _bad_row(cast("int", last), f"its id {name!r} is also that of row {first}")
+            raise _bad_row(last, f"its id {name!r} is also that of row {first}")
 
     def _show(self, record: DatasetRecord, seq: Scalar) -> None:
         """Give the key to a dataset that is whole."""
@@ -361,6 +321,10 @@ class Datasets:
             )
 
 
+def _of(project: str, key: str) -> Where:
+    return {"d.project": project, "d.key": key, "d.deleted_at = ''": ()}
+
+
 def _spool(rows: Iterable[Mapping[str, Json]], spool: IO[bytes]) -> tuple[int, int, str]:
     """Write rows to a file, a line each, and say how many they are, their bytes and digest."""
     digest, number, size = hashlib.sha256(), 0, 0
@@ -387,7 +351,7 @@ def _batches(spool: IO[bytes], dataset: Scalar) -> Iterator[list[tuple[Scalar, .
     held = 0
     for number, line in enumerate(spool, start=1):
         name, _, data = line[:-1].partition(b"\t")
-        batch.append((dataset, number, cast("str", json.loads(name)), data.decode()))
+        batch.append((dataset, number, json.loads(name), data.decode()))
         held += len(line)
         if len(batch) >= _BATCH_ROWS or held >= _BATCH_BYTES:
             yield batch

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError
 from assay.scoring.results import Status
@@ -20,24 +20,14 @@ from assay.store.checks import plain, valid_limit, valid_number, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
 from assay.store.projects import Projects
-from assay.store.scores import (
-    INSERT_SCORES,
-    SELECT_SCORES,
-    ScoreRecord,
-    error_of,
-    read_score,
-    score_row,
-)
+from assay.store.scores import ScoreRecord, StoredScores, error_of, score_row
+from assay.store.table import Table, Where
 
 _ACTIVE = ("queued", "running")
 _MOST_CLAIMS = 5
 """How many workers may take a job one after the other without a single score: more, and it is the
 job that kills them."""
 
-_SELECT = (
-    "SELECT id, project, grader_key, version, dataset_key, status, total, done, errors, message, "
-    "created_at, updated_at, created_by FROM job"
-)
 _AT_ONCE = 500  # row numbers looked up in one query
 
 
@@ -107,23 +97,14 @@ class Jobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        columns = {"grader": "grader_key", "dataset": "dataset_key"}
+        self._table = Table(database, "job", JobRecord, **columns)
+        self._scores = StoredScores(database)
 
     def create(
         self, project: str, *, grader: str, dataset: str, version: int | None = None, by: str = ""
     ) -> JobRecord:
-        """Queue a job.
-
-        Args:
-            project: Key of the project.
-            grader: Key of the grader.
-            dataset: Key of the dataset.
-            version: Number of the grader's version; None takes the newest.
-            by: Who asks for it.
-
-        Raises:
-            InputError: For an impossible version.
-            NotFoundError: For an unknown project, grader, version or dataset.
-        """
+        """Queue a job, with the newest version of the grader where none is said."""
         created_by = valid_text(by, "by", most=200)
         with self._database.writing():
             self._hold(project, grader, dataset)
@@ -146,15 +127,11 @@ class Jobs:
             return self.get(job)
 
     def get(self, job: str) -> JobRecord:
-        """One job.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
-        rows = self._database.rows(f"{_SELECT} WHERE id = ?", plain(job))
-        if not rows:
+        """One job."""
+        found = self._table.find({"id": job})
+        if found is None:
             raise NotFoundError(f"there is no job {job!r:.80}")
-        return JobRecord.from_row(rows[0])
+        return found
 
     def page(
         self,
@@ -166,46 +143,22 @@ class Jobs:
         dataset: str | None = None,
         grader: str | None = None,
     ) -> list[JobRecord]:
-        """Jobs of a project, newest first.
+        """Jobs of a project, newest first, after one.
 
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Id of the last one seen.
-            status: Only those of this status.
-            dataset: Only those of the dataset that has this key now.
-            grader: Only those of the grader that has this key now.
-
-        Raises:
-            NotFoundError: For an unknown project, or an unknown job to go on after.
+        The dataset and the grader are those that have these keys now: a job of a deleted one is not
+        among them.
         """
-        conditions, values = ["project = ?"], cast("list[Scalar]", [project])
-        if after:
-            if self.get(after).project != project:  # whose it is, is nobody else's business
-                raise NotFoundError(f"there is no job {after!r:.80}")
-            conditions.append("seq < (SELECT seq FROM job WHERE id = ?)")
-            values.append(after)
-        if status is not None:
-            conditions.append("status = ?")
-            values.append(status)
-        if grader is not None:
-            conditions.append(
-                "grader = (SELECT seq FROM grader "
-                "WHERE project = ? AND key = ? AND deleted_at = '')"
-            )
-            values += [project, plain(grader)]
-        if dataset is not None:
-            conditions.append(
-                "dataset = (SELECT seq FROM dataset "
-                "WHERE project = ? AND key = ? AND deleted_at = '')"
-            )
-            values += [project, plain(dataset)]
+        older = "seq < (SELECT seq FROM job WHERE id = ?)"
+        if after and self.get(after).project != project:  # whose it is, is nobody else's business
+            raise NotFoundError(f"there is no job {after!r:.80}")
+        where: dict[str, Scalar | tuple[Scalar, ...]] = {"project": project, "status": status}
+        where[older] = after or None
+        for table, key in (("grader", grader), ("dataset", dataset)):
+            if key is not None:
+                live = f"SELECT seq FROM {table} WHERE project = ? AND key = ? AND deleted_at = ''"
+                where[f"{table} = ({live})"] = (project, key)
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
-            *(*values, valid_limit(limit)),
-        )
-        return [JobRecord.from_row(row) for row in rows]
+        return self._table.page(where, order="seq DESC", limit=limit)
 
     def waiting(self) -> dict[str, int]:
         """How many jobs of each project have not ended; nothing of projects without any."""
@@ -213,7 +166,7 @@ class Jobs:
             "SELECT project, count(*) FROM job WHERE status IN ('queued', 'running') "
             "GROUP BY project"
         )
-        return {cast("str", project): cast("int", number) for project, number in rows}
+        return dict(rows)
 
     def claim(
         self,
@@ -242,7 +195,7 @@ class Jobs:
         late = moment(now + timedelta(seconds=lease_seconds + _MOST_LEASE_SECONDS))
         others = f"AND project NOT IN ({', '.join('?' * len(but_not))}) " if but_not else ""
         waiting = (
-            "SELECT id, status, lease_until, claims FROM job WHERE status IN ('queued', 'running') "  # noqa: S608 - only places
+            "SELECT id, status, lease_until, claims FROM job WHERE status IN ('queued', 'running') "
             f"AND (status = 'queued' OR lease_until < ? OR lease_until > ?) {others}"
             "ORDER BY seq LIMIT 1"
         )
@@ -251,7 +204,7 @@ class Jobs:
             return None
         with self._database.writing():
             while found := self._database.rows(waiting, *values):
-                job, status, lease, claims = cast("tuple[str, JobStatus, str, int]", found[0])
+                job, status, lease, claims = found[0]
                 poisonous = claims >= _MOST_CLAIMS
                 claimed = self._database.change(
                     "UPDATE job SET status = ?, message = ?, owner = ?, lease_until = ?, "
@@ -272,10 +225,7 @@ class Jobs:
         """
         until = moment(now + timedelta(seconds=lease_seconds))
         with self._database.writing():
-            renewed = self._database.change(
-                "UPDATE job SET lease_until = ? WHERE id = ? AND owner = ? AND status = 'running'",
-                *(until, plain(job), plain(owner)),
-            )
+            renewed = self._table.update(_held(job, owner), lease_until=until)
         return bool(renewed)
 
     def note(self, job: str, owner: str, message: str) -> bool:
@@ -285,10 +235,8 @@ class Jobs:
             Whether the claim is still held; otherwise nothing is said.
         """
         with self._database.writing():
-            noted = self._database.change(
-                "UPDATE job SET message = ?, updated_at = ? "
-                "WHERE id = ? AND owner = ? AND status = 'running'",
-                *(plain(message[:_MAX_MESSAGE]), self._database.now(), plain(job), plain(owner)),
+            noted = self._table.update(
+                _held(job, owner), message=message[:_MAX_MESSAGE], updated_at=self._database.now()
             )
         return bool(noted)
 
@@ -328,7 +276,6 @@ class Jobs:
         Raises:
             ConflictError: For a new score of a job that has ended.
             InputError: For a row that the job does not have, or an item's id that is too long.
-            NotFoundError: For an unknown job.
         """
         now = self._database.now()
         with self._database.writing():
@@ -338,8 +285,8 @@ class Jobs:
                 return record
             if record.status not in _ACTIVE:
                 raise ConflictError(f"job {job} is {record.status}: nothing can be added to it")
-            self._database.insert_many(INSERT_SCORES, rows)
-            errors = sum(row[8] == "error" for row in rows)
+            self._scores.insert_many(rows)
+            errors = sum(row["status"] == "error" for row in rows)
             self._database.change(
                 "UPDATE job SET done = done + ?, errors = errors + ?, claims = 0, updated_at = ? "
                 "WHERE id = ?",
@@ -348,14 +295,9 @@ class Jobs:
             return self.get(job)
 
     def graded_rows(self, job: str) -> set[int]:
-        """Numbers of the rows that have a score, a skip or an error.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Numbers of the rows that have a score, a skip or an error."""
         self.get(job)
-        rows = self._database.rows("SELECT number FROM score WHERE job = ?", job)
-        return {cast("int", row[0]) for row in rows}
+        return set(self._scores.column("number", {"job": job}))
 
     def finish(
         self, job: str, status: Literal["finished", "failed"], message: str = ""
@@ -364,7 +306,6 @@ class Jobs:
 
         Raises:
             ConflictError: For ``finished``, while rows are missing.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -381,7 +322,6 @@ class Jobs:
 
         Raises:
             ConflictError: If it has ended otherwise.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -396,44 +336,27 @@ class Jobs:
 
         Raises:
             ConflictError: If it has not ended.
-            NotFoundError: For an unknown job.
         """
         with self._database.writing():
             record = self._claimed(job, None)
             if record.status in _ACTIVE:
                 raise ConflictError(f"job {job} is {record.status}", hint="cancel it first")
-            self._database.change("DELETE FROM score WHERE job = ?", record.id)
-            self._database.change("DELETE FROM job WHERE id = ?", record.id)
+            self._scores.delete({"job": record.id})
+            self._table.delete({"id": record.id})
 
     def results(self, job: str, after: int = 0, limit: int = 100) -> list[ScoreRecord]:
-        """Scores of a job, in the order in which they were stored.
-
-        Args:
-            job: Id of the job.
-            after: ``seq`` of the last one seen; none is stored below it later.
-            limit: Most to return, up to 1,000.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Scores of a job in the order in which they came, after one: none comes below it."""
         self.get(job)
-        rows = self._database.rows(
-            f"{SELECT_SCORES} WHERE job = ? AND seq > ? ORDER BY seq LIMIT ?",
-            *(job, valid_number(after, "after"), valid_limit(limit)),
-        )
-        return [read_score(row) for row in rows]
+        where: Where = {"job": job, "seq >": valid_number(after, "after")}
+        return self._scores.page(where, order="seq", limit=limit)
 
     def counts(self, job: str) -> dict[Status, int]:
-        """How many rows of a job ended in which way.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """How many rows of a job ended in which way."""
         self.get(job)
         counted = self._database.rows(
             "SELECT status, count(*) FROM score WHERE job = ? GROUP BY status", job
         )
-        return {cast("Status", status): cast("int", number) for status, number in counted}
+        return dict(counted)
 
     def have_same_rows(self, job: str, other: str) -> bool:
         """Whether two jobs grade the same rows, also where these were deleted meanwhile."""
@@ -455,23 +378,16 @@ class Jobs:
         )
 
     def tally(self, job: str) -> JobTally:
-        """What came of a job's rows so far.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """What came of a job's rows so far."""
         counts = self.counts(job)
-        scores = self._database.rows(
-            "SELECT score FROM score WHERE job = ? AND score IS NOT NULL", job
-        )
         errors = self._database.rows(
             "SELECT evidence FROM score WHERE job = ? AND status = 'error' ORDER BY seq LIMIT ?",
             *(job, _MOST_CAUSES_READ),
         )
         return JobTally(
             counts=counts,
-            scores=[cast("float", row[0]) for row in scores],
-            errors=[error_of(cast("str", row[0])) for row in errors],
+            scores=self._scores.column("score", {"job": job, "score IS NOT NULL": ()}),
+            errors=[error_of(evidence) for (evidence,) in errors],
         )
 
     def window(
@@ -483,46 +399,30 @@ class Jobs:
         status: Status | None = None,
         order: Literal["row", "score", "newest"] = "row",
     ) -> list[tuple[int, ScoreRecord]]:
-        """Scores of a job with the numbers of their rows, after so many others.
-
-        Raises:
-            NotFoundError: For an unknown job.
-        """
+        """Scores of a job with the numbers of their rows, after so many others."""
         self.get(job)
-        only = "" if status is None else "AND status = ? "
-        rows = self._database.rows(
-            f"SELECT number, {SELECT_SCORES.removeprefix('SELECT ')} "
-            f"WHERE job = ? {only}"
-            f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-            *(job, *(() if status is None else (status,))),
-            *(valid_limit(limit), valid_number(offset, "offset")),
-        )
-        return [(cast("int", row[0]), read_score(row[1:])) for row in rows]
+        limit, offset = valid_limit(limit), valid_number(offset, "offset")
+        where, by = {"job": job, "status": status}, _ORDERS[order]
+        return self._scores.beside("number", where, order=by, limit=limit, offset=offset)
 
     def result(self, job: str, number: int) -> ScoreRecord:
-        """What came of one row.
-
-        Raises:
-            NotFoundError: For an unknown job, or a row that has no outcome yet.
-        """
+        """What came of one row."""
         self.get(job)
-        rows = self._database.rows(
-            f"{SELECT_SCORES} WHERE job = ? AND number = ?", job, valid_number(number, "number")
-        )
-        if not rows:
+        found = self._scores.find({"job": job, "number": valid_number(number, "number")})
+        if found is None:
             raise NotFoundError(f"row {number} of job {job!r:.80} has no result")
-        return read_score(rows[0])
+        return found
 
     def scored(self, job: str) -> dict[int, float | None]:
         """The scores of a job by the numbers of their rows; None for what was not scored."""
         rows = self._database.rows("SELECT number, score FROM score WHERE job = ?", plain(job))
-        return {cast("int", number): cast("float | None", score) for number, score in rows}
+        return dict(rows)
 
     def _hold(self, project: str, grader: str, dataset: str) -> None:
         """Make others wait who would delete what a job is about to use."""
         for table, key in (("grader", grader), ("dataset", dataset)):
             self._database.change(
-                f"UPDATE {table} SET deleted_at = '' "  # noqa: S608 - one of two names
+                f"UPDATE {table} SET deleted_at = '' "
                 "WHERE project = ? AND key = ? AND deleted_at = ''",
                 *(plain(project), plain(key)),
             )
@@ -535,16 +435,14 @@ class Jobs:
         return self.get(job)
 
     def _end(self, job: str, status: str, message: str) -> JobRecord:
-        self._database.change(
-            "UPDATE job SET status = ?, message = ?, owner = '', lease_until = '', "
-            "updated_at = ? WHERE id = ?",
-            *(status, plain(message[:_MAX_MESSAGE]), self._database.now(), job),
-        )
+        ended: dict[str, Scalar] = {"status": status, "message": message[:_MAX_MESSAGE]}
+        now = self._database.now()
+        self._table.update({"id": job}, **ended, owner="", lease_until="", updated_at=now)
         return self.get(job)
 
     def _new_rows(
         self, record: JobRecord, scores: Sequence[tuple[int, ScoreRecord]], now: str
-    ) -> list[tuple[Scalar, ...]]:
+    ) -> list[dict[str, Scalar]]:
         wanted = dict(reversed(scores))  # of two outcomes of one row, the first counts
         for number in wanted:
             if not 1 <= number <= record.total:
@@ -554,23 +452,21 @@ class Jobs:
                 )
         known = self._known(record.id, wanted)
         return [
-            score_row(score, record.project, record.id, number, now)
+            score_row(score, record.project, now, job=record.id, number=number)
             for number, score in sorted(wanted.items(), key=lambda entry: entry[0])
             if number not in known
         ]
 
-    def _known(self, job: str, numbers: Iterable[int]) -> set[Scalar]:
-        wanted = sorted(numbers)
-        known: set[Scalar] = set()
+    def _known(self, job: str, numbers: Iterable[int]) -> set[int | None]:
+        wanted, known = sorted(numbers), set[int | None]()
         for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
-            places = ", ".join("?" * len(part))
-            rows = self._database.rows(
-                f"SELECT number FROM score WHERE job = ? AND number IN ({places})",  # noqa: S608 - only places
-                *(job, *part),
-            )
-            known.update(row[0] for row in rows)
+            some: Where = {"job": job, "number": wanted[start : start + _AT_ONCE]}
+            known.update(self._scores.column("number", some))
         return known
+
+
+def _held(job: str, owner: str) -> Where:
+    return {"id": job, "owner": owner, "status": "running"}
 
 
 _MOST_LEASE_SECONDS = 60.0

@@ -15,6 +15,7 @@ from assay.scoring.results import assurance_from, reaches
 from assay.store.checks import json_text, plain, read_json, valid_text
 from assay.store.database import Database, Record
 from assay.store.records import CellKey, CellRecord
+from assay.store.table import Table
 
 _MAX_ROW_BYTES = 4 << 20
 _MAX_NOTE = 4_096
@@ -82,6 +83,7 @@ class Labels:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "label", LabelRecord)
 
     def add(self, project: str, record: LabelRecord, row: Mapping[str, Json]) -> LabelRecord:
         """Append a label; an empty one takes back what the rater said.
@@ -94,14 +96,14 @@ class Labels:
         """
         from assay.store.projects import Projects
 
-        values = [
-            _named(record.field, "field", most=200),
-            _named(record.item, "item", most=200),
-            _named(record.rater, "rater", most=200),
-            valid_text(record.label, "label", most=200),
-            valid_text(record.note, "note", most=_MAX_NOTE),
-            valid_text(record.criterion, "criterion", most=_MAX_NOTE),
-        ]
+        values = {
+            "field": _named(record.field, "field", most=200),
+            "item": _named(record.item, "item", most=200),
+            "rater": _named(record.rater, "rater", most=200),
+            "label": valid_text(record.label, "label", most=200),
+            "note": valid_text(record.note, "note", most=_MAX_NOTE),
+            "criterion": valid_text(record.criterion, "criterion", most=_MAX_NOTE),
+        }
         data = json_text(row, "the row", most=_MAX_ROW_BYTES)
         with self._database.writing():
             Projects(self._database).get(project)
@@ -109,13 +111,9 @@ class Labels:
             self._database.change(
                 "INSERT INTO label_item (project, digest, data, created_at) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (project, digest) DO NOTHING",
-                *(project, values[1], data, now),
+                *(project, values["item"], data, now),
             )
-            self._database.insert(
-                "INSERT INTO label (project, field, item, rater, label, note, criterion, "
-                "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(project, *values, now),
-            )
+            self._table.insert({**values, "project": project, "created_at": now})
         return replace(record, created_at=now)
 
     def current(
@@ -125,14 +123,8 @@ class Labels:
         from assay.store.projects import Projects
 
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            "SELECT item, field, rater, label, note, criterion, created_at FROM label "
-            "WHERE project = ? AND field = ? ORDER BY seq",
-            *(project, plain(field)),
-        )
         found: dict[str, dict[str, LabelRecord]] = {}
-        for row in rows:
-            record = LabelRecord.from_row(row)
+        for record in self._table.select({"project": project, "field": field}, order="seq"):
             if rater is None or record.rater == plain(rater):
                 found.setdefault(record.item, {})[record.rater] = record
         counted = {
@@ -151,10 +143,10 @@ class Labels:
         """Labels that were read, with the rows of their items."""
         found: list[LabelledItem] = []
         for digest, labels in labelled.items():
-            ((data,),) = self._database.rows(
+            data = self._database.value(
                 "SELECT data FROM label_item WHERE project = ? AND digest = ?", project, digest
             )
-            found.append(LabelledItem(digest, read_json(cast("str", data)), labels))
+            found.append(LabelledItem(digest, read_json(data), labels))
         return found
 
     def counts(self, project: str) -> list[LabelCount]:
@@ -169,7 +161,10 @@ class Labels:
             "GROUP BY l.field, l.rater, l.label ORDER BY l.field, l.rater, l.label",
             *(project, REVIEW),
         )
-        return [LabelCount.from_row(row) for row in rows]
+        return [
+            LabelCount(field=field, rater=rater, label=label, items=items, last_at=last)
+            for field, rater, label, items, last in rows
+        ]
 
 
 def _named(text: str, field: str, *, most: int) -> str:
@@ -265,7 +260,7 @@ class Decisions:
         )
         found: dict[str, dict[CellKey, None]] = {run: {} for run in runs}
         for (data,) in rows:
-            row = read_json(cast("str", data))
+            row = read_json(data)
             run, key = row.get("run"), row.get("cell")
             if isinstance(run, str) and run in found and isinstance(key, list):
                 found[run][cast("CellKey", tuple(key))] = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
-from assay.store.checks import plain, valid_key, valid_limit, valid_text
+from assay.store.checks import valid_key, valid_text
 from assay.store.database import Database, Record, moment
+from assay.store.table import Table, Where
 
-_SELECT = "SELECT key, name, created_at, requests_per_minute, gradings_at_once FROM project"
 _MOST = 1_000_000
 
 
@@ -39,19 +39,14 @@ class Projects:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "project", ProjectRecord)
 
     def all(self) -> list[ProjectRecord]:
         """Every project, by key."""
-        return [
-            ProjectRecord.from_row(row) for row in self._database.rows(f"{_SELECT} ORDER BY key")
-        ]
+        return self._table.select({}, order="key")
 
     def get(self, key: str) -> ProjectRecord:
-        """One project.
-
-        Raises:
-            NotFoundError: If there is none; names the nearest.
-        """
+        """One project."""
         found = self._find(key)
         if found is None:
             hint = nearest(key, [project.key for project in self.all()])
@@ -59,25 +54,14 @@ class Projects:
         return found
 
     def create(self, key: str, name: str = "") -> ProjectRecord:
-        """Make a project.
-
-        Raises:
-            ConflictError: If the key is taken.
-            InputError: For a key or a name that cannot be one.
-        """
+        """Make a project."""
         project = ProjectRecord(
             key=valid_key(key),
             name=valid_text(name, "name", most=200) or key,
             created_at=self._database.now(),
         )
         with self._database.writing():
-            added = self._database.change(
-                "INSERT INTO project (key, name, created_at) VALUES (?, ?, ?) "
-                "ON CONFLICT (key) DO NOTHING",
-                project.key,
-                project.name,
-                project.created_at,
-            )
+            added = self._table.insert_new(self._table.written(project), unless="(key)")
             if not added:
                 raise ConflictError(
                     f"there is already a project {key!r}", hint="choose another key"
@@ -85,11 +69,7 @@ class Projects:
         return project
 
     def ensure(self, key: str) -> ProjectRecord:
-        """The project of that key, made if it is not there.
-
-        Raises:
-            InputError: For a key that cannot be one.
-        """
+        """The project of that key, made if it is not there."""
         found = self._find(key)
         if found is not None:
             return found
@@ -104,7 +84,6 @@ class Projects:
         """Say how much of a server a project may have; None for no limit.
 
         Raises:
-            NotFoundError: If there is no such project.
             InputError: For a limit that is no whole number from 1 to 1,000,000.
         """
         limits = {"requests_per_minute": requests_per_minute, "gradings_at_once": gradings_at_once}
@@ -116,38 +95,27 @@ class Projects:
                     hint="leave it out for no limit",
                 )
         with self._database.writing():
-            self._database.change(
-                "UPDATE project SET requests_per_minute = ?, gradings_at_once = ? WHERE key = ?",
-                *(*limits.values(), plain(key)),
-            )
+            self._table.update({"key": key}, **limits)
             return self.get(key)
 
     def unknown(self, table: Literal["grader", "dataset"], project: str, key: str) -> NotFoundError:
         """What to raise where a project has nothing of that key: names the nearest."""
         self.get(project)
-        keys = self._database.rows(
-            f"SELECT key FROM {table} "  # noqa: S608 - one of two names
-            "WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
+        found = self._database.rows(
+            f"SELECT key FROM {table} WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
             project,
         )
-        hint = nearest(key, [cast("str", row[0]) for row in keys]) if keys else "there is none yet"
+        hint = nearest(key, [name for (name,) in found]) if found else "there is none yet"
         return NotFoundError(
             f"there is no {table} {key!r:.80} in the project {project!r}", hint=hint
         )
 
     def _find(self, key: str) -> ProjectRecord | None:
-        rows = self._database.rows(f"{_SELECT} WHERE key = ?", key) if key.isascii() else []
-        return ProjectRecord.from_row(rows[0]) if rows else None
+        return self._table.find({"key": key}) if key.isascii() else None
 
 
 _ROLES = ("viewer", "editor", "admin")
 _TOUCHED = timedelta(minutes=1)
-_SELECT_KEYS = (
-    "SELECT id, name, role, project, prefix, created_at, last_used_at, revoked_at, expires_at "
-    "FROM api_key"
-)
-
-
 KeyRole: TypeAlias = Literal["viewer", "editor", "admin"]
 
 
@@ -187,6 +155,7 @@ class ApiKeys:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "api_key", KeyRecord)
 
     def create(
         self,
@@ -198,15 +167,7 @@ class ApiKeys:
         *,
         expires: datetime | None = None,
     ) -> KeyRecord:
-        """Store a key.
-
-        Args:
-            name: What people call it.
-            role: What its holder may do.
-            project: Key of the project in which they may; ``*`` for all of them.
-            hashed: Hash of the key.
-            prefix: The beginning of the key, by which people know it again.
-            expires: Until when it is good; None for ever.
+        """Store a key by its hash; see `KeyRecord`.
 
         Raises:
             InputError: For an unknown role, an end that has come, or a text that is too long.
@@ -237,75 +198,37 @@ class ApiKeys:
         with self._database.writing():
             if project != "*":
                 Projects(self._database).get(project)
-            self._database.insert(
-                "INSERT INTO api_key "
-                "(id, name, role, project, prefix, hashed, created_at, expires_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(record.id, record.name, role, project, record.prefix, hashed, now),
-                record.expires_at,
-            )
+            self._table.insert({**self._table.written(record), "hashed": hashed})
         return record
 
     def find(self, hashed: str) -> KeyRecord | None:
         """The key of that hash, unless it was revoked or has expired."""
-        rows = self._database.rows(f"{_SELECT_KEYS} WHERE hashed = ?", plain(hashed))
-        found = KeyRecord.from_row(rows[0]) if rows else None
+        found = self._table.find({"hashed": hashed})
         return found if found is not None and found.is_good(self._database.now()) else None
 
     def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
-        """Keys, newest first, with those that were revoked.
-
-        Raises:
-            NotFoundError: For an unknown key to go on after.
-        """
-        older = ""
-        if after:
-            self.get(after)
-            older = "WHERE seq < (SELECT seq FROM api_key WHERE id = ?)"
-        rows = self._database.rows(
-            f"{_SELECT_KEYS} {older} ORDER BY seq DESC LIMIT ?",
-            *([after] if after else []),
-            valid_limit(limit),
-        )
-        return [KeyRecord.from_row(row) for row in rows]
+        """Keys, newest first, with those that were revoked."""
+        older = "seq < (SELECT seq FROM api_key WHERE id = ?)"
+        where = {older: self.get(after).id} if after else {}
+        return self._table.page(where, order="seq DESC", limit=limit)
 
     def get(self, key: str) -> KeyRecord:
-        """The key of that id.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
-        rows = self._database.rows(f"{_SELECT_KEYS} WHERE id = ?", plain(key))
-        if not rows:
+        """The key of that id."""
+        found = self._table.find({"id": key})
+        if found is None:
             raise NotFoundError(f"there is no API key {key!r:.80}")
-        return KeyRecord.from_row(rows[0])
+        return found
 
     def revoke(self, key: str) -> KeyRecord:
-        """Make a key useless for good; revoking twice is fine.
-
-        Args:
-            key: Id of the key.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """Make a key useless for good, by its id; revoking twice is fine."""
         with self._database.writing():
-            self._database.change(
-                "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at = ''",
-                *(self._database.now(), plain(key)),
-            )
+            self._table.update({"id": key, "revoked_at": ""}, revoked_at=self._database.now())
             return self.get(key)
 
     def touch(self, key: str) -> None:
-        """Note that a key is used, at most once a minute; of an unknown id nothing is noted.
-
-        Args:
-            key: Id of the key.
-        """
+        """Note that a key is used, at most once a minute; of an unknown id nothing is noted."""
         now = self._database.clock()
-        stale = "FROM api_key WHERE id = ? AND last_used_at < ?"
-        if self._database.rows(f"SELECT 1 {stale}", plain(key), moment(now - _TOUCHED)):
+        stale: Where = {"id": key, "last_used_at <": moment(now - _TOUCHED)}
+        if self._table.count(stale):
             with self._database.writing():
-                self._database.change(
-                    "UPDATE api_key SET last_used_at = ? WHERE id = ?", moment(now), plain(key)
-                )
+                self._table.update({"id": key}, last_used_at=moment(now))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, assurance_from
 from assay.store.checks import as_mapping, plain
+from assay.store.database import Database, Row, Scalar
+from assay.store.table import Table, Where
 
 if TYPE_CHECKING:
     import zstandard
@@ -187,35 +189,36 @@ class Counts:
         return self.passed + self.failed + self.errors + self.skipped
 
 
-RUN_COLUMNS = "id, created_at, label, config, digests, planned, finished, assay"
-RunRow: TypeAlias = tuple[str, str, str, str, str, int, int, str]
+class CellRow(NamedTuple):
+    """A cell as it is stored: the fields are the columns; see `CellRecord`."""
 
-CELL_COLUMNS = (
-    "run_id, case_id, harness, model, trial, status, reward, passed, threshold, seconds, cost_usd, "
-    "tokens, digest, error, flags, file, content, answer, subscores, notes"
-)
-CellRow: TypeAlias = tuple[
-    str,
-    str,
-    str,
-    str,
-    int,
-    CellStatus,
-    float | None,
-    int | None,
-    float,
-    float,
-    float | None,
-    int | None,
-    str,
-    str,
-    str,
-    str,
-    str,
-    str,
-    str,
-    str,
-]
+    run_id: str
+    case_id: str
+    harness: str
+    model: str
+    trial: int
+    status: CellStatus
+    reward: float | None
+    passed: int | None
+    threshold: float
+    seconds: float
+    cost_usd: float | None
+    tokens: int | None
+    digest: str
+    error: str
+    flags: str
+    file: str
+    content: str
+    answer: str
+    subscores: str
+    notes: str
+
+
+CELL_KEY = "case_id, harness, model, trial"
+"""The columns of a `CellKey`."""
+
+UNREAD = {"answer": "''", "subscores": "'[]'"}
+"""What lists do not show of a cell, for `Cells`: its widest columns."""
 
 StoredCell: TypeAlias = "tuple[CellRow, str, bytes]"
 """A cell as it is stored: its columns, the digest of its snapshot, and its packed detail."""
@@ -223,41 +226,16 @@ StoredCell: TypeAlias = "tuple[CellRow, str, bytes]"
 _LARGEST_INTEGER = 2**63 - 1
 
 
-def run_row(run: RunRecord) -> RunRow:
-    """The values of `RUN_COLUMNS`.
-
-    Raises:
-        StoreError: If its configuration is not JSON.
-    """
-    return (
-        run.id,
-        run.created_at,
-        plain(run.label),
-        _encode(run.config, f"the configuration of run {run.id}"),
-        _encode(run.digests, f"the digests of run {run.id}"),
-        run.planned,
-        int(run.finished),
-        plain(run.assay),
-    )
-
-
-def read_run(row: RunRow) -> RunRecord:
-    """The run behind the values of `RUN_COLUMNS`."""
-    run_id, created_at, label, config, digests, planned, finished, assay = row
-    return RunRecord(
-        id=run_id,
-        created_at=created_at,
-        label=label,
-        config=cast("dict[str, Json]", json.loads(config)),
-        digests=cast("dict[str, str]", json.loads(digests)),
-        planned=planned,
-        finished=bool(finished),
-        assay=assay,
-    )
+def run_json(run: RunRecord) -> dict[str, str]:
+    """What a run has of JSON, as it is stored."""
+    return {
+        "config": _encode(run.config, f"the configuration of run {run.id}"),
+        "digests": _encode(run.digests, f"the digests of run {run.id}"),
+    }
 
 
 def cell_row(cell: CellRecord) -> CellRow:
-    """The values of `CELL_COLUMNS`, with nothing in them that a column cannot hold.
+    """A cell as it is stored, with nothing in it that a column cannot hold.
 
     Raises:
         InputError: For a key that is not valid Unicode.
@@ -268,59 +246,91 @@ def cell_row(cell: CellRecord) -> CellRow:
             raise InputError(
                 f"{part!r} cannot name a cell: it is not valid Unicode", hint="rename it"
             )
-    return (
-        cell.run_id,
-        cell.case,
-        cell.harness,
-        cell.model,
-        cell.trial,
-        cell.status,
-        cell.reward,
-        None if cell.passed is None else int(cell.passed),
-        cell.threshold,
-        _measured(cell.seconds) or 0.0,
-        _measured(cell.cost_usd),
-        None if cell.tokens is None or abs(cell.tokens) > _LARGEST_INTEGER else cell.tokens,
-        cell.digest,
-        plain(cell.error),
-        _encode(cell.flags, f"the flags of cell {cell.key}") if cell.flags else "[]",
-        plain(cell.file),
-        plain(cell.content),
-        plain(cell.answer),
-        _encode(cell.subscores, f"the subscores of cell {cell.key}"),
-        _notes(cell),
+    return CellRow(
+        run_id=cell.run_id,
+        case_id=cell.case,
+        harness=cell.harness,
+        model=cell.model,
+        trial=cell.trial,
+        status=cell.status,
+        reward=cell.reward,
+        passed=None if cell.passed is None else int(cell.passed),
+        threshold=cell.threshold,
+        seconds=_measured(cell.seconds) or 0.0,
+        cost_usd=_measured(cell.cost_usd),
+        tokens=None if cell.tokens is None or abs(cell.tokens) > _LARGEST_INTEGER else cell.tokens,
+        digest=cell.digest,
+        error=plain(cell.error),
+        flags=_encode(cell.flags, f"the flags of cell {cell.key}") if cell.flags else "[]",
+        file=plain(cell.file),
+        content=plain(cell.content),
+        answer=plain(cell.answer),
+        subscores=_encode(cell.subscores, f"the subscores of cell {cell.key}"),
+        notes=_notes(cell),
     )
 
 
-def read_cell(row: CellRow) -> CellRecord:
-    """The cell behind the values of `CELL_COLUMNS`."""
-    notes = {} if row[19] == "{}" else cast("dict[str, Json]", json.loads(row[19]))
+def read_cell(row: Sequence[Any]) -> CellRecord:
+    """The cell behind the columns of a `CellRow`."""
+    run_id, case, harness, model, trial, status, reward, passed, threshold, seconds = row[:10]
+    cost_usd, tokens, digest, error, flags, file, content, answer, subscores, noted = row[10:]
+    notes: dict[str, Json] = {} if noted == "{}" else json.loads(noted)
     return CellRecord(
-        run_id=row[0],
-        case=row[1],
-        harness=row[2],
-        model=row[3],
-        trial=row[4],
-        status=row[5],
-        reward=row[6],
-        passed=None if row[7] is None else bool(row[7]),
-        threshold=row[8],
+        run_id=run_id,
+        case=case,
+        harness=harness,
+        model=model,
+        trial=trial,
+        status=status,
+        reward=reward,
+        passed=None if passed is None else bool(passed),
+        threshold=threshold,
         assurance=assurance_from(notes.pop("assurance", None)),
         min_assurance=assurance_from(notes.pop("min_assurance", None)),
-        seconds=row[9],
-        cost_usd=row[10],
-        tokens=row[11],
-        digest=row[12],
-        error=row[13],
-        flags=() if row[14] == "[]" else tuple(cast("list[str]", json.loads(row[14]))),
-        file=row[15],
-        content=row[16],
-        answer=row[17],
-        subscores=()
-        if row[18] == "[]"
-        else tuple(cast("list[dict[str, Json]]", json.loads(row[18]))),
+        seconds=seconds,
+        cost_usd=cost_usd,
+        tokens=tokens,
+        digest=digest,
+        error=error,
+        flags=() if flags == "[]" else tuple(json.loads(flags)),
+        file=file,
+        content=content,
+        answer=answer,
+        subscores=() if subscores == "[]" else tuple(json.loads(subscores)),
         notes=notes,
     )
+
+
+class Cells(Table[CellRecord]):
+    """Results of cells: of each the newest.
+
+    Args:
+        database: Where they are.
+        source: Where else to read than the newest ones.
+        shown: What is read in place of some columns.
+        bound: The values of places in these and the source.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        source: str = "newest",
+        *,
+        shown: Mapping[str, str] | None = None,
+        bound: Sequence[Scalar] = (),
+    ) -> None:
+        super().__init__(database, source, CellRecord)
+        self.columns = ", ".join((shown or {}).get(name, name) for name in CellRow._fields)
+        self._bound = bound
+
+    def read(self, row: Row) -> CellRecord:
+        """The cell behind the values of `columns`."""
+        return read_cell(row)
+
+
+def of_cell(run: str, key: CellKey) -> Where:
+    """The results of a cell."""
+    return {"run_id": run, **dict(zip(CELL_KEY.split(", "), key, strict=True))}
 
 
 def _notes(cell: CellRecord) -> str:
@@ -344,11 +354,7 @@ class Packer:
         self._compressor: zstandard.ZstdCompressor | None = None
 
     def pack(self, detail: Mapping[str, Json], what: str) -> bytes:
-        """Compress a detail.
-
-        Raises:
-            StoreError: If it is not JSON; ``what`` names it in the message.
-        """
+        """Compress a detail."""
         return self.compress(_encode(detail, what).encode("ascii"))
 
     def compress(self, written: bytes) -> bytes:
@@ -360,11 +366,7 @@ class Packer:
         return self._compressor.compress(written)
 
     def unpack(self, body: bytes, what: str) -> dict[str, Json]:
-        """Read back what `pack` wrote.
-
-        Raises:
-            StoreError: If it is damaged; ``what`` names it in the message.
-        """
+        """Read back what `pack` wrote."""
         import zstandard
 
         try:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 
 from assay.errors import ConflictError
 from assay.frozen import frozen
 from assay.store.database import Database
 from assay.store.kept import held, is_held
+from assay.store.table import Table
 
 __all__ = ["RegradeState", "Regrades"]
-
-_COLUMNS = "run_id, status, total, done, left_out, message, wanted_by"
-_SET = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[1:])
 
 
 @frozen(kw_only=True)
@@ -51,6 +49,7 @@ class Regrades:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "regrade", RegradeState, run="run_id", by="wanted_by")
 
     @contextmanager
     def held(self, run: str) -> Generator[int]:
@@ -67,18 +66,10 @@ class Regrades:
             yield lock
 
     def note(self, state: RegradeState) -> None:
-        """Store how far one is.
-
-        Raises:
-            StoreError: If the run is gone, or the database cannot be written.
-        """
-        values = [getattr(state, field.name) for field in fields(state)]
+        """Store how far one is."""
         with self._database.writing():
-            self._database.change(
-                f"INSERT INTO regrade ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - names of this module
-                f"ON CONFLICT (run_id) DO UPDATE SET {_SET}",
-                *values,
-            )
+            if not self._table.update({"run_id": state.run}, **self._table.written(state)):
+                self._table.insert_new(self._table.written(state), unless="(run_id)")
 
     def of(self, run: str) -> RegradeState:
         """How far the newest one is; one that nobody is at any more has failed.
@@ -86,11 +77,9 @@ class Regrades:
         It is running until its process has let go of the run: before that no other can be begun.
         """
         was_held = is_held(self._lock(run))  # looked at first: states are noted while it is held
-        found = self._database.rows(f"SELECT {_COLUMNS} FROM regrade WHERE run_id = ?", run)  # noqa: S608 - likewise
-        if not found:
+        state = self._table.find({"run_id": run})
+        if state is None:
             return RegradeState(run=run)
-        names = (field.name for field in fields(RegradeState))
-        state = RegradeState(**cast("dict[str, Any]", dict(zip(names, found[0], strict=True))))
         if was_held:
             return replace(state, status="running")
         if state.status != "running" or is_held(self._lock(run)):  # begun a moment ago

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
 
 from assay.store.checks import plain, valid_text
 from assay.store.database import Database, moment
@@ -18,37 +17,19 @@ class Replies:
         self._database = database
 
     def get(self, project: str, key: str) -> tuple[str, int, bytes] | None:
-        """The reply to a request, if there was one.
-
-        Args:
-            project: Key of the project.
-            key: The request's key.
-
-        Returns:
-            Digest of the request, status and body of the reply.
-        """
+        """The reply to a request, if there was one: digest of the request, status and body."""
         rows = self._database.rows(
             "SELECT request, status, body FROM reply "
             "WHERE project = ? AND key = ? AND created_at > ?",
             *(plain(project), plain(key), moment(self._database.clock() - _KEPT)),
         )
-        return cast("tuple[str, int, bytes]", rows[0]) if rows else None
+        return rows[0] if rows else None
 
     def put(self, project: str, key: str, request: str, status: int, body: str | bytes) -> bool:
         """Keep a reply, and forget those that are older than 24 hours.
 
-        Args:
-            project: Key of the project.
-            key: The request's key, at most 255 characters.
-            request: Digest of the request.
-            status: Status of the reply.
-            body: Its body.
-
         Returns:
             Whether it is kept; otherwise there is one for that key already, which stays.
-
-        Raises:
-            InputError: For a key that is too long.
         """
         key = valid_text(key, "Idempotency-Key", most=255)
         body = body.encode() if isinstance(body, str) else body
@@ -63,11 +44,7 @@ class Replies:
         return bool(added)
 
     def probe(self) -> None:
-        """Write something and forget it by the next time: whether anything can be kept now.
-
-        Raises:
-            StoreError: If nothing can.
-        """
+        """Write something and forget it by the next time: whether anything can be kept now."""
         with self._database.writing():
             self._database.change("DELETE FROM reply WHERE project = '*' AND key = 'probe'")
             self.put("*", "probe", "", 200, "")

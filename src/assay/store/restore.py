@@ -109,11 +109,7 @@ def restore_snapshot(
 def restore_entries(
     store_dir: str, entries: Mapping[str, Json], target: str, *, source: str = ""
 ) -> tuple[Dropped, ...]:
-    """Put what a manifest says into a directory; see `restore_snapshot`.
-
-    Raises:
-        StoreError: As `restore_snapshot` does.
-    """
+    """Put what a manifest says into a directory; see `restore_snapshot`."""
     from assay.store.sources import SourceCopy
 
     tree = checked_tree(entries, "manifest")

@@ -17,75 +17,66 @@ from typing import Self, cast
 from assay.errors import InputError, StoreError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.checks import plain
-from assay.store.database import Database, Scalar
+from assay.store.database import Database
 from assay.store.records import (
-    CELL_COLUMNS,
-    RUN_COLUMNS,
+    CELL_KEY,
+    UNREAD,
     CellKey,
     CellRecord,
     CellRow,
+    Cells,
     CellStatus,
     Counts,
     Packer,
     RunRecord,
-    RunRow,
     StoredCell,
     cell_row,
+    of_cell,
     read_cell,
-    read_run,
-    run_row,
+    run_json,
 )
+from assay.store.table import Rows, Table, Where
 
 _NAMED = 3
+_RESULT = (*CellRow._fields, "snapshot")
 _NO_RUNS = "nothing was run yet"
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
 
-# Only the constants above are put into these; every value is bound.
-_SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
-_INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 7})"  # noqa: S608 - see above
-_INSERT_CELLS = f"INSERT INTO result ({CELL_COLUMNS}, snapshot)"
-_ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
-_SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
-_SELECT_PAGE = f"""
-    SELECT {CELL_COLUMNS} FROM newest
-    WHERE run_id = ? AND (case_id, harness, model, trial) > (?, ?, ?, ?)
-      AND (? = 0 OR status = 'error' OR passed = 0)
-    ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
-"""  # noqa: S608 - see above
+_NEWEST_RUN = "created_at DESC, seq DESC"
+_FAILED = "(status = 'error' OR passed = 0)"
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
 """What only the scores of judges have; see `assay.reports.totals`."""
-_SELECT_COUNTED = _SELECT_PAGE.replace(
-    "answer, subscores",
-    "'', CASE WHEN subscores LIKE ? OR subscores LIKE ? THEN subscores ELSE '[]' END",
-)
-_ALIKE = f"""
-    SELECT {CELL_COLUMNS}, CASE WHEN status = 'error' THEN content ELSE '' END AS trouble,
+_OF_JUDGES = "CASE WHEN subscores LIKE ? OR subscores LIKE ? THEN subscores ELSE '[]' END"
+# A stretch of a run, with what is told apart by nothing else.
+_STRETCH_OF = """(
+    SELECT *, CASE WHEN status = 'error' THEN content ELSE '' END AS trouble,
       flags <> '[]' OR subscores LIKE ? OR subscores LIKE ? AS odd
-    FROM newest WHERE run_id = ? AND seq BETWEEN ? AND ?
-"""  # noqa: S608 - see above
-_SELECT_ALIKE = f"""
-    SELECT run_id, '', harness, model, 1, status, reward, passed, threshold, sum(seconds), cost_usd,
-      tokens, digest, error, '[]', '', trouble, '', '[]', notes, count(*), odd
-    FROM ({_ALIKE}) AS cells GROUP BY run_id, harness, model, status, reward, passed, threshold,
-      cost_usd, tokens, digest, error, notes, trouble, odd
-"""  # noqa: S608 - see above
-_SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
-_WORTH_A_LOOK = "(status = 'error' OR passed = 0 OR flags <> '[]')"
+    FROM newest WHERE run_id = ? AND seq BETWEEN ? AND ?) AS cells"""
+_ALIKE = (
+    "run_id, harness, model, status, reward, passed, threshold, cost_usd, tokens, digest, error, "
+    "notes, trouble"
+)
+_MERGED = {  # what is shown of cells that are alike
+    **UNREAD,
+    "case_id": "''",
+    "trial": "1",
+    "flags": "'[]'",
+    "file": "''",
+    "seconds": "sum(seconds)",
+    "content": "trouble",
+}
+_WORTH_A_LOOK = f"({_FAILED} OR flags <> '[]')"
 _LONGEST_HINT = 300
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
-_SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
 
 
 def new_run_id(now: datetime) -> str:
     """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC, so that ids sort by time.
 
-    Args:
-        now: An aware date and time.
-
     Raises:
-        InputError: For a naive one, whose UTC time is a guess.
+        InputError: For a naive time, whose UTC time is a guess.
     """
     if now.utcoffset() is None:
         raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
@@ -113,16 +104,13 @@ class Store:
         self.home = database.home
         self._database = database
         self._packer = Packer()
+        self._runs = Table(database, "run", RunRecord)
+        self._newest = Cells(database)
+        self._results = Cells(database, "result")
 
     @classmethod
     def open(cls, location: str, *, home: str = "") -> Store:
-        """Open the store at a location, as `Database.open` does; usually the directory ``.assay``.
-
-        Raises:
-            InputError: For a location that is neither a directory nor a PostgreSQL address.
-            MissingExtraError: For PostgreSQL, where its driver is not installed.
-            StoreError: If the database cannot be opened.
-        """
+        """Open the store at a location, usually the directory ``.assay``; see `Database.open`."""
         return cls(Database.open(location, home=home))
 
     @property
@@ -156,63 +144,55 @@ class Store:
             raise InputError(
                 "a run cannot be labelled 'latest'", hint="the word stands for the newest run"
             )
-        row = run_row(run)
+        row = {**self._runs.written(run, "config", "digests"), **run_json(run)}
         with self._database.writing():
             if self._has_run(run.id):
                 raise StoreError(f"there is already a run {run.id}", hint="resume it, or retry")
-            self._database.insert(_INSERT_RUN, *row)
+            self._runs.insert(row)
 
     def finish_run(self, run_id: str) -> None:
         """Record that every planned cell was stored."""
         with self._database.writing():
-            if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
+            if not self._runs.update({"id": run_id}, finished=1):
                 raise self._unknown_run(run_id)
 
     def is_finished(self, run_id: str) -> bool:
         """Whether a run has ended by now; not so if there is none."""
-        return bool(self._database.rows("SELECT 1 FROM run WHERE id = ? AND finished = 1", run_id))
+        return bool(self._runs.count({"id": run_id, "finished": 1}))
 
     def forget_run(self, run_id: str) -> None:
-        """Remove a run with all that is stored of it: it turned out that it should not have begun.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be written.
-        """
+        """Remove a run with all that is stored of it."""
         own = "seq IN (SELECT seq FROM result WHERE run_id = ?)"
         with self._database.writing():
-            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
-            self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
+            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)
+            self._results.delete({"run_id": run_id})
             self._database.change("DELETE FROM regrade WHERE run_id = ?", run_id)
-            if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
+            if not self._runs.delete({"id": run_id}):
                 raise self._unknown_run(run_id)
 
     def run(self, ref: str) -> RunRecord:
         """Find a run by what people call it.
 
-        Args:
-            ref: An id, a label (the newest run that has it), ``latest``, or the unambiguous
-                beginning of an id; tried in this order.
+        That is an id, a label (the newest run that has it), ``latest``, or the unambiguous
+        beginning of an id; tried in this order.
 
         Raises:
             InputError: If nothing, or more than one run, is meant by it; names the nearest.
         """
         name = plain(ref)
-        newest = "ORDER BY created_at DESC, seq DESC LIMIT 1"
-        attempts: list[tuple[str, tuple[Scalar, ...]]] = []
+        attempts: list[tuple[Where, str, int]] = []
         if name:
-            attempts += [("WHERE id = ?", (name,)), (f"WHERE label = ? {newest}", (name,))]
+            attempts += [({"id": name}, "", 1), ({"label": name}, _NEWEST_RUN, 1)]
         if name == "latest":
-            attempts.append((newest, ()))
+            attempts.append(({}, _NEWEST_RUN, 1))
         if name:
-            beginning = "WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 5"
-            attempts.append((beginning, (len(name), name)))
-        for condition, values in attempts:
-            found = self._database.rows(f"{_SELECT_RUNS} {condition}", *values)
+            attempts.append(({"substr(id, 1, ?) = ?": (len(name), name)}, "id", 5))
+        for where, order, limit in attempts:
+            found = self._runs.select(where, order=order, limit=limit)
             if len(found) == 1:
-                return read_run(cast("RunRow", found[0]))
+                return found[0]
             if found:
-                ids = ", ".join(cast("RunRow", row)[0] for row in found)
+                ids = ", ".join(run.id for run in found)
                 raise InputError(f"{ref!r} may mean several runs", hint=f"say which: {ids}")
         raise self._unknown_run(ref)
 
@@ -220,28 +200,23 @@ class Store:
         self, config: Mapping[str, Json], digests: Mapping[str, str], planned: int
     ) -> RunRecord | None:
         """The newest unfinished run of exactly this, to be gone on with, if there is one."""
-        query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
-        for row in self._database.rows(query):
-            run = read_run(cast("RunRow", row))
+        for run in self._runs.select({"finished": 0}, order=_NEWEST_RUN, limit=50):
             if (run.config, run.digests, run.planned) == (config, digests, planned):
                 return run
         return None
 
     def newest_unfinished(self) -> str:
         """The id of the newest run of cases that has not ended; empty where all have."""
-        query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
-        found = (read_run(cast("RunRow", row)) for row in self._database.rows(query))
+        found = self._runs.select({"finished": 0}, order=_NEWEST_RUN, limit=50)
         return next((run.id for run in found if run.config.get("kind") != "dataset"), "")
 
     def runs(self, limit: int = 50, *, after: int = 0) -> list[RunRecord]:
         """The newest runs, newest first, after so many that are newer."""
-        query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?"
-        return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit, after)]
+        return self._runs.select({}, order=_NEWEST_RUN, limit=limit, offset=after)
 
     def run_count(self) -> int:
         """How many runs there are."""
-        ((found,),) = self._database.rows("SELECT count(*) FROM run")
-        return cast("int", found)
+        return self._runs.count({})
 
     def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
         """Append a result: its row and its detail land together, or not at all.
@@ -264,50 +239,40 @@ class Store:
         self.add_rows(cell.run_id, [(cell_row(cell), snapshot, body)])
 
     def add_rows(self, run_id: str, rows: Sequence[StoredCell]) -> None:
-        """Append results that are written as rows already: all of them land, or none does.
-
-        Args:
-            run_id: The run of all of them.
-            rows: Each as `cell_row` gives it, with its snapshot's digest and its packed detail.
-
-        Raises:
-            StoreError: As for `add_cell`.
-        """
+        """Append results of a run that are rows already: all of them land, or none does."""
         with self._database.writing():
             if not self._has_run(run_id):
                 raise self._unknown_run(run_id)
             results = [(*row, snapshot) for row, snapshot, _ in rows]
-            places = self._database.insert_numbered(_INSERT_CELLS, results)
+            places = self._database.insert_numbered("result", _RESULT, results)
             details = [(seq, body) for seq, (_, _, body) in zip(places, rows, strict=True)]
-            self._database.insert_many("INSERT INTO detail (seq, body)", details)
+            self._database.insert_many("detail", ("seq", "body"), details)
 
     def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
         """The newest result of every cell, ordered by case, harness, model and trial.
 
         Read a page at a time: memory stays constant, and results may be added while it is read
-        (those of cells that were already passed are not seen).
-
-        Args:
-            run_id: Full id of the run.
-            only_failures: Leave out what passed and what was skipped; errors are failures.
+        (those of cells that were already passed are not seen). Errors are failures.
         """
         self._require_run(run_id)
-        return self._pages(_SELECT_PAGE, (), run_id, only_failures=only_failures)
+        return self._pages(self._newest, run_id, *([_FAILED] if only_failures else []))
 
     def counted_cells(self, run_id: str) -> Iterator[CellRecord]:
         """As `cells`, with what totals need: no answers, and no score trees but those of judges."""
         self._require_run(run_id)
-        return self._pages(_SELECT_COUNTED, _JUDGED, run_id, only_failures=False)
+        shown = {"answer": "''", "subscores": _OF_JUDGES}
+        return self._pages(Cells(self._database, shown=shown, bound=_JUDGED), run_id)
 
-    def _pages(
-        self, sql: str, values: tuple[Scalar, ...], run_id: str, *, only_failures: bool
-    ) -> Iterator[CellRecord]:
+    def _pages(self, cells: Cells, run_id: str, *conditions: str) -> Iterator[CellRecord]:
         after: CellKey = ("", "", "", 0)
-        while page := self._database.rows(sql, *values, run_id, *after, int(only_failures)):
-            for row in page:
-                cell = read_cell(cast("CellRow", row))
-                yield cell
+        where: Where = {"run_id": run_id, **dict.fromkeys(conditions, ())}
+        below = f"({CELL_KEY}) > (?, ?, ?, ?)"
+        columns = cells.columns
+        while page := cells.rows(columns, {**where, below: after}, order=CELL_KEY, limit=_PAGE):
+            for row in page:  # read one by one, which is quicker than many at once
+                cell = read_cell(row)
                 after = cell.key
+                yield cell
             if len(page) < _PAGE:
                 return
 
@@ -318,59 +283,45 @@ class Store:
         flagged, and what judges scored, comes cell by cell as it is.
         """
         self._require_run(run_id)
-        ends = "SELECT min(seq), max(seq) FROM result WHERE run_id = ?"
-        ((first, last),) = cast("list[tuple[int | None, int]]", self._database.rows(ends, run_id))
+        ((first, last),) = self._results.rows("min(seq), max(seq)", {"run_id": run_id})
         # In the order in which they lie in the file: in any other, each is a page to be read.
         for start in () if first is None else range(first, last + 1, _STRETCH):
-            values = (*_JUDGED, run_id, start, start + _STRETCH - 1)
+            bound = (*_JUDGED, run_id, start, start + _STRETCH - 1)
+            alike = Cells(self._database, _STRETCH_OF, shown=_MERGED, bound=bound)
+            merged = f"{alike.columns}, count(*), odd"
             has_odd = False
-            for *row, times, odd in self._database.rows(_SELECT_ALIKE, *values):
+            for *row, times, odd in alike.rows(merged, {}, group=f"{_ALIKE}, odd"):
                 if odd:
                     has_odd = True
                 else:
-                    yield read_cell(cast("CellRow", row)), cast("int", times)
-            for row in self._database.rows(_SELECT_ODD, *values) if has_odd else ():
-                yield read_cell(cast("CellRow", row)), 1
+                    yield read_cell(row), times
+            odd_ones = Cells(self._database, _STRETCH_OF, bound=bound)
+            for cell in odd_ones.select({"odd": ()}) if has_odd else ():
+                yield cell, 1
 
     def first_cells(
         self, run_id: str, status: CellStatus, *, passed: bool | None, limit: int
     ) -> list[CellRecord]:
         """The first cells that ended in one way; `r9` comes before `r10`."""
-        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = ?"  # noqa: S608 - see above
-        values: list[Scalar] = [run_id, status]
-        if passed is not None:
-            sql += " AND passed = ?"
-            values.append(int(passed))
-        sql += " ORDER BY length(case_id), case_id, harness, model, trial LIMIT ?"
-        found = self._database.rows(sql, *values, limit)
-        return [read_cell(cast("CellRow", row)) for row in found]
+        where = {"run_id": run_id, "status": status, "passed": passed}
+        return self._newest.select(where, order=f"length(case_id), {CELL_KEY}", limit=limit)
 
     def against_labels(self, run_id: str, limit: int) -> list[CellRecord]:
         """The first rows that people labelled true or false, and graders the other way."""
-        sql = (
-            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = 'graded' "  # noqa: S608 - see above
-            "AND notes LIKE CASE passed WHEN 1 THEN ? ELSE ? END "
-            "ORDER BY length(case_id), case_id LIMIT ?"
-        )
         said = ('%"label":false%', '%"label":true%')
-        return [
-            read_cell(cast("CellRow", row))
-            for row in self._database.rows(sql, run_id, *said, limit)
-        ]
+        where: Where = {"run_id": run_id, "status": "graded"}
+        otherwise: Where = {"notes LIKE CASE passed WHEN 1 THEN ? ELSE ? END": said}
+        return self._newest.select(
+            {**where, **otherwise}, order="length(case_id), case_id", limit=limit
+        )
 
     def cells_of(self, run_id: str, cases: Sequence[str]) -> dict[str, CellRecord]:
-        """The newest results of some cases that have one cell each, as rows of a dataset do.
+        """The newest results of some cases, those that have one.
 
-        Args:
-            run_id: Full id of the run.
-            cases: At most a few hundred ids; those without a result are not in what is returned.
+        For at most a few hundred that have one cell each, as rows of a dataset do.
         """
-        if not cases:
-            return {}
-        places = ", ".join("?" * len(cases))
-        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"  # noqa: S608 - places only
-        found = self._database.rows(sql, run_id, *map(plain, cases))
-        return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
+        found = self._newest.select({"run_id": run_id, "case_id": list(cases)}) if cases else []
+        return {cell.case: cell for cell in found}
 
     def cells_of_case(
         self,
@@ -387,15 +338,13 @@ class Store:
             InputError: For an unknown run, or where there is none; names what there is.
         """
         self._require_run(run_id)
-        own = "run_id = ? AND case_id = ? ORDER BY harness, model, trial"
-        rows = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
-        if not rows:
+        cells = self._newest.select({"run_id": run_id, "case_id": case}, order=CELL_KEY)
+        if not cells:
             some = "SELECT DISTINCT case_id FROM result WHERE run_id = ? LIMIT 1000"
             names = [str(name) for (name,) in self._database.rows(some, run_id)]
             close = nearest(case, names)
             hint = close if len(close) <= _LONGEST_HINT else f"it has {len(names):,} cases or more"
             raise InputError(f"no case {case!r} in run {run_id}", hint=hint)
-        cells = [read_cell(cast("CellRow", row)) for row in rows]
         wanted = {"harness": harness, "model": model, "trial": trial}
         given = {name: value for name, value in wanted.items() if value is not None}
         found = [c for c in cells if all(getattr(c, n) == value for n, value in given.items())]
@@ -410,23 +359,18 @@ class Store:
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
         """Every result a cell ever had, oldest first; empty for a cell that has none."""
         self._require_run(run_id)
-        rows = self._database.rows(_SELECT_HISTORY, run_id, *key)
-        return [read_cell(cast("CellRow", row)) for row in rows]
+        return self._results.select(of_cell(run_id, key), order="seq")
 
     def regraded(self, run_id: str) -> list[CellKey]:
         """Keys of the cells that have more than one result, in order."""
         self._require_run(run_id)
-        rows = self._database.rows(
-            "SELECT case_id, harness, model, trial FROM result WHERE run_id = ? "
-            "GROUP BY 1, 2, 3, 4 HAVING count(*) > 1 ORDER BY 1, 2, 3, 4",
-            run_id,
-        )
-        return [cast("CellKey", row) for row in rows]
+        again = f"{CELL_KEY} HAVING count(*) > 1"
+        return self._results.rows(CELL_KEY, {"run_id": run_id}, group=again, order=CELL_KEY)
 
     def snapshots(self, run_id: str) -> set[str]:
         """Digests of the workspaces that the results of a run, also earlier ones, left behind."""
-        sql = "SELECT DISTINCT snapshot FROM result WHERE run_id = ? AND snapshot <> ''"
-        return {cast("str", row[0]) for row in self._database.rows(sql, run_id)}
+        kept: Where = {"run_id": run_id, "snapshot <> ''": ()}
+        return set(self._results.column("DISTINCT snapshot", kept))
 
     def every_result(self, run_id: str) -> Iterator[tuple[CellRecord, str, dict[str, Json]]]:
         """All results of a run, also earlier ones of a cell, in the order in which they came.
@@ -435,76 +379,59 @@ class Store:
             The narrow row, the digest of its snapshot or an empty text, and the whole detail.
         """
         self._require_run(run_id)
-        sql = (
-            f"SELECT {CELL_COLUMNS}, snapshot, body, result.seq FROM result "  # noqa: S608 - see above
-            "JOIN detail USING (seq) WHERE run_id = ? AND result.seq > ? "
-            "ORDER BY result.seq LIMIT 64"
-        )
-        after = 0
-        while page := self._database.rows(sql, run_id, after):
-            for *row, snapshot, body, seq in page:
-                cell, after = read_cell(cast("CellRow", row)), cast("int", seq)
-                detail = self._packer.unpack(cast("bytes", body), f"the detail of cell {cell.key}")
-                yield cell, cast("str", snapshot), detail
+        whole, after = Rows(self._database, "result JOIN detail USING (seq)"), 0
+        columns = f"seq, snapshot, body, {self._results.columns}"
+        while page := whole.rows(
+            columns, {"run_id": run_id, "seq >": after}, order="seq", limit=64
+        ):
+            for seq, snapshot, body, *row in page:
+                cell, after = read_cell(row), seq
+                detail = self._packer.unpack(body, f"the detail of cell {cell.key}")
+                yield cell, snapshot, detail
 
     def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
-        """The full detail of a cell's newest result.
-
-        Raises:
-            InputError: For an unknown run or cell.
-        """
+        """The full detail of a cell's newest result."""
         return self._packer.unpack(self.packed(run_id, key), f"the detail of cell {key}")
 
     def packed(self, run_id: str, key: CellKey) -> bytes:
-        """The same as it is kept, which `Packer` reads.
-
-        Raises:
-            InputError: For an unknown run or cell.
-        """
+        """The same as it is kept, which `Packer` reads."""
         self._require_run(run_id)
-        rows = self._database.rows(_SELECT_DETAIL, run_id, *key)
-        if not rows:
+        whole = Rows(self._database, "newest JOIN detail USING (seq)")
+        found = whole.column("body", of_cell(run_id, key))
+        if not found:
             raise InputError(f"run {run_id} has no result for cell {key}")
-        return bytes(cast("bytes", rows[0][0]))
+        return bytes(found[0])
 
     def beside(self, run_id: str, key: CellKey, *, forward: bool) -> CellKey | None:
         """The next cell, or the one before, that failed, is an error, or is flagged."""
         way, order = (">", "") if forward else ("<", " DESC")
-        parts = ", ".join(f"{name}{order}" for name in ("case_id", "harness", "model", "trial"))
-        rows = self._database.rows(
-            f"SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "  # noqa: S608 - constants only
-            f"AND (case_id, harness, model, trial) {way} (?, ?, ?, ?) AND {_WORTH_A_LOOK} "
-            f"ORDER BY {parts} LIMIT 1",
-            *(run_id, *key),
-        )
-        return cast("CellKey", rows[0]) if rows else None
+        where: Where = {
+            "run_id": run_id,
+            f"({CELL_KEY}) {way} (?, ?, ?, ?)": key,
+            _WORTH_A_LOOK: (),
+        }
+        order = ", ".join(f"{name}{order}" for name in CELL_KEY.split(", "))
+        found = self._newest.rows(CELL_KEY, where, order=order, limit=1)
+        return cast("CellKey", found[0]) if found else None
 
     def worth_a_look(self, run_id: str, key: CellKey) -> tuple[int, int]:
         """How many cells failed, are errors or flagged: up to a cell, and in all."""
-        ((upto, every),) = self._database.rows(
-            "SELECT sum(CASE WHEN (case_id, harness, model, trial) <= (?, ?, ?, ?) "  # noqa: S608 - constants only
-            f"THEN 1 ELSE 0 END), count(*) FROM newest WHERE run_id = ? AND {_WORTH_A_LOOK}",
-            *(*key, run_id),
-        )
-        return cast("int", upto or 0), cast("int", every)
+        upto = f"sum(CASE WHEN ({CELL_KEY}) <= (?, ?, ?, ?) THEN 1 ELSE 0 END)"
+        where: Where = {"run_id": run_id, _WORTH_A_LOOK: ()}
+        ((before, every),) = Rows(self._database, "newest", key).rows(f"{upto}, count(*)", where)
+        return before or 0, every
 
     def finished(self, run_id: str) -> set[CellKey]:
         """Keys of the cells that need not be run again: newest result graded or skipped."""
         self._require_run(run_id)
-        rows = self._database.rows(
-            "SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "
-            "AND status <> 'error'",
-            run_id,
-        )
-        return {cast("CellKey", row) for row in rows}
+        return set(self._newest.rows(CELL_KEY, {"run_id": run_id, "status <>": "error"}))
 
     def counts(self, run_id: str) -> Counts:
         """How the cells of a run ended so far."""
         self._require_run(run_id)
-        rows = self._database.rows(
-            "SELECT status, passed, count(*) FROM newest WHERE run_id = ? GROUP BY 1, 2", run_id
-        )
-        ended = {(status, passed): cast("int", number) for status, passed, number in rows}
+        columns, own = "status, passed", {"run_id": run_id}
+        rows = self._newest.rows(f"{columns}, count(*)", own, group=columns)
+        ended = {(status, passed): number for status, passed, number in rows}
         return Counts(
             passed=ended.get(("graded", 1), 0),
             failed=ended.get(("graded", 0), 0),
@@ -514,17 +441,13 @@ class Store:
 
     def case_count(self, run_id: str) -> int:
         """How many cases of a run have a result, whatever its harness, model and trial."""
-        cases = "SELECT DISTINCT case_id FROM result WHERE run_id = ?"
-        ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)  # noqa: S608 - see above
-        return cast("int", found)
+        return self._results.rows("count(DISTINCT case_id)", {"run_id": run_id})[0][0]
 
     def agents(self, run_id: str) -> list[tuple[str, str]]:
         """Harness and model of each agent of a run that has a result, in order."""
         self._require_run(run_id)
-        rows = self._database.rows(
-            "SELECT DISTINCT harness, model FROM result WHERE run_id = ? ORDER BY 1, 2", run_id
-        )
-        return [cast("tuple[str, str]", row) for row in rows]
+        agents = "harness, model"
+        return self._results.rows(agents, {"run_id": run_id}, group=agents, order=agents)
 
     def _has_run(self, run_id: str) -> bool:
         return bool(self._database.rows("SELECT 1 FROM run WHERE id = ?", plain(run_id)))

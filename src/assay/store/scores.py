@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import Status, assurance_from
+from assay.scoring.json_safe import record_evidence
+from assay.scoring.results import assurance_from
 from assay.store.checks import (
     encode_json,
     is_sprawling,
     plain,
-    valid_limit,
+    read_json,
     valid_number,
     valid_text,
 )
 from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
+from assay.store.table import Table, Where
 
 _MAX_REASON = 4_096
 _MAX_FLAGS = 64
 _MAX_EVIDENCE = 262_144
-
-INSERT_SCORES = (
-    "INSERT INTO score (project, item, job, number, source, grader_key, version, digest, status, "
-    "score, evidence, created_at)"
-)
-SELECT_SCORES = (
-    "SELECT seq, project, item, job, source, grader_key, version, digest, status, score, evidence, "
-    "created_at FROM score"
-)
-_COUNT = "SELECT count(*) FROM score"
-_DELETE = "DELETE FROM score"
 
 ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
 
@@ -63,11 +52,77 @@ class ScoreRecord(Record):
     created_at: str = ""
 
 
+class StoredScores(Table[ScoreRecord]):
+    """The table of scores."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, "score", ScoreRecord)
+        self.columns = (
+            "seq, project, item, job, source, grader_key, version, digest, status, score, "
+            "evidence, created_at"
+        )
+
+    def read(self, row: Row) -> ScoreRecord:
+        """The record behind the values of `columns`."""
+        seq, project, item, job, source, key, version, digest, status, score, kept, created = row
+        evidence: dict[str, Any] = read_json(kept)
+        graded = Graded(
+            id=item,
+            status=status,
+            score=score,
+            outcome=evidence["outcome"],
+            reason=evidence["reason"],
+            error=evidence["error"],
+            flags=tuple(evidence["flags"]),
+            details=evidence["details"],
+            grader=key if version is None else f"{key}@{version}",
+            digest=digest,
+            assurance=assurance_from(evidence.get("assurance")),
+        )
+        return ScoreRecord(
+            seq=seq,
+            project=project,
+            item=item,
+            job=job or "",
+            source=source,
+            graded=graded,
+            created_at=created,
+        )
+
+
+def score_row(
+    record: ScoreRecord,
+    project: str,
+    now: str,
+    *,
+    job: str | None = None,
+    number: int | None = None,
+) -> dict[str, Scalar]:
+    """How a score is stored, by column."""
+    graded = record.graded
+    key, version = _split(graded.grader)
+    return {
+        "project": project,
+        "item": valid_text(record.item, "item", most=512),
+        "job": job,
+        "number": number,
+        "source": record.source,
+        "grader_key": valid_text(key, "grader", most=200),
+        "version": version,
+        "digest": valid_text(graded.digest, "digest", most=200),
+        "status": graded.status,
+        "score": graded.score,
+        "evidence": _evidence(graded),
+        "created_at": now,
+    }
+
+
 class Scores:
     """The scores of a database; never changed once they are stored."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = StoredScores(database)
 
     def add(self, project: str, records: Sequence[ScoreRecord]) -> int:
         """Append scores, all of them or none.
@@ -85,39 +140,32 @@ class Scores:
             InputError: For an item's id of more than 512 characters.
         """
         now = self._database.now()
-        rows = [score_row(record, project, None, None, now) for record in records]
+        rows = [score_row(record, project, now) for record in records]
         with self._database.writing():
             Projects(self._database).get(project)
-            self._database.insert_many(INSERT_SCORES, rows)
+            self._table.insert_many(rows)
         return len(rows)
 
     def older(self, project: str, before: datetime, grader: str | None = None) -> int:
         """How many scores of no job are older; see `delete`."""
-        where, values = self._older(project, before, grader)
-        return int(cast("int", self._database.rows(f"{_COUNT}{where}", *values)[0][0]))
+        return self._table.count(self._older(project, before, grader))
 
     def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
-        """Remove old scores; those of a job go with the job.
+        """Remove old scores of a project, or of a grader there (``key``, or ``key@version``).
 
-        Args:
-            project: Key of the project.
-            before: Those that were stored before.
-            grader: Only those of this grader: ``key``, or ``key@version``.
+        Those of a job go with the job.
 
         Returns:
             How many there were.
         """
-        where, values = self._older(project, before, grader)
+        where = self._older(project, before, grader)
         with self._database.writing():
-            return self._database.change(f"{_DELETE}{where}", *values)
+            return self._table.delete(where)
 
-    def _older(
-        self, project: str, before: datetime, grader: str | None
-    ) -> tuple[str, list[Scalar]]:
+    def _older(self, project: str, before: datetime, grader: str | None) -> Where:
         Projects(self._database).get(project)
-        whose, values = _of_grader(grader)
-        conditions = ["project = ?", "job IS NULL", "created_at < ?", *whose]
-        return f" WHERE {' AND '.join(conditions)}", [project, moment(before), *values]
+        old: Where = {"project": project, "job IS NULL": (), "created_at <": moment(before)}
+        return {**old, **_of_grader(grader)}
 
     def page(
         self,
@@ -127,87 +175,15 @@ class Scores:
         after: int = 0,
         limit: int = 100,
     ) -> list[ScoreRecord]:
-        """Scores of a project, oldest first.
-
-        Args:
-            project: Key of the project.
-            grader: Only those of this grader: ``key``, or ``key@version``.
-            item: Only those of the item with this id.
-            after: ``seq`` of the last one seen.
-            limit: Most to return, up to 1,000.
-        """
-        whose, wanted = _of_grader(grader)
-        conditions = ["project = ? AND seq > ?", *whose]
-        values: list[Scalar] = [project, valid_number(after, "after"), *wanted]
-        if item is not None:
-            conditions.append("item = ?")
-            values.append(plain(item))
+        """Scores of a project, oldest first, after one; ``key`` or ``key@version`` of a grader."""
+        where = {"project": project, "seq >": valid_number(after, "after"), "item": item}
         Projects(self._database).get(project)
-        rows = self._database.rows(
-            f"{SELECT_SCORES} WHERE {' AND '.join(conditions)} ORDER BY seq LIMIT ?",
-            *(*values, valid_limit(limit)),
-        )
-        return [read_score(row) for row in rows]
-
-
-def score_row(
-    record: ScoreRecord, project: str, job: str | None, number: int | None, now: str
-) -> tuple[Scalar, ...]:
-    """The values of `INSERT_SCORES`.
-
-    Raises:
-        InputError: For an item's id of more than 512 characters.
-    """
-    graded = record.graded
-    key, version = _split(graded.grader)
-    return (
-        project,
-        valid_text(record.item, "item", most=512),
-        job,
-        number,
-        record.source,
-        valid_text(key, "grader", most=200),
-        version,
-        valid_text(graded.digest, "digest", most=200),
-        graded.status,
-        graded.score,
-        _evidence(graded),
-        now,
-    )
-
-
-def read_score(row: Row) -> ScoreRecord:
-    """The record behind the columns of `SELECT_SCORES`."""
-    seq, project, item, job, source, key, version, digest, status, score, evidence, created_at = row
-    kept = cast("dict[str, Json]", json.loads(cast("str", evidence)))
-    name = cast("str", key) if version is None else f"{key}@{version}"
-    graded = Graded(
-        id=cast("str", item),
-        status=cast("Status", status),
-        score=cast("float | None", score),
-        outcome=cast("str", kept["outcome"]),
-        reason=cast("str", kept["reason"]),
-        error=cast("str", kept["error"]),
-        flags=tuple(cast("list[str]", kept["flags"])),
-        details=cast("dict[str, Json]", kept["details"]),
-        grader=name,
-        digest=cast("str", digest),
-        assurance=assurance_from(kept.get("assurance")),
-    )
-    return ScoreRecord(
-        seq=cast("int", seq),
-        project=cast("str", project),
-        item=graded.id,
-        job=cast("str | None", job) or "",
-        source=cast("ScoreSource", source),
-        graded=graded,
-        created_at=cast("str", created_at),
-    )
+        return self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)
 
 
 def error_of(evidence: str) -> str:
     """Why an item could not be graded, of what is stored of it."""
-    return str(cast("dict[str, Json]", json.loads(evidence)).get("error") or "")
+    return str(read_json(evidence).get("error") or "")
 
 
 def _evidence(graded: Graded) -> str:
@@ -235,14 +211,12 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 
-def _of_grader(grader: str | None) -> tuple[list[str], list[Scalar]]:
-    """Conditions for the scores of a grader, ``key`` or ``key@version``, and their values."""
+def _of_grader(grader: str | None) -> Where:
+    """What the scores of a grader are like: of ``key``, or of ``key@version``."""
     if grader is None:
-        return [], []
+        return {}
     key, version = _split(grader)
-    if version is None:
-        return ["grader_key = ?"], [key]
-    return ["grader_key = ?", "version = ?"], [key, version]
+    return {"grader_key": key} if version is None else {"grader_key": key, "version": version}
 
 
 def _split(grader: str) -> tuple[str, int | None]:

@@ -121,9 +121,6 @@ def take_snapshot(
         known: Files of a source that is kept already (see `assay.store.sources`). Those that were
             not touched since are neither read nor kept again: to restore the snapshot, give
             `restore_snapshot` that source.
-
-    Raises:
-        StoreError: If the snapshot cannot be written.
     """
     with Blobs(Path(store_dir, "blobs")) as blobs, Blobs(Path(store_dir, "snapshots")) as manifests:
         walk = Walk(blobs, limits or SnapshotLimits(), known or {})

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import DamagedError, StoreError
-from assay.store.database import Row, Scalar, pending_migrations
+from assay.store.database import SCHEMA, SCHEMA_FILE, Row, Scalar, inserting, is_new
 
 if TYPE_CHECKING:
     import sqlite3
 
 
 _APPLICATION_ID = 1634955641
-"""Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
+"""Marks a SQLite file as ours ("assy" read as a number); set with its tables."""
 
 _PASSABLE = 0o711
 _BUSY_SECONDS = 30.0
@@ -64,11 +64,7 @@ class SqliteEngine:
 
     @classmethod
     def open(cls, home: Path) -> SqliteEngine:
-        """Open the database in a directory; both are made, and the schema is brought up to date.
-
-        Raises:
-            StoreError: If the place cannot be used, or the file is not one this version can use.
-        """
+        """Open the database in a directory; both are made where they are not there."""
         import sqlite3
 
         database = home / "assay.db"
@@ -118,21 +114,18 @@ class SqliteEngine:
         with self._faults:
             return self._connection.execute(sql, values).rowcount
 
-    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Insert one row; its ``seq``."""
+    def insert_many(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> None:
+        """Insert rows."""
         with self._faults:
-            return self._connection.execute(sql, values).lastrowid or 0
+            self._connection.executemany(inserting(table, columns), rows)
 
-    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
-        """Insert rows; ``sql`` ends before the word VALUES."""
-        if rows:
-            places = ", ".join("?" * len(rows[0]))
-            with self._faults:
-                self._connection.executemany(f"{sql} VALUES ({places})", rows)
-
-    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+    def insert_numbered(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
+    ) -> Sequence[int]:
         """Insert rows; their ``seq``: within one transaction, SQLite numbers them one by one."""
-        self.insert_many(sql, rows)
+        self.insert_many(table, columns, rows)
         ((last,),) = self.query("SELECT last_insert_rowid()", ())
         last = cast("int", last)
         return range(last - len(rows) + 1, last + 1)
@@ -243,15 +236,16 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
         raise StoreError(
             f"{place} belongs to another program", hint="move it away, or choose another store"
         )
-    pending = pending_migrations(version, dialect="sqlite", place=place)
+    must_be_made = is_new(version, place)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    for number, script in pending:
+    if must_be_made:
         with _alone(connection):
-            for statement in _statements(script):
+            for statement in _statements(SCHEMA_FILE.read_text(encoding="utf-8")):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
     connection.execute("PRAGMA foreign_keys = ON")
 
 

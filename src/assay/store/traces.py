@@ -9,22 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from assay.errors import NotFoundError
 from assay.frozen import frozen
-from assay.store.checks import plain, valid_limit, valid_number
-from assay.store.database import Database, Record, Row, Scalar, moment
+from assay.store.checks import plain, valid_number
+from assay.store.database import Database, Record, Scalar, moment
 from assay.store.projects import Projects
-
-_NAMES = (
-    "seq, project, id, name, whole, gen_ai, spans, size, rewritten, refused, created_at, updated_at"
-)
-_SELECT = f"SELECT {_NAMES} FROM trace"  # noqa: S608 - the names above
-_COUNTS = (
-    "UPDATE trace SET name = ?, whole = ?, gen_ai = ?, spans = ?, size = ?, rewritten = ?, "
-    "refused = ?, updated_at = ? WHERE seq = ?"
-)
+from assay.store.table import Table, Where, conditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,24 +131,18 @@ class Traces:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._table = Table(database, "trace", TraceRecord)
 
     def add(self, project: str, spans: Sequence[NewSpan], limits: TraceLimits) -> Received:
-        """Keep spans, those that may be kept.
-
-        Raises:
-            NotFoundError: For an unknown project.
-        """
+        """Keep spans, those that may be kept."""
         received = Received()
         groups: dict[str, list[NewSpan]] = {}
         for span in spans:
             groups.setdefault(span.trace, []).append(span)
         with self._database.writing():
             Projects(self._database).get(project)
-            count, held = cast(
-                "tuple[int, int]",
-                self._database.rows(
-                    "SELECT count(*), coalesce(sum(size), 0) FROM trace WHERE project = ?", project
-                )[0],
+            ((count, held),) = self._database.rows(
+                "SELECT count(*), coalesce(sum(size), 0) FROM trace WHERE project = ?", project
             )
             for name in sorted(groups):  # in one order everywhere, so that none waits for another
                 record = self._locked(project, name, may_begin=count < limits.traces)
@@ -172,93 +158,65 @@ class Traces:
         return received
 
     def get(self, project: str, trace: str) -> TraceRecord:
-        """One trace.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND id = ?", plain(project), plain(trace)
-        )
-        if not rows:
+        """One trace."""
+        found = self._table.find({"project": project, "id": trace})
+        if found is None:
             Projects(self._database).get(project)
             raise NotFoundError(f"there is no trace {trace!r:.80} in project {project!r}")
-        return _record(rows[0])
+        return found
 
     def page(self, project: str, *, limit: int = 50, before: int = 0) -> list[TraceRecord]:
-        """Traces of a project, newest first.
-
-        Args:
-            project: Key of the project.
-            limit: How many, at most.
-            before: Only those older than the one with this ``seq``; 0 for all.
-        """
+        """Traces of a project, newest first; those before one, if its ``seq`` is said."""
         Projects(self._database).get(project)
-        older = "AND seq < ?" if before else ""
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? {older} ORDER BY seq DESC LIMIT ?",
-            *(project, *([valid_number(before, "before")] if before else ()), valid_limit(limit)),
-        )
-        return [_record(row) for row in rows]
+        older = {"seq <": valid_number(before, "before")} if before else {}
+        return self._table.page({"project": project, **older}, order="seq DESC", limit=limit)
 
     def to_collect(self, project: str, *, after: int = 0, limit: int = 50) -> list[TraceRecord]:
         """Traces with any ``gen_ai.*``, in the order in which they began."""
-        rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND gen_ai = 1 AND seq > ? ORDER BY seq LIMIT ?",
-            *(project, valid_number(after, "after"), valid_limit(limit)),
-        )
-        return [_record(row) for row in rows]
+        where: Where = {"project": project, "gen_ai": 1, "seq >": valid_number(after, "after")}
+        return self._table.page(where, order="seq", limit=limit)
 
     def with_spans(self, record: TraceRecord) -> Whole:
         """A trace with its spans, as far as they are known when this is asked."""
         rows = self._database.rows("SELECT data FROM span WHERE trace = ? ORDER BY seq", record.seq)
-        return record, [cast("str", data) for (data,) in rows]
+        return record, [data for (data,) in rows]
 
     def delete(self, project: str, trace: str) -> None:
-        """Remove a trace; spans of it that come later begin it anew.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
+        """Remove a trace; spans of it that come later begin it anew."""
         with self._database.writing():
-            self._remove("seq = ?", self.get(project, trace).seq)
+            self._remove({"seq": self.get(project, trace).seq})
 
     def delete_older(self, project: str, before: datetime) -> int:
         """Remove the traces to which nothing was added since; how many there were."""
         with self._database.writing():
             Projects(self._database).get(project)
-            return self._remove("project = ? AND updated_at < ?", project, moment(before))
+            return self._remove({"project": project, "updated_at <": moment(before)})
 
     def delete_collected(self, records: Sequence[TraceRecord]) -> None:
         """Remove traces, but those to which something was added meanwhile."""
         with self._database.writing():
             for one in records:
-                self._remove(
-                    "seq = ? AND id = ? AND spans = ? AND rewritten = ? AND refused = ?",
-                    *(one.seq, one.id, one.spans, one.rewritten, one.refused),
-                )
+                kept = ("seq", "id", "spans", "rewritten", "refused")
+                self._remove({name: getattr(one, name) for name in kept})
 
-    def _remove(self, where: str, *values: Scalar) -> int:
+    def _remove(self, where: Where) -> int:
+        said, values = conditions(where)
         # Locked first: on PostgreSQL a span might come in between.
-        self._database.change(f"UPDATE trace SET size = size WHERE {where}", *values)  # noqa: S608 - ours
+        self._database.change(f"UPDATE trace SET size = size{said}", *values)
         self._database.change(
-            f"DELETE FROM span WHERE trace IN (SELECT seq FROM trace WHERE {where})",  # noqa: S608 - ours
-            *values,
+            f"DELETE FROM span WHERE trace IN (SELECT seq FROM trace{said})", *values
         )
-        return self._database.change(f"DELETE FROM trace WHERE {where}", *values)  # noqa: S608 - ours
+        return self._table.delete(where)
 
     def _locked(self, project: str, trace: str, *, may_begin: bool) -> TraceRecord | None:
         """The trace, which nobody else changes now; None where no more may begin."""
         now = self._database.now()
-        touch = "UPDATE trace SET updated_at = ? WHERE project = ? AND id = ?"
-        begin = (
-            "INSERT INTO trace (project, id, created_at, updated_at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (project, id) DO NOTHING"
-        )
-        while not self._database.change(touch, now, project, trace):
+        own = {"project": project, "id": trace}
+        begin = {**own, "created_at": now, "updated_at": now}
+        while not self._table.update(own, updated_at=now):
             if not may_begin:
                 return None
-            if self._database.change(begin, project, trace, now, now):
+            if self._table.insert_new(begin, unless="(project, id)"):
                 break  # else somebody has begun it since, and it may be gone again
         return self.get(project, trace)
 
@@ -271,12 +229,7 @@ class Traces:
         received: Received,
     ) -> int:
         """Keep the spans of one trace; the bytes that they take."""
-        known = dict(
-            cast(
-                "list[tuple[str, str]]",
-                self._database.rows("SELECT id, digest FROM span WHERE trace = ?", record.seq),
-            )
-        )
+        known = dict(self._database.rows("SELECT id, digest FROM span WHERE trace = ?", record.seq))
         name, whole, gen_ai, size = record.name, record.whole, record.gen_ai, 0
         rewritten, refused = received.rewritten, received.refused
         new: list[tuple[Scalar, ...]] = []
@@ -304,19 +257,16 @@ class Traces:
                 if span.is_outermost and not whole:
                     name, whole = plain(span.name[:200]), True
         if new:
-            self._database.insert_many("INSERT INTO span (trace, id, digest, data)", new)
+            self._database.insert_many("span", ("trace", "id", "digest", "data"), new)
         received.stored += len(new)
-        self._database.change(
-            _COUNTS,
-            *(name, int(whole), int(gen_ai), record.spans + len(new), record.size + size),
-            record.rewritten + received.rewritten - rewritten,
-            record.refused + received.refused - refused,
-            *(record.updated_at, record.seq),
+        self._table.update(
+            {"seq": record.seq},
+            name=name,
+            whole=whole,
+            gen_ai=gen_ai,
+            spans=record.spans + len(new),
+            size=record.size + size,
+            rewritten=record.rewritten + received.rewritten - rewritten,
+            refused=record.refused + received.refused - refused,
         )
         return size
-
-
-def _record(row: Row) -> TraceRecord:
-    values = list[object](row)
-    values[4:6] = [bool(values[4]), bool(values[5])]
-    return TraceRecord.from_row(values)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from assay.scoring.results import Status
 from assay.store.database import Database
+from assay.store.table import Table
 
 MOST_COUNTED = 10_000
 """Scores of a grader that are counted; of more it is known that there are more."""
@@ -58,9 +58,9 @@ class Uses:
         marks = ", ".join("?" * len(keys))
         ours = f"project = ? AND grader_key IN ({marks}) AND {_LIVE}"
         jobs = {
-            cast("str", key): (cast("int", count), cast("int", active))
+            key: (count, active)
             for key, count, active in self._database.rows(
-                f"SELECT grader_key, count(*), sum(CASE WHEN {_ACTIVE} THEN 1 ELSE 0 END) "  # noqa: S608 - constants and marks
+                f"SELECT grader_key, count(*), sum(CASE WHEN {_ACTIVE} THEN 1 ELSE 0 END) "
                 f"FROM job WHERE {ours} GROUP BY grader_key",
                 *(self._project, *keys),
             )
@@ -68,11 +68,11 @@ class Uses:
         datasets: dict[str, list[str]] = {}
         if jobs:
             for key, dataset in self._database.rows(
-                f"SELECT DISTINCT grader_key, dataset_key FROM job WHERE {ours} "  # noqa: S608 - as above
+                f"SELECT DISTINCT grader_key, dataset_key FROM job WHERE {ours} "
                 "ORDER BY grader_key, dataset_key",
                 *(self._project, *keys),
             ):
-                datasets.setdefault(cast("str", key), []).append(cast("str", dataset))
+                datasets.setdefault(key, []).append(dataset)
         found: dict[str, GraderUse] = {}
         for key in keys:
             many, active = jobs.get(key, (0, 0))
@@ -90,28 +90,17 @@ class Uses:
         newest = self.given(key, limit=1)
         if not newest:
             return 0, ""
-        ((count,),) = self._database.rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM score WHERE {_GIVEN} LIMIT ?) AS found",  # noqa: S608 - a constant
+        count = self._database.value(
+            f"SELECT count(*) FROM (SELECT 1 FROM score WHERE {_GIVEN} LIMIT ?) AS found",
             *(self._project, key, self._project, key, MOST_COUNTED),
         )
-        return cast("int", count), newest[0].created_at
+        return count, newest[0].created_at
 
     def given(self, key: str, *, limit: int) -> list[GivenScore]:
         """The newest scores of a grader, whatever its version, newest first."""
-        rows = self._database.rows(
-            f"SELECT version, status, score, created_at FROM score WHERE {_GIVEN} "  # noqa: S608 - a constant
-            "ORDER BY seq DESC LIMIT ?",
-            *(self._project, key, self._project, key, limit),
-        )
-        return [
-            GivenScore(
-                version=cast("int | None", version),
-                status=cast("Status", status),
-                score=cast("float | None", score),
-                created_at=cast("str", created_at),
-            )
-            for version, status, score, created_at in rows
-        ]
+        where = {_GIVEN: (self._project, key, self._project, key)}
+        given = Table(self._database, "score", GivenScore)
+        return given.page(where, order="seq DESC", limit=limit)
 
 
 _GIVEN = (

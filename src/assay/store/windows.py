@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
 from assay.store.database import Database, Scalar
 from assay.store.labels import HELD, Decisions, decided
 from assay.store.records import (
-    CELL_COLUMNS,
+    CELL_KEY,
     MIN_COVERAGE,
+    UNREAD,
     CellKey,
     CellRecord,
-    CellRow,
-    read_cell,
+    Cells,
+    of_cell,
 )
+from assay.store.table import Rows, Where
 
 End: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
 """How a cell ended, as `assay.reports.outcome.ended` says it."""
@@ -36,17 +38,17 @@ _COLUMN: Mapping[Order, str] = {
     "seconds": "seconds",
     "trial": "trial",
 }
-_KEY = "case_id, harness, model, trial"
 _ESCAPE = "!"
 _ASKS_MORE = ('%"min_assurance":%', f'%"{MIN_COVERAGE}":%')
 _HELD = f'%"{HELD}":%'
 _MOST_TROUBLES = 50_000
 _LAST = 2**62
+_SUMMED = "count(*), sum(reward), count(reward), sum(cost_usd), count(cost_usd), sum(seconds)"
 
 # Only the constants of this module, whole numbers, floats and names out of fixed lists are put
 # into these; every text is bound. The wide columns come last in a row: few queries read them.
 _CELL = f"""
-    SELECT result.seq, run_id, {_KEY}, cost_usd, tokens, seconds, flags <> '[]' AS flagged,
+    SELECT result.seq, run_id, {CELL_KEY}, cost_usd, tokens, seconds, flags <> '[]' AS flagged,
       CASE WHEN told.column1 IS NULL THEN reward ELSE told.column3 END AS reward,
       CASE WHEN told.column1 IS NOT NULL THEN told.column2
         WHEN status <> 'graded' THEN status WHEN passed = 0 THEN 'fail' WHEN threshold > 0
@@ -59,9 +61,7 @@ _CELL = f"""
       WHERE later.run_id = result.run_id AND later.case_id = result.case_id
         AND later.harness = result.harness AND later.model = result.model
         AND later.trial = result.trial AND later.seq > result.seq AND later.seq <= ?)
-"""  # noqa: S608 - see above
-# What a list shows of a cell: neither its answer nor its score tree.
-_SHOWN = CELL_COLUMNS.replace("answer, subscores", "'', '[]'")
+"""
 
 
 @frozen(kw_only=True)
@@ -157,35 +157,31 @@ class Windows:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._results = Cells(database, "result", shown=UNREAD)
+        self._newest = Cells(database, shown=UNREAD)
 
     def last(self) -> int:
         """The number of the newest result of all runs; another one where something came."""
-        ((last,),) = self._database.rows("SELECT max(seq) FROM result")
-        return cast("int | None", last) or 0
+        return self._results.rows("max(seq)", {})[0][0] or 0
 
     def touched(self, after: int) -> set[str]:
         """The runs that had results since."""
-        rows = self._database.rows("SELECT DISTINCT run_id FROM result WHERE seq > ?", after)
-        return {cast("str", run) for (run,) in rows}
+        return set(self._results.column("DISTINCT run_id", {"seq >": after}))
 
     def tallied(self, run: str, wanted: Wanted) -> list[Tallied]:
         """The cells whose case is looked at, counted by what else is chosen."""
-        cells, values = self._cells((run,), wanted.until)
-        where, more = _conditions(wanted, of_case=True)
-        rows = self._database.rows(
-            f"SELECT ended, harness, model, flagged, held, count(*) FROM ({cells}) AS cell "  # noqa: S608 - see above
-            f"WHERE {where} GROUP BY 1, 2, 3, 4, 5 ORDER BY 2, 3",
-            *values,
-            *more,
+        columns = "ended, harness, model, flagged, held"
+        rows = self._cells((run,), wanted.until).rows(
+            f"{columns}, count(*)", _of_case(wanted), group=columns, order="harness, model"
         )
         return [
             Tallied(
-                end=cast("End", end),
-                harness=cast("str", harness),
-                model=cast("str", model),
+                end=end,
+                harness=harness,
+                model=model,
                 flagged=bool(flagged),
                 held=bool(held),
-                count=cast("int", number),
+                count=number,
             )
             for end, harness, model, flagged, held, number in rows
         ]
@@ -204,86 +200,56 @@ class Windows:
 
         What is unknown comes last, whichever way they are sorted.
         """
-        cells, values = self._cells((run,), wanted.until)
-        where, more = _conditions(wanted)
         column = _COLUMN[order]
         way = "DESC" if descending else "ASC"
         unknown = "" if order in ("case", "trial") else f"{column} IS NULL, "
-        rows = self._database.rows(
-            f"SELECT seq FROM ({cells}) AS cell WHERE {where} "  # noqa: S608 - see above
-            f"ORDER BY {unknown}{column} {way}, {_KEY} LIMIT ? OFFSET ?",
-            *values,
-            *more,
-            limit,
-            offset,
+        rows = self._cells((run,), wanted.until).rows(
+            "seq",
+            _conditions(wanted),
+            order=f"{unknown}{column} {way}, {CELL_KEY}",
+            limit=limit,
+            offset=offset,
         )
-        numbers = [cast("int", seq) for (seq,) in rows]
-        return list(decided(self._of(numbers), Decisions(self._database).all))
+        return list(decided(self._of([seq for (seq,) in rows]), Decisions(self._database).all))
 
     def troubles(self, run: str) -> Iterator[tuple[int, CellRecord]]:
         """The numbers of the cells that could not be graded, and why."""
-        shown = _SHOWN.replace("notes", "'{}'")
-        rows = self._database.rows(
-            f"SELECT seq, {shown} FROM newest WHERE run_id = ? AND status = 'error' LIMIT ?",  # noqa: S608 - see above
-            *(run, _MOST_TROUBLES),
-        )
-        for seq, *row in rows:
-            yield cast("int", seq), read_cell(cast("CellRow", row))
+        shown = Cells(self._database, shown={**UNREAD, "notes": "'{}'"})
+        yield from shown.beside("seq", {"run_id": run, "status": "error"}, limit=_MOST_TROUBLES)
 
     def cases(
         self, run: str, *, search: str = "", worst_first: bool = False, offset: int, limit: int
     ) -> tuple[int, list[str]]:
         """How many cases there are, and some of them in order, or those that fail most first."""
-        cells, values = self._cells((run,), _LAST)
-        where, more = _conditions(Wanted(search=search))
+        cells, where = self._cells((run,), _LAST), _of_case(Wanted(search=search))
         bad = "sum(CASE WHEN ended IN ('fail', 'error') THEN 1 ELSE 0 END) DESC, "
-        found = f"FROM ({cells}) AS cell WHERE {where}"
-        ((total,),) = self._database.rows(f"SELECT count(DISTINCT case_id) {found}", *values, *more)
-        rows = self._database.rows(
-            f"SELECT case_id {found} GROUP BY case_id "
-            f"ORDER BY {bad if worst_first else ''}case_id LIMIT ? OFFSET ?",
-            *(*values, *more, limit, offset),
+        order = f"{bad if worst_first else ''}case_id"
+        ((total,),) = cells.rows("count(DISTINCT case_id)", where)
+        found = cells.rows(
+            "case_id", where, group="case_id", order=order, limit=limit, offset=offset
         )
-        return cast("int", total), [cast("str", case) for (case,) in rows]
+        return total, [case for (case,) in found]
 
     def cells_of_cases(self, run: str, cases: Sequence[str]) -> Iterator[CellRecord]:
         """The newest results of all cells of some cases, decided."""
-        if not cases:
-            return
-        places = ", ".join("?" * len(cases))
-        rows = self._database.rows(
-            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places}) "  # noqa: S608 - see above
-            f"ORDER BY {_KEY}",
-            *(run, *cases),
-        )
-        found = (read_cell(cast("CellRow", row)) for row in rows)
+        where = {"run_id": run, "case_id": list(cases)}
+        found = Cells(self._database).select(where, order=CELL_KEY)
         yield from decided(found, Decisions(self._database).all)
 
     def sums(self, runs: Sequence[str]) -> dict[str, Sums]:
         """What the cells of some runs add up to."""
         if not runs:
             return {}
-        cells, values = self._cells(runs, _LAST)
-        by_case = f"""
-            SELECT run_id, case_id, ended, flagged, held, count(*) AS number, sum(reward) AS reward,
-              count(reward) AS graded, sum(cost_usd) AS cost, count(cost_usd) AS priced,
-              sum(seconds) AS seconds
-            FROM ({cells}) AS cell GROUP BY 1, 2, 3, 4, 5
-        """  # noqa: S608 - see above
+        columns = "run_id, case_id, ended, flagged, held"
+        rows = self._cells(runs, _LAST).rows(f"{columns}, {_SUMMED}", {}, group=columns)
         found: dict[str, _Adding] = {}
-        for run, case, ended, flagged, held, *numbers in self._database.rows(by_case, *values):
-            sum_of = found.setdefault(cast("str", run), _Adding())
-            sum_of.add(
-                cast("str", case),
-                cast("End", ended),
-                bool(flagged),
-                bool(held),
-                cast("Sequence[float | None]", numbers),
-            )
+        for run, case, ended, flagged, held, *numbers in rows:
+            sum_of = found.setdefault(run, _Adding())
+            sum_of.add(case, ended, bool(flagged), bool(held), numbers)
         return {run: found[run].sums() if run in found else Sums() for run in runs}
 
-    def _cells(self, runs: Sequence[str], until: int) -> tuple[str, tuple[Scalar, ...]]:
-        """The query of the newest results, and what is bound in it."""
+    def _cells(self, runs: Sequence[str], until: int) -> Rows:
+        """The newest results."""
         told = [
             f"({seq}, '{end}', "
             f"CAST({'NULL' if reward is None else repr(reward)} AS double precision))"
@@ -292,7 +258,8 @@ class Windows:
         none = "SELECT 0 AS column1, '' AS column2, CAST(NULL AS double precision) AS column3"
         places = f"run_id IN ({', '.join('?' * len(runs))})"
         sql = _CELL.format(told=f"VALUES {', '.join(told)}" if told else none, runs=places)
-        return sql, (*_ASKS_MORE, _HELD, *runs, until, until)
+        bound = (*_ASKS_MORE, _HELD, *runs, until, until)
+        return Rows(self._database, f"({sql}) AS cell", bound)
 
     def _decided(self, runs: Iterable[str]) -> Iterator[tuple[int, End, float | None]]:
         """The results that somebody decided about: number, end and reward that follow."""
@@ -301,26 +268,19 @@ class Windows:
         known = decisions.all() if any(cells.values()) else {}
         for run, keys in cells.items():
             for key in keys:
-                for seq, *row in self._database.rows(_ONE, run, *key):
-                    stored = read_cell(cast("CellRow", row))
+                for seq, stored in self._newest.beside("seq", of_cell(run, key)):
                     (cell,) = decided([stored], lambda: known)
                     if cell is not stored:
-                        yield cast("int", seq), end_of(cell), cell.reward
+                        yield seq, end_of(cell), cell.reward
 
     def _of(self, numbers: Sequence[int]) -> list[CellRecord]:
         """Results by their numbers, in that order."""
-        if not numbers:
-            return []
-        listed = ", ".join(map(str, numbers))
-        rows = self._database.rows(f"SELECT seq, {_SHOWN} FROM result WHERE seq IN ({listed})")  # noqa: S608 - see above
-        found = {seq: read_cell(cast("CellRow", row)) for seq, *row in rows}
+        found = dict(self._results.beside("seq", _among(numbers)))
         return [found[seq] for seq in numbers if seq in found]
 
 
-_ONE = (
-    f"SELECT seq, {_SHOWN} FROM newest "  # noqa: S608 - see above
-    "WHERE run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
-)
+def _among(numbers: Sequence[int]) -> Where:
+    return {f"seq IN ({', '.join(map(str, numbers)) or 'NULL'})": ()}  # more than can be bound
 
 
 def end_of(cell: CellRecord) -> End:
@@ -376,35 +336,25 @@ class _Adding:
         )
 
 
-def _conditions(wanted: Wanted, *, of_case: bool = False) -> tuple[str, list[Scalar]]:
-    """What cells must be like, and what is bound in it; `of_case`: whatever else they are like."""
-    said, values = ["1 = 1"], list[Scalar]()
+def _of_case(wanted: Wanted) -> dict[str, Scalar | Sequence[Scalar]]:
+    """What the cases of cells must be like, whatever else the cells are like."""
+    text = wanted.search.lower()
+    for sign in (_ESCAPE, "%", "_"):
+        text = text.replace(sign, f"{_ESCAPE}{sign}")
+    found = f"lower(case_id) LIKE ? ESCAPE '{_ESCAPE}'"
+    return {
+        "case_id": wanted.case or None,
+        found: f"%{text}%" if text else None,
+        **({} if wanted.among is None else _among(wanted.among)),
+    }
 
-    def must(condition: str, *more: Scalar) -> None:
-        said.append(condition)
-        values.extend(more)
 
-    if wanted.case:
-        must("case_id = ?", wanted.case)
-    if wanted.search:
-        text = wanted.search.lower()
-        for sign in (_ESCAPE, "%", "_"):
-            text = text.replace(sign, f"{_ESCAPE}{sign}")
-        must(f"lower(case_id) LIKE ? ESCAPE '{_ESCAPE}'", f"%{text}%")
-    if wanted.among is not None:
-        must(f"seq IN ({', '.join(map(str, wanted.among)) or 'NULL'})")
-    if of_case:
-        return " AND ".join(said), values
-    if wanted.ends:
-        must(f"ended IN ({', '.join('?' * len(wanted.ends))})", *wanted.ends)
-    for column, value in (("harness", wanted.harness), ("model", wanted.model)):
-        if value is not None:
-            must(f"{column} = ?", value)
-    if wanted.flagged:
-        must("flagged")
-    if wanted.held:
-        must("held = 1")
-    return " AND ".join(said), values
+def _conditions(wanted: Wanted) -> Where:
+    """What cells must be like."""
+    where = _of_case(wanted)
+    where |= {"harness": wanted.harness, "model": wanted.model, "ended": list(wanted.ends) or None}
+    where |= {"flagged": ()} if wanted.flagged else {}
+    return where | ({"held": 1} if wanted.held else {})
 
 
 __all__ = ["CellKey", "End", "Order", "Sums", "Tallied", "Wanted", "Windows", "end_of"]

@@ -25,7 +25,7 @@ export default function Overview() {
     queryKey: ["overview", "runs"],
     enabled: seesRuns,
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/run-rows", { signal, params: { query: { limit: SHOWN } } })),
+      ask(api.GET("/api/v1/runs", { signal, params: { query: { limit: SHOWN } } })),
   });
   useEvents(seesRuns ? "/api/v1/run-events" : null, ["runs"], () => void runs.refetch());
   const graders = useQuery({

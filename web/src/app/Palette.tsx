@@ -116,7 +116,7 @@ function useEntries(text: string, showKeys: () => void): readonly Entry[] {
     enabled: seesRuns,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/run-rows", { signal, params: { query: { limit: 30, search } } })),
+      ask(api.GET("/api/v1/runs", { signal, params: { query: { limit: 30, search } } })),
   });
   const graders = useQuery({
     queryKey: ["palette", "graders", project],
@@ -136,7 +136,6 @@ function useEntries(text: string, showKeys: () => void): readonly Entry[] {
     { kind: "Page", name: "Jobs", act: to(`${below}/jobs`) },
     { kind: "Page", name: "Calibrations", act: to(`${below}/calibrations`) },
     { kind: "Page", name: "Traces", act: to(`${below}/traces`) },
-    { kind: "Page", name: "Environments", act: to("/environments") },
     ...(seesRuns ? [{ kind: "Page", name: "Compare two runs", act: to("/compare") }] : []),
     ...(mayStore ? [{ kind: "Do", name: "New grader", act: to(`${below}/graders/new`) }] : []),
     { kind: "Do", name: `Theme: ${next}`, act: turn },

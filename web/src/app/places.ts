@@ -29,7 +29,7 @@ export function usePlaces(): readonly Place[] {
         name: "Data",
         to: `/p/${project}/datasets`,
         key: "d",
-        also: [`/p/${project}/jobs`, `/p/${project}/traces`, "/environments"],
+        also: [`/p/${project}/jobs`, `/p/${project}/traces`],
       },
       { name: "Settings", to: "/settings", key: "s" },
     ],

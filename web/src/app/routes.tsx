@@ -23,11 +23,10 @@ const Dataset = lazy(() => import("../data/DatasetPage"));
 const Jobs = lazy(() => import("../data/JobsPage"));
 const Job = lazy(() => import("../data/JobPage"));
 const Traces = lazy(() => import("../data/TracesPage"));
-const Environments = lazy(() => import("../data/EnvironmentsPage"));
 const Settings = lazy(() => import("../settings/SettingsPage"));
 const Missing = lazy(() => import("./Missing"));
 
-/** What is in a project stands below `/p/PROJECT`; runs, environments and settings do not. */
+/** What is in a project stands below `/p/PROJECT`; runs and settings do not. */
 export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
@@ -46,7 +45,6 @@ export const routes: RouteObject[] = [
   { path: "/p/:project/jobs", element: <Jobs /> },
   { path: "/p/:project/jobs/:id", element: <Job /> },
   { path: "/p/:project/traces", element: <Traces /> },
-  { path: "/environments", element: <Environments /> },
   { path: "/runs", element: <Runs /> },
   { path: "/runs/:run/cell", element: <Cell /> },
   { path: "/runs/:run", element: <Run /> },

@@ -9,7 +9,6 @@ export function DataTabs() {
     [`/p/${project}/datasets`, "Datasets"],
     [`/p/${project}/jobs`, "Jobs"],
     [`/p/${project}/traces`, "Traces"],
-    ["/environments", "Environments"],
   ] as const;
   return <PageTabs label="Data" pages={pages} />;
 }

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { Link, useNavigate, useParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay } from "../api/me";
@@ -11,10 +11,9 @@ import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
 import { DataTabs } from "./DataTabs";
 import { JobCards } from "./JobCards";
-import { JobComparison } from "./JobComparison";
 import { JobResults } from "./JobResults";
 import { JobState } from "./JobTable";
-import { isActive, type Job, useJobs } from "./queries";
+import { isActive, type Job } from "./queries";
 
 export default function JobPage() {
   const { project = "", id = "" } = useParams();
@@ -59,11 +58,6 @@ const EVENTS = ["progress", "done"] as const;
 
 function Shown({ project, summary }: { project: string; summary: Schemas["JobSummary"] }) {
   const { job } = summary;
-  const [view, setView] = useSearchParams();
-  const others = useJobs(project, { dataset: job.dataset }).data?.items.filter(
-    (one) => one.id !== job.id && one.total === job.total,
-  );
-  const other = view.get("other");
   return (
     <>
       <div className="page-head">
@@ -95,29 +89,9 @@ function Shown({ project, summary }: { project: string; summary: Schemas["JobSum
           <span>its dataset was deleted</span>
         )}
         <Link to={`/p/${project}/graders/${job.grader}`}>the grader</Link>
-        {others && others.length > 0 && (
-          <label>
-            compare with{" "}
-            <select
-              value={other ?? ""}
-              onChange={(event) => setView(event.target.value ? { other: event.target.value } : {})}
-            >
-              <option value="">no other job</option>
-              {others.map((one) => (
-                <option key={one.id} value={one.id}>
-                  {one.grader}@{one.version}, {one.id}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
       </p>
       <JobCards summary={summary} />
-      {other ? (
-        <JobComparison project={project} id={job.id} other={other} />
-      ) : (
-        <JobResults project={project} summary={summary} />
-      )}
+      <JobResults project={project} summary={summary} />
     </>
   );
 }

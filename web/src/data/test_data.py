@@ -1,4 +1,4 @@
-"""Datasets, jobs, environments and traces, as a person uses them."""
+"""Datasets, jobs and traces, as a person uses them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_file_is_looked_at_mended_and_stored(
     expect(dialog.get_by_text("This is a table")).to_be_visible()
     expect(dialog.get_by_text("csv.DictReader")).to_be_visible()
     expect(dialog.get_by_role("button", name="Store")).to_be_disabled()
-    for path in ("/p/post/jobs", "/p/post/traces", "/environments"):
+    for path in ("/p/post/jobs", "/p/post/traces"):
         page.goto(f"{site.server.url}{path}")
         main = page.get_by_role("navigation", name="Main")
         expect(main.get_by_role("link", name="Data")).to_have_attribute("aria-current", "page")
@@ -128,7 +128,7 @@ def test_rows_are_read_by_keyboard_however_many_and_whatever_they_say(
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_a_job_is_begun_watched_read_and_compared(
+def test_a_job_is_begun_watched_and_read(
     site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     rows: list[object] = [
@@ -170,9 +170,6 @@ def test_a_job_is_begun_watched_read_and_compared(
     no_serious_findings(page)
 
     made = site.post("jobs", {"grader": "exact", "dataset": "sums"})
-    page.reload()
-    page.get_by_label("compare with").select_option(made["id"])
-    expect(page.get_by_text(re.compile("rows that both scored"))).to_be_visible()
     page.goto(f"{site.server.url}/p/default/jobs")
     expect(page.get_by_role("link", name=made["id"])).to_be_visible()
     no_serious_findings(page)
@@ -186,28 +183,6 @@ def test_a_job_is_begun_watched_read_and_compared(
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
     expect(page.get_by_role("link", name=made["id"])).to_have_count(0)
     assert "pwned" not in page.title()
-
-
-def test_what_runs_came_from_is_listed_with_what_came_of_it(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
-    page = open_page("/environments")
-    expect(page.get_by_text("No run came from an environment yet")).to_be_visible()
-    no_serious_findings(page)
-    (site.home / "env.py").write_text(ENVIRONMENT)
-    (site.home / "agent.py").write_text(AGENT)
-    site.assay("run", "env.py", "--harness", "agent.py:solve", "--label", XSS, code=1)
-    page.reload()
-    shown = page.get_by_role("region", name="env.py")
-    expect(shown).to_contain_text("mean reward 0.50")
-    expect(shown.get_by_text("assay env serve")).to_be_visible()
-    shown.get_by_text("Tasks and runs").click()
-    expect(shown.get_by_role("cell", name="add").first).to_be_visible()
-    expect(shown).to_contain_text("onerror=")
-    no_serious_findings(page)
-    page.get_by_role("link", name="Traces").click()
-    expect(page.get_by_text("No tracer has sent anything yet")).to_be_visible()
-    no_serious_findings(page)
 
 
 def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Browser) -> None:
@@ -229,20 +204,3 @@ def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Br
 
 
 _DATASETS = "/api/v1/projects/default/datasets?limit=200"
-
-ENVIRONMENT = """from assay import Environment
-
-env = Environment("sums")
-
-
-@env.template
-async def add(a: int = 2, b: int = 2):
-    answer = yield f"What is {a} + {b}?"
-    yield 1.0 if answer == str(a + b) else 0.0
-
-
-tasks = [add(), add(a=3)]
-"""
-AGENT = """async def solve(run):
-    run.trace.content = "4"
-"""

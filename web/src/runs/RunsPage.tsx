@@ -31,7 +31,7 @@ export default function RunsPage() {
     queryKey: key,
     queryFn: ({ signal }) => {
       const query = { limit: PART, offset, search };
-      return ask(api.GET("/api/v1/run-rows", { signal, params: { query } }));
+      return ask(api.GET("/api/v1/runs", { signal, params: { query } }));
     },
     placeholderData: keepPreviousData,
   });

@@ -13,7 +13,6 @@ export interface DatasetChoice {
   dataset: string | null;
   rows: number[];
   take: number;
-  seed: number | null;
 }
 
 /** Which rows of which dataset, as the address says. */
@@ -28,7 +27,6 @@ export function datasetChoice(query: URLSearchParams): DatasetChoice {
     dataset: query.get("dataset"),
     rows: mode === "chosen" ? rows.filter((row) => row > 0) : [],
     take: mode === "chosen" ? 0 : Math.min(MOST, number("take", 5)),
-    seed: mode === "random" ? number("seed", 1) : null,
   };
 }
 
@@ -94,7 +92,6 @@ export function DatasetSamples({ project }: { project: string }) {
         <span>Rows</span>
         <select value={mode} onChange={(event) => set({ mode: event.target.value })}>
           <option value="first">the first</option>
-          <option value="random">at random</option>
           <option value="chosen">chosen</option>
         </select>
       </label>
@@ -107,17 +104,6 @@ export function DatasetSamples({ project }: { project: string }) {
             max={MOST}
             value={query.get("take") ?? choice.take}
             onChange={(event) => set({ take: event.target.value })}
-          />
-        </label>
-      )}
-      {mode === "random" && (
-        <label>
-          <span>Seed</span>
-          <input
-            type="number"
-            min={0}
-            value={query.get("seed") ?? choice.seed ?? 1}
-            onChange={(event) => set({ seed: event.target.value })}
           />
         </label>
       )}

@@ -39,7 +39,7 @@ export default function ComparePage() {
   const runs = useQuery({
     queryKey: ["runs", "newest"],
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/run-rows", { params: { query: { limit: 50 } }, signal })),
+      ask(api.GET("/api/v1/runs", { params: { query: { limit: 50 } }, signal })),
   });
   const swap = () => {
     const { a, b, a_harness, a_model, b_harness, b_model } = asked;

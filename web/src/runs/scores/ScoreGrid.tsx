@@ -6,47 +6,25 @@ import "./scores.css";
 
 type Grader = Schemas["GraderScores"];
 
-/** A small histogram for each grader of a run; two of them can be picked. */
-export function ScoreGrid({ table, picked, onPick }: ScoreGridProps) {
+/** A small histogram for each grader of a run. */
+export function ScoreGrid({ table }: { table: Schemas["ScoreTable"] }) {
   return (
     <ul className="score-grid">
-      {table.graders.map((grader) => {
-        const place = picked.indexOf(grader.key);
-        const mark = place < 0 ? "" : "AB".charAt(place);
-        return (
-          <li key={grader.key}>
-            {onPick ? (
-              <button
-                type="button"
-                className="score-card"
-                aria-pressed={place >= 0}
-                onClick={() => onPick(grader.key)}
-              >
-                <Card grader={grader} mark={mark} />
-              </button>
-            ) : (
-              <div className="score-card">
-                <Card grader={grader} mark={mark} />
-              </div>
-            )}
-          </li>
-        );
-      })}
+      {table.graders.map((grader) => (
+        <li key={grader.key}>
+          <div className="score-card">
+            <Card grader={grader} />
+          </div>
+        </li>
+      ))}
     </ul>
   );
 }
 
-interface ScoreGridProps {
-  table: Schemas["ScoreTable"];
-  picked: readonly (string | null)[];
-  onPick?: (key: string) => void;
-}
-
-function Card({ grader, mark }: { grader: Grader; mark: string }) {
+function Card({ grader }: { grader: Grader }) {
   return (
     <>
       <span className="score-name">
-        {mark && <span className="pick-mark">{mark}</span>}
         <span className="score-words" title={graderPath(grader)}>
           {grader.name}
         </span>

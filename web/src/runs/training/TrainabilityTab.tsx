@@ -115,7 +115,7 @@ function FloorPick({ run, floor, choose }: FloorPickProps) {
   const runs = useQuery({
     queryKey: ["runs", "newest"],
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/run-rows", { params: { query: { limit: 50 } }, signal })),
+      ask(api.GET("/api/v1/runs", { params: { query: { limit: 50 } }, signal })),
   });
   const others = (runs.data?.items ?? []).filter((one) => one.id !== run);
   const isListed = !floor || others.some((one) => one.id === floor);

@@ -15,48 +15,58 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import state, tree_of
-from assay.graders.testing.inside.boundary.wire import LONGEST, MOST, MUTABLE, Plain, refill
+from assay.graders.testing.inside.boundary.wire import MUTABLE, refill
 
 KEEPS, SCRAMBLES = "keeps:", "scrambles:"
+_MOST, _LONGEST = 100, 10_000
+"""Containers that are watched, the newest ones, and their items."""
 
 
-def shares() -> bool:
-    """Whether what runs would see who has which container."""
-    if not state.test or asks_identity():
-        return True
-    return not scrambles() if state.learns else KEEPS in state.needs.get(state.test, ())
+class Held:
+    """The containers that a running test gave away or was given, with what they held then."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[Any, Any]] = {}
+        self._before: list[tuple[Any, Any]] = []
+
+    def note(self, value: Any) -> bool:
+        """Remember a container as it is now; whether it was another when it was seen before."""
+        if type(value) not in MUTABLE or len(value) > _LONGEST:
+            return False
+        shown = _shown(value)
+        before = self._seen.pop(id(value), (value, shown))
+        self._seen[id(value)] = (value, shown)
+        if len(self._seen) > _MOST:
+            del self._seen[next(iter(self._seen))]
+        return before[1] != shown
+
+    def changed(self) -> list[Any]:
+        """What the test itself has changed since."""
+        return [value for value, _ in list(self._seen.values()) if self.note(value)]
+
+    def scramble(self) -> None:
+        """Change everything, as a submission could that has the same objects."""
+        held = [value for value, _ in self._seen.values()]
+        for value in held:
+            self._before.append((value, value.copy()))
+            _SCRAMBLED[type(value)](value)
+            self.note(value)
+
+    def forget(self) -> None:
+        """When a test ends: what is the module's is again what it was."""
+        for value, before in reversed(self._before):
+            refill(value, before)
+        self._before.clear()
+        self._seen.clear()
 
 
-in_hand: dict[int, Any] = {}  # what the running test holds, by where it lies
-_before: list[tuple[Any, Any]] = []
+def _shown(value: Any) -> Any:
+    items = value.items() if type(value) is dict else value
+    found = [(*map(id, one),) if type(value) is dict else id(one) for one in items]
+    return sorted(found) if type(value) is set else found
 
 
-def scrambles() -> bool:
-    """Whether it is learnt which tests fail when everything that they hold is changed."""
-    return state.learns and SCRAMBLES in state.needs.get("", frozenset())
-
-
-def note(value: Any) -> None:
-    """The running test gives a value away, or is given it."""
-    if scrambles() and state.test and type(value) in MUTABLE and len(value) <= LONGEST:
-        in_hand[id(value)] = value
-
-
-def scramble(talk: Plain) -> None:
-    """Change everything, as a submission could that has the same objects."""
-    for value in [*in_hand.values()][-MOST:]:
-        _before.append((value, value.copy()))
-        if isinstance(value, dict):
-            value[""] = 1
-        elif isinstance(value, set):
-            value.add("")
-        else:
-            _turn(value)
-        if (number := talk.lent_as.get(id(value))) is not None:
-            talk.followed[number] = talk.content_node(value)  # which it is not told
-
-
-def _turn(value: Any) -> None:
+def _turned(value: Any) -> None:
     """As by a sort in its place, which a test that sorts itself does not see."""
     before = value.copy()
     value.reverse()
@@ -64,23 +74,53 @@ def _turn(value: Any) -> None:
         value.append(value[0] if value else 0)
 
 
+_SCRAMBLED: dict[type, Any] = {
+    list: _turned,
+    bytearray: _turned,
+    dict: lambda value: value.update({"": 0}),
+    set: lambda value: value.add(""),
+}
+
+
+held = Held()
+
+
+def shares() -> bool:
+    """Whether the running test would see who has which container."""
+    return asks_identity() or (not state.learns and KEEPS in state.needs.get(state.test, ()))
+
+
+def note(value: Any) -> None:
+    """While the reference is proven: a test that changes what it has sees who else has it."""
+    if state.learns and state.test and held.note(value):
+        state.need(state.test, KEEPS)
+
+
+def look() -> None:
+    """See whether the test has changed what it has in its hands."""
+    if state.learns and held.changed():
+        state.need(state.test, KEEPS)
+
+
+def scramble() -> None:
+    """While it is proven so: the host has done something, and could have changed everything."""
+    look()
+    if state.learns and state.test and SCRAMBLES in state.needs.get("", frozenset()):
+        held.scramble()
+
+
 def end() -> None:
-    """A test has ended: what is the module's is again what it was."""
-    for value, before in reversed(_before):
-        refill(value, before)
-    _before.clear()
-    in_hand.clear()
+    """A test has ended."""
+    look()
+    held.forget()
 
 
-def may_change(trails: list[str]) -> bool:
-    """Whether an argument is changed, as the reference does; a test may look at it all the same."""
+def leave(trails: list[str]) -> None:
+    """A submission changes an argument, which the reference does not."""
     entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
-    is_needed = contract.may("changes", trails)
-    if not is_needed and KEEPS in state.needs.get(state.test, ()):
+    if KEEPS in state.needs.get(state.test, ()):
         raise contract.refused(entry, f"{why}, which the test looks at")
-    if not is_needed:
-        state.hints.setdefault(entry, why)
-    return is_needed
+    state.hint(entry, why)
 
 
 def meet(trail: str) -> None:

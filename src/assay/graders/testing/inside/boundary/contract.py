@@ -58,7 +58,7 @@ def may(what: str, trails: list[str]) -> bool:
     entries = [f"{what}:{trail}" for trail in trails]
     if state.learns:
         for entry in entries:
-            state.tell("needs", entry, test)
+            state.need(test, entry)
         return True
     return not state.needs.get(test, frozenset()).isdisjoint(entries)
 
@@ -71,7 +71,7 @@ def require(what: str, trails: list[str], label: str, why: str) -> None:
 
 def refused(entry: str, why: str) -> BaseException:
     """What to raise where a submission does what no reference needed."""
-    state.tell("undecided", entry)
+    state.undecided(entry)
     return fail(UndecidedError(f"{why}: [{entry}]"))
 
 
@@ -83,7 +83,7 @@ class Inert:
         here = f"an object of {label}" if kind == "object" else f"{held!r}"
         why = (f"{kind}:{trail}", f"{trail} is a value in the reference, and here {here}")
         self._held, self._why = held, why
-        state.hints.setdefault(*why)
+        state.hint(*why)
 
     def __repr__(self) -> str:
         return f"<{_of(self, '_why')[1]}>"
@@ -94,7 +94,10 @@ class Inert:
         return object.__hash__(self)
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("__class__", "__repr__") or name.startswith(("_pytest", "__array")):
+        # What is no number here must not be taken for something else that is none.
+        entry = _of(self, "_why")[0]
+        is_told = name == "__class__" and not (entry.startswith("nan:") and CALL in entry)
+        if is_told or name == "__repr__" or name.startswith(("_pytest", "__array")):
             return object.__getattribute__(self, name)
         raise refused(*_of(self, "_why"))
 
@@ -151,17 +154,19 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     if own:
         lost = f"copied here, without its own {', '.join(own[:3])}"
         why = f"{trails[0]} is a value in the reference, and is {lost}"
-        state.hints.setdefault(f"op:{own[0]}:{trails[0]}", why)
+        state.hint(f"op:{own[0]}:{trails[0]}", why)
     return ref.home().read(node, trails, only_values=True)
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
-    """The values that an iterator gives."""
-    while True:
-        kind, node = ref.home().request("operate", ref.node(), "__next__", [])
-        if kind == "end":
-            return
-        yield ref.home().read(node, trails, only_values=True)
+    """The values that an iterator gives: the first few one by one, then many at a time."""
+    count, ended = 0, False
+    while not ended:
+        many = 1 if count < 16 else min(count, 512)
+        items, ended = ref.home().request("take", ref.node(), many, not count)
+        for one in items:
+            yield ref.home().read(one, trails, only_values=True)
+        count += many
 
 
 def look(found: Any, trails: list[str]) -> None:

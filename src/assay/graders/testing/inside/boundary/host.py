@@ -41,19 +41,41 @@ _HOME = os.path.dirname(os.__file__)
 
 
 class Output:
-    """What the process writes to a descriptor, in a file named as Python names a trial."""
+    """What the process writes to a descriptor, kept until it is told to the judge."""
 
     def __init__(self, descriptor: int) -> None:
-        self.descriptor, self._read = descriptor, 0
-        place = os.path.join(os.environ.get("TMPDIR", "/tmp"), os.urandom(4).hex())  # noqa: S108
-        self._file = os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-        os.unlink(place)
-        os.dup2(self._file, descriptor)
+        self.descriptor = descriptor
+        self._reader, writer = os.pipe()
+        os.dup2(writer, descriptor)
+        os.close(writer)
+        os.set_blocking(self._reader, False)
+        self._lock = threading.Lock()
+        self._kept = bytearray()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        """Keep the pipe from filling up."""
+        import select
+
+        while select.select([self._reader], [], []) and self._pull():
+            pass
+
+    def _pull(self) -> bool:
+        """Read what there is; whether more may come."""
+        with self._lock:
+            try:
+                while chunk := os.read(self._reader, 1 << 16):
+                    self._kept += chunk
+                    del self._kept[_MOST_OUTPUT:]
+            except OSError as error:
+                return isinstance(error, BlockingIOError)
+            return False
 
     def take(self) -> str:
         """What was written since the last time."""
-        taken = os.pread(self._file, _MOST_OUTPUT, self._read)
-        self._read += len(taken)
+        self._pull()
+        with self._lock:
+            taken, self._kept = self._kept, bytearray()
         return taken.decode("utf-8", "replace")
 
 

@@ -31,11 +31,12 @@ def connect(greeting: list[Any]) -> Any:
     return link
 
 
-def _of_values(function: Callable[..., Any], how: str = "encode") -> Callable[..., Any]:
+def _of_values(function: Callable[..., Any], *, is_linked: bool = False) -> Callable[..., Any]:
     """Something that can be asked, of values alone and for one."""
 
     def do(host: HostSide, *parts: Any) -> Any:
-        return getattr(host, how)(function(*map(host.decode, parts)))
+        found = function(*map(host.decode, parts))
+        return (host.linked if is_linked else host.encode)(found)
 
     return do
 
@@ -43,10 +44,7 @@ def _of_values(function: Callable[..., Any], how: str = "encode") -> Callable[..
 class HostSide(wire.Plain):
     """One import of the submission, and everything that the judge holds of it."""
 
-    sign = -1
-
     def __init__(self, number: int) -> None:
-        super().__init__()
         self.number = number
         self.objects: dict[int, Any] = {}
         self.handles: dict[int, Any] = {}
@@ -57,15 +55,46 @@ class HostSide(wire.Plain):
         self.outputs: tuple[Any, ...] = ()
         self.judges_path: list[str] = []
         self.forks: list[int] = []
+        self.shares = False  # whether a test runs that would see who has which container
+        self.lent: dict[int, Any] = {}  # of the test's, by number
+        self.lent_as: dict[int, int] = {}  # their numbers, by where they lie here
+        self.shown: dict[int, Any] = {}  # what was in them when the judge was told last
 
     # -- references ----------------------------------------------------------------------------
 
-    def content_node(self, value: Any) -> Any:
+    def linked(self, value: Any) -> Any:
+        """A container that the judge shall see change is told with its number."""
+        if self.shares or type(value) not in wire.MUTABLE:
+            return self.encode(value)
+        return ["L", self.number_of(value), self.written(value, 0)]
+
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        if not self.shares:
+            return node
+        number = self.lent_as.get(id(value))
+        return ["L", self.number_of(value), node] if number is None else ["K", number]
+
+    def bare(self, value: Any) -> Any:
+        """Write a value without saying which containers are in it."""
         before, self.shares = self.shares, False
         try:
-            return super().content_node(value)
+            return self.encode(value)
         finally:
             self.shares = before
+
+    def lend(self, number: int, node: Any) -> Any:
+        """Take a container of the test's."""
+        if number not in self.lent:
+            held = self.lent[number] = self.decode(node)
+            self.lent_as[id(held)] = number
+            self.shown[number] = self.bare(self.lent[number])
+        return self.lent[number]
+
+    def news_of_lent(self) -> list[Any]:
+        """How the submission has changed what the test has lent."""
+        now = {at: self.bare(one) for at, one in self.lent.items()} if self.shares else {}
+        before, self.shown = self.shown, {**self.shown, **now}
+        return [[at, node] for at, node in now.items() if wire.differ(node, before[at])]
 
     def number_of(self, value: object) -> int:
         self.objects.setdefault(id(value), value)  # it is held, so that no other has its number
@@ -166,15 +195,14 @@ class HostSide(wire.Plain):
         link = getattr(self.local, "link", None) or connect(["lane", self.number])
         self.local.link = link
         self.tell_output(link)
-        parts = [self.written(part, 0) for part in question[1:]]
-        wire.send(link, ["ask", self.changes(), question[0], *parts])
-        while (message := wire.receive(link)[0])[0] not in ("ok", "raise"):
+        wire.send(link, ["ask", question[0], *[self.written(part, 0) for part in question[1:]]])
+        while True:
+            message, _ = wire.receive(link)
+            if message[0] == "ok":
+                return self.decode(message[1])
+            if message[0] == "raise":
+                raise self.decode(message[1])
             self.serve(link, message)
-        self.take_changes(message[2])
-        found = self.decode(message[1])
-        if message[0] == "raise":
-            raise found
-        return found
 
     def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -200,17 +228,18 @@ class HostSide(wire.Plain):
     def serve(self, link: Any, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
-            reply = ["ok", self.do(message), self.changes()]
+            reply: list[Any] = ["ok", self.do(message)]
+            reply += [changed] if (changed := self.news_of_lent()) else []
         except wire.GoneError:
             raise
         except BaseException as error:
             # A traceback would keep what the frames hold, and nobody reads it.
-            reply = ["raise", self.error(error.with_traceback(None), 0), self.changes()]
+            reply = ["raise", self.error(error.with_traceback(None), 0)]
         self.tell_output(link)
         try:
             wire.send(link, reply)
         except wire.WireError as error:  # too large; or nobody is there, as this finds, too
-            wire.send(link, ["raise", self.error(TypeError(str(error)), 0), []])
+            wire.send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def take_state(self, state: dict[str, Any]) -> None:
         for name, text in state.items():
@@ -218,10 +247,12 @@ class HostSide(wire.Plain):
                 os.environ.pop(name[1:], None)
             elif name.startswith("$"):
                 os.environ[name[1:]] = text
-        if os.path.isdir(state.get("cwd", "")):
-            os.chdir(state["cwd"])
+        if "cwd" in state:
+            try:
+                os.chdir(state["cwd"])
+            except OSError:
+                pass
         self.shares = state.get("shares", self.shares)
-        self.take_changes(state.get("changes", []))
         if "path" in state:
             ours = [entry for entry in sys.path if entry not in self.judges_path]
             self.judges_path = list(state["path"])
@@ -250,14 +281,17 @@ class HostSide(wire.Plain):
         return self.encode(importlib.import_module(name))
 
     do_reload = _of_values(importlib.reload)
-    do_base = _of_values(wire.content_of, "written")
-    do_get = _of_values(getattr, "shared")
+    do_get = _of_values(getattr, is_linked=True)
     do_names = _of_values(lambda target: (*map(str, dir(target)),))
     # A question as Python asks it, whichever of the two answers.
     do_compare = _of_values(lambda name, one, other: getattr(operator, name)(one, other))
     # The same of objects of which the other is made first.
     do_turned = _of_values(lambda name, other, one: getattr(operator, name)(one, other))
-    do_member = _of_values(host_objects.of_super, "shared")
+    do_member = _of_values(host_objects.of_super, is_linked=True)
+
+    def do_base(self, target: Any) -> Any:
+        """The content of an instance of a subclass of a built-in type."""
+        return self.bare(wire.content_of(self.decode(target)))
 
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
@@ -286,13 +320,19 @@ class HostSide(wire.Plain):
 
     def do_call(self, *call: Any) -> Any:
         function, values, options = self.call_of(*call)
-        copies = [at for at, one in enumerate(values) if type(one) in wire.MUTABLE]
-        before = {
-            at: self.encode(values[at]) for at in copies if id(values[at]) not in self.lent_as
-        }
+        kinds = () if self.shares else wire.MUTABLE
+        before = {at: self.encode(one) for at, one in enumerate(values) if type(one) in kinds}
         result = self.encode(function(*values, **options))
-        changed = [[at, now] for at in before if (now := self.encode(values[at])) != before[at]]
+        changed = [
+            [at, now] for at in before if wire.differ(now := self.encode(values[at]), before[at])
+        ]
         return ["X", result, changed] if changed else result
+
+    def do_renew(self, number: int, node: Any) -> None:
+        """What the test has done to a container that it had lent."""
+        held = self.lent[number]
+        wire.refill(held, self.decode(node))
+        self.shown[number] = self.bare(held)
 
     def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:
         value = self.decode(target)
@@ -315,6 +355,18 @@ class HostSide(wire.Plain):
         function, values, options = self.call_of(*call[:3])
         return function(*values, **options)
 
+    def do_take(self, target: Any, many: int, begins: object) -> Any:
+        """The next items of an iterator, and whether it has ended."""
+        iterator, found = self.decode(target), []
+        if begins:
+            iter(iterator)  # by which some begin anew
+        while len(found) < many:
+            try:
+                found.append(self.encode(next(iterator)))
+            except StopIteration:
+                return [found, True]
+        return [found, False]
+
     # -- forks, each for one question ----------------------------------------------------------
 
     def do_fork(self, numbers: list[int]) -> None:
@@ -330,7 +382,6 @@ class HostSide(wire.Plain):
         try:
             self.lock = threading.RLock()
             self.outputs, self.shares = (), False
-            self.followed.clear()
             for descriptor in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -410,7 +461,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "H": HostSide.handle,
     "N": HostSide.made,
     "EM": HostSide.member,
-    "K": lambda host, number, node: host.both_have(number, host.decode(node)),
+    "K": HostSide.lend,
     "A": lambda host, target, name: getattr(host.decode(target), name),
     "E": HostSide.judges_error,
 }

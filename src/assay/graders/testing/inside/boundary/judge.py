@@ -126,7 +126,7 @@ def verdict(*, passed: bool) -> str:
                 state.tell("note", f"{state.test}: {trail} was not called, as the reference does")
     elif not state.failures:
         for entry in state.hints:
-            state.tell("undecided", entry)
+            state.undecided(entry)
     return str(state.failures[0]) if state.failures else ""
 
 
@@ -287,7 +287,7 @@ _CHECKS: dict[str, Callable[[tuple[Any, ...]], str]] = {
     "compile": _compiled,
     "exec": lambda found: (
         "a file that was written while tests ran is run"
-        if getattr(found[0], "co_filename", "").startswith(state.shared)
+        if state.is_shared(getattr(found[0], "co_filename", ""))
         else ""
     ),
     "ctypes.dlopen": _loaded,

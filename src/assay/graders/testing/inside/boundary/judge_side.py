@@ -34,9 +34,10 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
 )
 from assay.graders.testing.inside.boundary.modules import Module, make_module
-from assay.graders.testing.inside.boundary.talk import Talk
+from assay.graders.testing.inside.boundary.talk import LOOKS, Talk
 from assay.graders.testing.inside.boundary.wire import WireError, refill
 
+_PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
@@ -56,7 +57,6 @@ class Reading:
     def __init__(self, trails: list[str], *, only_values: bool, is_named: bool) -> None:
         self.trails, self._only_values, self.is_named = trails, only_values, is_named
         self.is_plain = True
-        self.is_less = False  # whether something in it is not what it is in the host
 
     def permits(self, what: str) -> bool:
         found = not self._only_values and contract.may(what, self.trails)
@@ -73,11 +73,23 @@ class JudgeSide(Talk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
-        self._attributes: set[int] = set()  # the containers that are some object's
-        self._ways: dict[int, list[str]] = {}  # by which the tests came to what both sides have
+        self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
         super().__init__()
+
+    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
+        """The same, where both sides have what the test lent: each is told what the other did."""
+        if self._lent and op != "renew" and not state.learns:
+            for value in aliasing.held.changed():
+                self.request("renew", id(value), self.given(value, ["?"])[-1])
+        trails = trails or ["?"]
+        found, *lent = self.asked(op, parts, trails)
+        if op not in LOOKS:
+            aliasing.scramble()
+        for number, node in lent[0] if lent else ():
+            self._change(self._lent[number], node, trails)
+        return found
 
     def grant(self, op: str, *parts: Any) -> Any:
         """Do what the host asks for: nothing but with what the tests gave it."""
@@ -105,6 +117,9 @@ class JudgeSide(Talk):
             if ref.path is None and ref.talk is not self:
                 raise barred("an object of one import was given to another: see fresh")
             return ref.node()
+        if type(value) in mirrors.LINKED.values():
+            own: Ref = value._assay
+            return own.node() if own.talk is self else self.encode(value.copy(), depth)
         if isinstance(value, BaseException):
             kind, held = type(value), [self.held(one, 0) for one in value.args]
             bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
@@ -157,7 +172,7 @@ class JudgeSide(Talk):
         found = self.reference(node)
         reading: Reading | None = self.doing.reading
         is_error = node[0] == "J" and issubclass(type(found), BaseException)
-        if reading is None or is_error or node[0] == "K":
+        if reading is None or is_error or node[0] in ("L", "K"):
             return found
         if node[0] == "h" and reading.permits("back"):
             if isinstance(found, FunctionType):  # a decorator may as well give one of its own
@@ -171,7 +186,6 @@ class JudgeSide(Talk):
         if "__call__" in operators or "__await__" in operators:
             kinds.append("code")  # it can stand for a function or a coroutine, as a task does
         if not any(map(reading.permits, kinds)):
-            reading.is_less = True
             return contract.as_value(found, reading.trails, self._inert)
         ref = ref_of(found)
         if ref is not None and not isinstance(found, ModuleType):  # it has a name of its own
@@ -215,6 +229,10 @@ class JudgeSide(Talk):
     def taken(self, node: Any, ref: Ref, name: str) -> Any:
         """Read what a test came to by a step from something."""
         return self.read(node, contract.step(contract.trails_of(ref), name))
+
+    def content(self, ref: Ref) -> Any:
+        """What an object holds that is of a built-in type, too."""
+        return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
 
     def checked(self, found: Any) -> Any:
         """A NaN or an infinity, or what has one in it, is nothing where the reference has none."""
@@ -300,6 +318,17 @@ class JudgeSide(Talk):
             return self.decode(value)
         return found[name] if name is not None else found(self.decode(value))
 
+    def linked(self, number: int, content: Any) -> Any:
+        if self.doing.reading:
+            self.doing.reading.is_named = False  # what is in it has no name of its own
+        found = self.decode(content)
+        if type(found) not in mirrors.LINKED:
+            return found
+        made = mirrors.LINKED[type(found)](found)
+        made._assay, made._assay_seen = Ref(self, number), self.changes
+        made._assay.trails = self._trails
+        return made
+
     @property
     def _trails(self) -> list[str]:
         return self.doing.reading.trails if self.doing.reading else ["?"]
@@ -345,20 +374,13 @@ class JudgeSide(Talk):
             if not name.startswith("_") and not contract.may("missing", trails):
                 barred(f"{trails[0]} is not there")
             raise
-        key, is_plain = (
-            (ref.number, name),
-            type(node) is not list or node[0] in ("t", "f", "D", "F"),
-        )
+        key, is_plain = (ref.number, name), type(node) is not list or node[:1] in _PLAIN_TAGS
         done, before = self._read_last.get(key, (-1, None))
         self._read_last[key] = (self.acts, node)
         # An attribute that is read again, with no call in between, is what it was.
         if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
             contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
-        is_class = type(node) is list and node[0] in ("C", "k", "t")  # or classes in a tuple
-        found = self.read(node, trails, is_named=ref.path is not None and is_class)
-        if (number := self.lent_as.get(id(found))) is not None:
-            self._attributes.add(number)  # it is followed in every test
-            aliasing.in_hand.pop(id(found), None)
+        found = self.read(node, trails, is_named=ref.path is not None)
         if ref.path is None:
             return found
         own = ref_of(found)
@@ -407,17 +429,16 @@ class JudgeSide(Talk):
     def set(self, ref: Ref, name: str, value: Any) -> None:
         self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
 
+    def delete(self, ref: Ref, name: str) -> None:
+        self.request("delete", ref.node(), name)
+
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         trails = contract.step(contract.trails_of(ref), contract.CALL)
         how = self.call_of(ref, arguments, named, trails)
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                after = self.read(node, [f"{one}#" for one in trails])
-                if type(after) is not type(arguments[place]):
-                    raise self.died("an argument became something else")
-                if aliasing.may_change(trails):
-                    refill(arguments[place], after)
+                self._change(arguments[place], node, trails)
             answer = answer[1]
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
@@ -435,45 +456,33 @@ class JudgeSide(Talk):
         values = [self.given(one, trails) for one in arguments]
         return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
 
-    @property
-    def shares(self) -> bool:
-        return self.doing.gives and not self.doing.expresses and aliasing.shares()
-
-    def encode(self, value: Any, depth: int = 0) -> Any:
-        if self.doing.gives and not self.doing.expresses:
-            aliasing.note(value)
-        return super().encode(value, depth)
-
-    def both_have(self, number: int, value: Any) -> Any:
-        if self.doing.reading and self.doing.reading.is_less:
-            return value
-        self._ways.setdefault(number, self._trails)
-        return super().both_have(number, value)
-
-    def content_node(self, value: Any) -> Any:
-        with self.doing.but(giving=(), gives=False):
-            return super().content_node(value)
-
-    def changes(self) -> list[Any]:
-        found = super().changes()
-        if state.learns and state.test and any(at not in self._attributes for at, _ in found):
-            state.tell("needs", aliasing.KEEPS, state.test)
-        return found
-
-    def take_changes(self, changes: list[Any]) -> None:
-        """Of the submission's own containers, and of the test's if the reference does so, too."""
-        via = [*self.doing.asking]
-        for number, node in [one for one in changes if one[0] in self.lent]:  # else it was lost
-            trails = self._ways[number] if number < 0 else [f"{one}#" for one in via]
-            after = self.read(node, trails)
-            if number < 0 or aliasing.may_change(via):
-                self.change(number, after)
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        if not self.doing.gives or self.doing.expresses:
+            return node
+        aliasing.note(value)
+        if not aliasing.shares():
+            return node
+        if id(value) not in self._lent:
+            self._lent[id(value)] = value
+            aliasing.held.note(value)
+        return ["K", id(value), node]
 
     def arrived(self, found: Any) -> Any:
         aliasing.note(found)
         return found
 
     construct = recipes.construct
+
+    def _change(self, value: Any, node: Any, trails: list[str]) -> None:
+        """Make a change to what the test has lent, if the reference makes one, too."""
+        after = self.read(node, [f"{one}#" for one in trails])
+        if type(after) is not type(value):
+            raise WireError("an argument became something else")
+        if contract.may("changes", trails):
+            refill(value, after)
+            aliasing.held.note(value)
+        else:
+            aliasing.leave(trails)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
@@ -500,6 +509,8 @@ def _classes(trails: list[str]) -> list[str]:
 
 def _is_unbounded(found: Any) -> bool:
     """Whether a number is a NaN or an infinity, or an array has one."""
+    if hasattr(found, "is_finite"):
+        return not found.is_finite()
     if type(found) is array:
         return found.typecode in "fd" and not all(map(isfinite, found))
     kind = getattr(getattr(found, "dtype", None), "kind", "f")
@@ -526,6 +537,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "h": lambda _, number: state.handed[number][0],
     "J": lambda _, number: state.handed[number][0],  # an exception of the tests comes back
     "em": JudgeSide.member,
-    "K": lambda talk, number, node: talk.both_have(number, talk.decode(node)),
+    "L": JudgeSide.linked,
+    "K": lambda talk, number: talk._lent[number],
     "e": JudgeSide.error,
 }

@@ -75,16 +75,27 @@ class State:
         self._numbers: dict[int, int] = {}
         self._free = itertools.count(1)
 
+    def need(self, test: str, entry: str) -> None:
+        self.tell("needs", entry, test)
+
+    def undecided(self, entry: str) -> None:
+        self.tell("undecided", entry)
+
+    def hint(self, entry: str, why: str) -> None:
+        self.hints.setdefault(entry, why)
+
     def hand(self, value: Any, trails: Sequence[str]) -> int:
         """The number by which the host knows an object of the tests, which it is handed now."""
         number = self._numbers.setdefault(id(value), next(self._free))
-        if trails or number not in self.handed:
-            self.handed[number] = (value, list(trails), self.test)
+        self.handed[number] = (value, list(trails), self.test)
         return number
 
     def is_ours(self, path: str) -> bool:
         """Whether a path lies in the judge's tree or where the host can write."""
         return path == self.root or path.startswith((f"{self.root}{os.sep}", *self.shared))
+
+    def is_shared(self, path: str) -> bool:
+        return path.startswith(self.shared)
 
     def is_test_code(self, path: str) -> bool:
         return path.startswith(f"{self.root}{os.sep}")
@@ -150,11 +161,12 @@ own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"]
 
 def ref_of(value: Any) -> Ref | None:
     """What a stand-in stands for; None for anything else."""
-    if isinstance(value, type):
+    kind = type(value)  # what an inert object is, it does not tell
+    if issubclass(kind, type):
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
-    if isinstance(value, ModuleType):
+    if issubclass(kind, ModuleType):
         return own_space(value).get("_assay")
-    if isinstance(type(value), Kind) or isinstance(value, BaseException):
+    if isinstance(kind, Kind) or issubclass(kind, BaseException):
         space = space_of(value)
         if "_assay" not in space and "_assay_recipe" in space:
             space["_assay_recipe"].make(value)
@@ -265,7 +277,7 @@ class Doors:
             while talk is not None and not talk.dead:
                 message, _ = receive(link, None)
                 talk.answer(link, message)
-        except (WireError, OSError, TypeError, LookupError):
+        except (WireError, OSError, TypeError):
             pass
         link.close()
 

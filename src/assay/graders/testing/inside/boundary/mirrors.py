@@ -1,11 +1,14 @@
-"""Mirrors of exceptions.
+"""Mirrors of exceptions, and copies that follow the containers that they were made of.
 
 An exception of the submission arrives as an instance of a mirror class with the same built-in
-bases, so that ``pytest.raises(kit.Error)`` holds.
+bases, so that ``pytest.raises(kit.Error)`` holds. A list, dict or set that an attribute holds is a
+copy that follows the one in the host and writes through to it, for tests that change settings and
+caches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import Ref, is_authors, ref_of
@@ -83,6 +86,53 @@ def known_classes(root: Any) -> dict[tuple[str, str], Any]:
         if not (is_mirror or is_authors(kind) or kind.__module__.startswith(_ENDING)):
             found[kind.__module__, kind.__qualname__] = kind
     return found
+
+
+# -- containers ------------------------------------------------------------------------------------
+
+_WRITES = frozenset(
+    "__setitem__ __delitem__ __iadd__ __imul__ __iand__ __ior__ __isub__ __ixor__ add append clear "
+    "difference_update discard extend insert intersection_update pop popitem remove reverse "
+    "setdefault sort symmetric_difference_update update".split()
+)
+_OF_CLASSES = frozenset(
+    "__new__ __init__ __getattribute__ __class_getitem__ __doc__ fromkeys".split()
+)
+"""What is as it is in the built-in class."""
+
+
+def _follows(kind: Any, name: str) -> Callable[..., Any]:
+    """Make a method: what writes does so in the host, all else reads what is there now."""
+    original = getattr(kind, name)
+
+    def read(self: Any, *arguments: Any, **named: Any) -> Any:
+        ref: Ref = self._assay
+        talk: Any = ref.talk
+        if self._assay_seen != talk.changes:
+            content = exactly(kind, talk.content(ref))
+            kind.clear(self)
+            (kind.extend if kind is list else kind.update)(self, content)
+            self._assay_seen = talk.changes
+        return original(self, *arguments, **named)
+
+    def write(self: Any, *arguments: Any, **named: Any) -> Any:
+        ref: Ref = self._assay
+        talk: Any = ref.talk
+        _, *given = talk.call_of(ref, arguments, named, ref.trails)
+        found = talk.taken(talk.request("call", ["A", ref.node(), name], *given), ref, "__iter__")
+        self._assay_seen = -1
+        return self if name.startswith("__i") else found
+
+    return write if name in _WRITES else read
+
+
+def _linked(kind: Any) -> Any:
+    space: dict[str, Any] = {name: _follows(kind, name) for name in vars(kind).keys() - _OF_CLASSES}
+    space.update(__hash__=None, __reduce_ex__=lambda self, _: (kind, (self.copy(),)))
+    return type(kind.__name__, (kind,), space)
+
+
+LINKED = {kind: _linked(kind) for kind in (list, dict, set)}
 
 
 def exactly(base: type, content: Any) -> Any:

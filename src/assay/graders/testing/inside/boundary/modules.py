@@ -140,7 +140,7 @@ class Finder:
         if spec is None:
             return not parent or isinstance(sys.modules.get(parent), Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
-        if place.startswith(state.shared):
+        if state.is_shared(place):
             raise barred(f"{spec.name} was written while tests ran: it is not run here")
         if place and state.is_ours(place):
             return not self.is_authors(place)

@@ -60,8 +60,7 @@ def content(value: Any) -> Any:
     if base.__hash__ is not None:  # what can change is asked for
         return CONTENTS[base](value)
     ref = the_ref(value)
-    node = ref.home().request("base", ref.node())
-    found = ref.home().read(node, contract.trails_of(ref), looks=False)
+    found = ref.home().content(ref)
     return found if type(found) is base else base()
 
 
@@ -330,7 +329,7 @@ class _Change:
         if tag in _PAIRS:
             keys, values = rest[0], self.of(rest[1])
             return values and [tag, keys if keys[1] else ["l", ["x"]], values, *rest[2:]]
-        if tag == "p" or tag.startswith("w:"):
+        if tag.startswith("w:"):
             new = self.of(rest[0])
             return None if new is None else [tag, new]
         try:
@@ -406,6 +405,16 @@ def _other_array(value: Any, step: int) -> Any:
     return new
 
 
+def _other_path(value: Any, step: int) -> Any:
+    name: str = value.name
+    letters = [place for place, one in enumerate(name) if one.isalpha()]
+    if not letters:
+        return value / str(abs(step))
+    place = letters[step % len(letters)]
+    letter = _LETTERS[(_LETTERS.find(name[place].lower()) + step) % len(_LETTERS)]
+    return value.with_name(name[:place] + letter + name[place + 1 :])
+
+
 _PLAIN = Plain()
 _dates = library("datetime")
 _SIZES = (-3, -2, -1, 1, 2, 3)
@@ -415,6 +424,7 @@ _STEPS: dict[str, Callable[[Any, int], Any]] = {
     **dict.fromkeys(("I", "c", "D", "F", "ip"), lambda value, step: value + step),
     **dict.fromkeys(("b", "B"), _other_bytes),
     "na": _other_array,
+    "p": _other_path,
     "r": lambda value, step: range(value.start, value.stop + step, value.step),
     "u": lambda value, step: type(value)(int=value.int ^ 7 << abs(step) * 16),
 }

@@ -21,13 +21,13 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.mirrors import exactly
 from assay.graders.testing.inside.boundary.stands import IMMUTABLE, where
-from assay.graders.testing.inside.boundary.wire import MUTABLE, changed, unshared
+from assay.graders.testing.inside.boundary.wire import MUTABLE, changed
 
 if TYPE_CHECKING:
     from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 
 _OF_TESTS = frozenset(["H", "E"])  # which may be asked; and errors of theirs
-_OBJECTS = frozenset(["o", "k", "e", "co", "m", "K"])  # of the submission
+_OBJECTS = frozenset(["o", "k", "e", "co", "m", "L"])  # of the submission
 
 
 class Recipe:
@@ -35,7 +35,6 @@ class Recipe:
 
     def __init__(self, how: list[Any], way: Ref | None = None) -> None:
         # The call, as the host is told; objects of the tests may be others when asked again.
-        how = unshared(["N", *how])[1:]
         self.how = None if _has(["N", *how], _OF_TESTS) else how
         self.way = way  # to what a test makes; None for what a function of the submission gave
         self.is_asked = False  # whether the host, or a fork of it, was told

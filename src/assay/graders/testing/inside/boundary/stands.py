@@ -60,7 +60,7 @@ class Remote:
         the_ref(self).home().set(the_ref(self), name, value)
 
     def __delattr__(self, name: str) -> None:
-        the_ref(self).home().request("delete", the_ref(self).node(), name)
+        the_ref(self).home().delete(the_ref(self), name)
 
     def __dir__(self) -> list[str]:
         ref = ref_of(self)

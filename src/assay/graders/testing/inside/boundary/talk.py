@@ -34,11 +34,10 @@ class Talk(Plain):
     """The talk with the host of one fresh import of the submission."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.number = next(_sessions)
         self.dead = ""  # why there is nobody to talk to any more
         self.doing = Doing()
-        self.turns = 0  # counts what is said
+        self.changes = 0  # counts what may have changed in the host
         self.acts = 0  # counts what was asked of it and not only looked at
         self._forks, self._threads = itertools.count(), itertools.count()
         self._raised_in: dict[int, int] = {}
@@ -61,12 +60,15 @@ class Talk(Plain):
 
     def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
         """Ask the host, serve it until it answers, and give back what it said, still encoded."""
-        trails = trails or ["?"]
+        return self.asked(op, parts, trails or ["?"])[0]
+
+    def asked(self, op: str, parts: tuple[Any, ...], trails: list[str]) -> list[Any]:
+        """What the host says, and how it has changed what it was lent."""
         if self.dead:
             raise fail(HostDiedError(self.dead))
         self.acts += op not in LOOKS
-        self.turns += 1
-        mine = self.turns
+        self.changes += 1
+        mine = self.changes
         try:
             if self.doing.link is None:  # another thread
                 thread = next(self._threads)
@@ -75,18 +77,15 @@ class Talk(Plain):
             # No test came to what is read on the way.
             with self.doing.but(asking=trails, reading=None):
                 message = self._exchange(self.doing.link, [op, self._news(), *parts])
-                self.turns += 1
-                if op not in LOOKS:
-                    aliasing.scramble(self)
-                self.take_changes(message[2])
+                self.changes += 1
                 if message[0] == "ok":
-                    return message[1]
+                    return message[1:]
                 error = self._raised(message[1], mine)
         except TimeoutError:
             error = self.died(f"the solution did not answer within {state.seconds:g} s")
         except GoneError:
             error = self.died("the process of the solution ended")
-        except (WireError, LookupError) as why:
+        except (WireError, IndexError) as why:
             error = self.died(f"the process of the solution sent what makes no sense: {why}")
         except OSError as why:
             error = self.died(f"the connection to the solution broke: {why}")
@@ -169,31 +168,29 @@ class Talk(Plain):
         now = {**told, **{f"${name}": one for name, one in environ.items()}}
         before, self._told = self._told, now
         names = [one for one in {*before, *now} if before.get(one) != now.get(one)]
-        return {**{one: now.get(one) for one in names}, "changes": self.changes()}
+        return {one: now.get(one) for one in names}
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
         kind, *parts = message
         show = _SHOWN.get((kind, *map(type, parts)))
         if kind == "ask":
-            reply = self._reply(*parts)
-            send(link, [*reply, self.changes() if self.doing.fork is None else []])
+            send(link, self._reply(*parts))
         elif kind not in ("out", "log"):
             raise WireError("a message of an unknown kind")
         elif show is not None and self._output > 0 and self.doing.fork is None:
             self._output -= len(parts[-1])
             show(*parts)
 
-    def _reply(self, changes: Any, *question: Any) -> list[Any]:
+    def _reply(self, *question: Any) -> list[Any]:
         try:
-            self.take_changes(changes)
             return ["ok", self.given(self.grant(*question), self.doing.asking)]
         except WireError:
             raise
         except BaseException as error:
             if isinstance(error, state.failing) and error not in state.failures:
                 fail(error)  # what the host makes of it does not matter
-                self._raised_in[id(error)] = self.turns
+                self._raised_in[id(error)] = self.changes
             return ["raise", self.given(error, self.doing.asking)]
 
     def grant(self, op: str, *parts: Any) -> Any:

@@ -105,35 +105,23 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     return bytes(chunks)
 
 
-MUTABLE = (list, dict, set, bytearray, deque, OrderedDict, Counter, defaultdict)
+MUTABLE = (list, dict, set, bytearray)
 """Containers that both sides may change."""
 
-MOST, LONGEST = 100, 10_000
-"""Containers that are followed, the newest ones, and their items."""
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two things that were written differ; 1, 1.0 and True do."""
+    return json.dumps(one) != json.dumps(other)
 
 
 def refill(held: Any, now: Any) -> None:
     """Let a container hold something else, and be the same object."""
-    if type(held) is not type(now):
-        raise WireError("a container became something else")
     held.clear()
     (held.update if isinstance(held, (dict, set)) else held.extend)(now)
 
 
 class Plain:
-    """Copies plain values; a runtime extends it by its own references.
-
-    A container that both sides are to have crosses with a number, and whoever has changed it tells
-    the other before anything else.
-    """
-
-    sign = 1  # of the numbers that this side gives
-    shares = False  # whether containers that cross are had by both sides
-
-    def __init__(self) -> None:
-        self.lent: dict[int, Any] = {}  # what both sides have, by number
-        self.lent_as: dict[int, int] = {}  # their numbers, by where they lie here
-        self.followed: dict[int, Any] = {}  # what is in the newest ones, as far as both know
+    """Copies plain values; a runtime extends it by its own references."""
 
     def other(self, value: object, depth: int) -> list[Any]:
         """Write what is not plain."""
@@ -154,58 +142,19 @@ class Plain:
         except WireError:
             return repr(value)
 
+    def shared(self, value: Any, node: list[Any]) -> list[Any]:
+        """Write a container that both sides are to have."""
+        return node
+
     def arrived(self, found: Any) -> Any:
         """Take a value that was read."""
         return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        return self.shared(value, depth) if self.shares else self.written(value, depth)
-
-    def shared(self, value: Any, depth: int = 0) -> Any:
-        """Write a value that both sides have from now on if it is a container."""
         node = self.written(value, depth)
-        if type(value) not in MUTABLE or len(value) > LONGEST:
-            return node
-        number = self.lent_as.get(id(value), self.sign * id(value))
-        self.both_have(number, value)
-        return ["K", number, node]
+        return self.shared(value, node) if type(value) in MUTABLE else node
 
-    def both_have(self, number: int, value: Any) -> Any:
-        """The container of a number: this one, if it is a new one."""
-        if type(value) not in MUTABLE:
-            raise WireError("a container makes no sense")
-        held = self.lent.setdefault(number, value)
-        self.lent_as[id(held)] = number
-        if number not in self.followed and value is not held:
-            refill(held, value)  # it was not followed any more
-        self.followed[number] = self.followed.pop(number, None) or self.content_node(held)
-        if len(self.followed) > MOST:
-            del self.followed[next(iter(self.followed))]
-        return held
-
-    def content_node(self, value: Any) -> Any:
-        """What is in a container, whichever of it both have."""
-        return self.written(value)
-
-    def changes(self) -> list[Any]:
-        """How this side has changed what both have, which the other is then told."""
-        now = {at: self.content_node(self.lent[at]) for at in self.followed}
-        found = [(at, node) for at, node in now.items() if node != self.followed[at]]
-        self.followed.update(found)
-        return found
-
-    def take_changes(self, changes: list[Any]) -> None:
-        """Do what the other side did to what both have."""
-        for number, node in changes:
-            if number in self.lent:
-                self.change(number, self.decode(node))
-
-    def change(self, number: int, now: Any) -> None:
-        held = self.lent[number]
-        refill(held, now)
-        self.followed[number] = self.content_node(held)
-
-    def written(self, value: Any, depth: int = 0) -> Any:
+    def written(self, value: Any, depth: int) -> Any:
         """Write a value of which nobody has a part, such as the keys of a dictionary."""
         kind = type(value)
         if kind is float or _is_bare(value):
@@ -267,11 +216,6 @@ def changed(node: Any, change: Callable[[list[Any]], Any]) -> Any:
 
 _UNPARTED = frozenset(["R", "P", "S", "C", "H", "E", "K"])
 """References, which have no other values in them."""
-
-
-def unshared(node: Any) -> Any:
-    """Something written, without saying which containers both sides have."""
-    return changed(node, lambda part: unshared(part[2]) if part[0] == "K" else None)
 
 
 def _is_bare(value: Any) -> bool:
@@ -366,10 +310,14 @@ def _of_pairs(kind: Any, keys: Any, values: Any) -> Any:
 
 
 def _default_pairs(_: Any, value: Any) -> list[Any]:
-    """A factory that both sides have is told by what it makes."""
+    """A factory that only makes an empty list, a 0 and the like is told by what it makes."""
     factory = value.default_factory
-    is_known = type(factory) is type and factory in _FACTORIES
-    return [*_pairs(_, value), factory() if is_known else None]
+    code = getattr(factory, "__code__", None)
+    # A function of constants alone; any other may notice that it was called.
+    parts = code and (code.co_argcount, code.co_names, code.co_freevars)
+    is_known = (type(factory) is type and factory in _FACTORIES) or parts == (0, (), ())
+    made = factory() if is_known else None
+    return [*_pairs(_, value), made if type(made) in _FACTORIES and not made else None]
 
 
 def _of_default_pairs(kind: Any, keys: Any, values: Any, made: Any) -> Any:

@@ -1,1 +1,0 @@
-import{w as e}from"./index.js";import{t}from"./Tabs.js";import{t as n}from"./jsx-runtime.js";var r=n();function i(){let n=e(),i=[[`/p/${n}/datasets`,`Datasets`],[`/p/${n}/jobs`,`Jobs`],[`/p/${n}/traces`,`Traces`],[`/environments`,`Environments`]];return(0,r.jsx)(t,{label:`Data`,pages:i})}export{i as t};
