@@ -241,8 +241,6 @@ def apparmor(python: str) -> str:
 
 def namespaces() -> str:
     """How to allow user namespaces, which are refused here."""
-    import sys
-
     if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return apparmor(os.path.realpath(sys.executable))
     if _setting("kernel/unprivileged_userns_clone") == "0":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from threading import Thread
@@ -34,6 +34,7 @@ __all__ = [
     "drain",
     "follow",
     "in_thread",
+    "our_failure",
     "result_of",
 ]
 
@@ -400,6 +401,15 @@ def drain(captures: dict[int, Capture]) -> None:
                 capture.add(chunk)
 
 
+@contextmanager
+def our_failure(what: str) -> Generator[None]:
+    """What the system refuses within it is no doing of the command's: a `SandboxError`."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(f"{what}: {error}") from error
+
+
 async def in_thread(work: Callable[[int], T]) -> T:
     """Run blocking work on a thread of its own and pass a cancellation on to it.
 
@@ -416,10 +426,8 @@ async def in_thread(work: Callable[[int], T]) -> T:
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
-    try:
+    with our_failure("cannot start a command"):
         cancel, notify = os.pipe()
-    except OSError as error:
-        raise SandboxError(f"cannot start a command: {error}") from error
 
     def target() -> None:
         try:

@@ -303,14 +303,7 @@ def make_directory_inside(root: str, relative: str) -> None:
     Raises:
         OSError: If a link or a file stands in the way.
     """
-    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in _parts(relative):
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=directory)
-            directory = _enter(directory, part)
-    finally:
-        os.close(directory)
+    os.close(_descend(root, _parts(relative), make=True))
 
 
 def remove_inside(root: str, relative: str) -> None:
@@ -337,20 +330,21 @@ def remove_inside(root: str, relative: str) -> None:
 
 def _parent(root: str, relative: str) -> tuple[int, str]:
     *above, name = _parts(relative)
+    return _descend(root, above), name
+
+
+def _descend(root: str, parts: Sequence[str], *, make: bool = False) -> int:
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in above:
-            directory = _enter(directory, part)
-    except OSError:
-        os.close(directory)
-        raise
-    return directory, name
-
-
-def _enter(directory: int, part: str) -> int:
-    inner = os.open(part, _DIRECTORY, dir_fd=directory)
-    os.close(directory)
-    return inner
+    for part in parts:
+        try:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=directory)
+            inner = os.open(part, _DIRECTORY, dir_fd=directory)
+        finally:
+            os.close(directory)
+        directory = inner
+    return directory
 
 
 def _parts(relative: str) -> tuple[str, ...]:

@@ -15,12 +15,12 @@ __all__ = [
     "NEW_NETWORK",
     "NEW_PIDS",
     "NEW_USERS",
+    "SAME_PARENT",
     "SIGKILL",
     "counts_per_namespace",
     "default_signals",
     "die_with_parent",
     "fork",
-    "fork_sibling",
     "id_range",
     "is_admin",
     "may",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
-NEW_PIDS = 0x20000000
+NEW_PIDS, SAME_PARENT = 0x20000000, 0x8000
 SIGKILL = 9  # importing `signal` costs 5 ms
 MANY_IDS = 2**31
 """bubblewrap takes no id from here on."""
@@ -56,7 +56,7 @@ _SET_INTERFACE_FLAGS, _UP, _INTERFACE_BYTES = 0x8914, 1, 40
 
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SET_MASK = 2
-_SIGCHLD, _SAME_PARENT = 17, 0x8000
+_SIGCHLD = 17
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # keeps the lock of the interpreter in a fork
 
@@ -89,15 +89,16 @@ def move_tree(tree: int, target: str) -> None:
 
 def set_owner_map(tree: int, namespace: int) -> None:
     """Show the files of a detached mount under the ids that a user namespace maps them to."""
-    attributes = (ctypes.c_uint64 * 4)(_IDMAP, 0, 0, namespace)
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
-    _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")
+    _set_attributes(tree, _IDMAP, namespace)
 
 
 def refuse_links(tree: int) -> None:
     """Follow no symbolic link in a detached mount, nor devices and set-id files."""
-    attributes = (ctypes.c_uint64 * 4)(_NO_LINKS | _NOSUID | _NODEV, 0, 0, 0)
+    _set_attributes(tree, _NO_LINKS | _NOSUID | _NODEV, 0)
+
+
+def _set_attributes(tree: int, flags: int, namespace: int) -> None:
+    attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, namespace)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
     _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")
@@ -117,7 +118,7 @@ def raise_loopback(socket: int) -> None:
 
 def user_namespace(uid_map: str, gid_map: str) -> int:
     """A new user namespace with these maps, as a descriptor; nobody lives in it."""
-    child = _clone(NEW_USERS)
+    child = fork(NEW_USERS)
     if child == 0:
         while True:
             _libc.pause()
@@ -130,19 +131,13 @@ def user_namespace(uid_map: str, gid_map: str) -> int:
         os.waitpid(child, 0)
 
 
-def _clone(flags: int) -> int:
-    """A bare fork, which skips what Python does around one."""
+def fork(flags: int = 0) -> int:
+    """A bare fork, which skips what Python does around one: the child soon becomes another program.
+
+    Args:
+        flags: `SAME_PARENT` for another child of this process's own parent, or namespaces.
+    """
     return _check(_libc.syscall(_CLONE[os.uname().machine], flags | _SIGCHLD, 0, 0, 0, 0), "clone")
-
-
-def fork() -> int:
-    """Fork, for a child that soon becomes another program or ends."""
-    return _clone(0)
-
-
-def fork_sibling() -> int:
-    """Fork, but as another child of this process's own parent."""
-    return _clone(_SAME_PARENT)
 
 
 def sees_kernel_threads() -> bool:

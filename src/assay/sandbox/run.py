@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack, cast
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import bubblewrap
+from assay.sandbox import bubblewrap, kernel
 from assay.sandbox.bubblewrap import STAGE, refusal
 from assay.sandbox.command import (
     Capture,
@@ -32,6 +32,7 @@ from assay.sandbox.command import (
     drain,
     follow,
     in_thread,
+    our_failure,
     result_of,
 )
 from assay.sandbox.forkserver import FORK_SERVER
@@ -180,23 +181,18 @@ def make_plan(command: Command) -> Plan:
     check_command(command.argv, {**image.env, **env} if image else env)
     trees = _workspace_trees(workspace, command.changes, command.layers)
     if image is not None:
-        trees.append(_tree(image.root, bubblewrap.ROOT, "layer", []))
+        trees.append(_tree(_real("the image", image.root), bubblewrap.ROOT, "layer"))
     binds: list[list[str]] = []
     points: dict[str, bool] = {}
     for number, mount in enumerate(mounts):
         if not Path(mount.source).exists():
             raise InputError(f"the mount's source {mount.source!r} does not exist")
-        tree: Tree = {
-            "source": _real("the mount's source", mount.source),
-            "name": f"mount{number}",
-            "mode": "write" if mount.writable else "read",
-            "over": [],
-            "links": mount.links,
-        }
-        trees.append(tree)
+        mode = "write" if mount.writable else "read"
+        source = _real("the mount's source", mount.source)
+        trees.append(_tree(source, f"mount{number}", mode, links=mount.links))
         points[mount.target] = Path(mount.source).is_dir()
         bind = "--bind" if mount.writable else "--ro-bind"
-        binds.append([bind, f"{STAGE}/{tree['name']}", mount.target])
+        binds.append([bind, f"{STAGE}/mount{number}", mount.target])
     return {
         "parent": os.getpid(),
         "stage": STAGE,
@@ -250,16 +246,16 @@ def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[s
             what = "layer" if directory in layers else "workspace"
             raise InputError(f"the {what} {directory!r} is not a directory")
     names = [f"layer{number}" for number in range(len(layers))]
-    trees: list[Tree] = [
-        _tree(layer, name, "read", []) for name, layer in zip(names, layers, strict=True)
-    ]
+    places = [_real("the workspace", directory) for directory in (*layers, workspace)]
+    trees = [_tree(place, name, "read") for name, place in zip(names, places[:-1], strict=True)]
     mode = "write" if changes == "keep" else "layer"
-    return [*trees, _tree(workspace, "workspace", mode, names)]
+    return [*trees, _tree(places[-1], "workspace", mode, over=names)]
 
 
-def _tree(source: str, name: str, mode: str, over: list[str]) -> Tree:
-    place = _real("the workspace", source)
-    return {"source": place, "name": name, "mode": mode, "over": over, "links": True}
+def _tree(
+    source: str, name: str, mode: str, *, over: Sequence[str] = (), links: bool = True
+) -> Tree:
+    return {"source": source, "name": name, "mode": mode, "over": [*over], "links": links}
 
 
 def _real(what: str, path: str) -> str:
@@ -273,8 +269,7 @@ def _real(what: str, path: str) -> str:
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:
     processes = limits.processes + _OWN_PROCESSES
-    release = os.uname().release.split(".")
-    if os.getuid() != 0 and (int(release[0]), int(release[1])) < (5, 14):
+    if os.getuid() != 0 and not kernel.counts_per_namespace():
         # Older kernels count all of the user's processes, not only the sandbox's.
         processes = max(processes, 4096)
     return [
@@ -310,7 +305,9 @@ def carry_out(
         captures = {supervisor.stdout: out, supervisor.stderr: err}
         if talk is not None:
             del captures[supervisor.stdout]
-            talk(_copy(supervisor.stdout), err)
+            with our_failure("cannot read what a command prints"):
+                copy = os.dup(supervisor.stdout)
+            talk(copy, err)
         deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS
         until = partial(follow, captures, deadline=deadline, limits=limits, cancel=cancel)
         reply, ending = b"", "done"
@@ -373,21 +370,12 @@ def _send(fd: int, order: bytes) -> None:
             left = left[os.write(fd, left) :]
 
 
-def _copy(fd: int) -> int:
-    try:
-        return os.dup(fd)
-    except OSError as error:
-        raise SandboxError(f"cannot read what a command prints: {error}") from error
-
-
 def _sealed(content: bytes | None) -> int | None:
     """An unchangeable anonymous file, so that the command can use its input as nothing else."""
     if content is None:
         return None
-    try:
+    with our_failure("cannot hold the input of a command"):
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    except OSError as error:
-        raise SandboxError(f"cannot hold the input of a command: {error}") from error
     with open(fd, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(fd, 0, os.SEEK_SET)

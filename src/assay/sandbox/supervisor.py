@@ -225,7 +225,7 @@ def serve(control: int, host: int) -> None:
         if not passed:
             return
         identity.prepare(place, list(zip(owners[::2], owners[1::2], strict=True)))
-        pid = kernel.fork_sibling()
+        pid = kernel.fork(kernel.SAME_PARENT)
         if pid == 0:
             os.close(control)
             os.close(gone)

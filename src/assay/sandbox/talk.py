@@ -9,7 +9,14 @@ from types import TracebackType
 from typing import IO, Self, Unpack
 
 from assay.errors import SandboxError
-from assay.sandbox.command import Capture, Command, CommandResult, Options, in_thread
+from assay.sandbox.command import (
+    Capture,
+    Command,
+    CommandResult,
+    Options,
+    in_thread,
+    our_failure,
+)
 from assay.sandbox.run import carry_out, make_plan
 
 __all__ = ["OpenCommand", "open_command"]
@@ -115,7 +122,8 @@ class OpenCommand:
             loop.call_soon_threadsafe(opened.set_result, None)
 
         try:
-            given, stdin = _pipe()
+            with our_failure("cannot start a command"):
+                given, stdin = os.pipe()
             self._pipes.append(os.fdopen(stdin, "wb", buffering=0))
             self._result = carry_out(
                 self._command, self._plan, stdin=given, cancel=cancel, talk=talk
@@ -162,10 +170,3 @@ class OpenCommand:
             pipe.close()
         if cancelled is not None:
             raise cancelled
-
-
-def _pipe() -> tuple[int, int]:
-    try:
-        return os.pipe()
-    except OSError as error:
-        raise SandboxError(f"cannot start a command: {error}") from error

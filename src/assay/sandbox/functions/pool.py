@@ -236,9 +236,8 @@ class FunctionPool:
         most = self.limits.payload_bytes
         if seconds is not None:  # those of one time are made together
             rounded = math.ceil(max(0.0, seconds) / _STEP_SECONDS) * _STEP_SECONDS or _STEP_SECONDS
-            seconds = (
-                rounded if rounded < 2 * self.limits.wall_seconds else None
-            )  # it has two tries
+            has_both = rounded >= 2 * self.limits.wall_seconds  # of its tries
+            seconds = None if has_both else rounded
         calls: list[Call] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:

@@ -28,7 +28,7 @@ __all__ = [
     "TierChoice",
     "WorkerError",
     "batch_frame",
-    "filter_frame",
+    "fields_frame",
     "load_frame",
     "read_load",
 ]
@@ -62,11 +62,6 @@ class WorkerError(SandboxError):
         self.status: OutcomeStatus = status
 
 
-def filter_frame(filters: Sequence[bytes]) -> bytes:
-    """The system-call filters that the worker puts on itself."""
-    return _fields(b"F", filters)
-
-
 def load_frame(program: Program, isolation: Isolation, limits: FunctionLimits) -> bytes:
     """A program and the limits under which it runs."""
     header = (
@@ -81,10 +76,11 @@ def load_frame(program: Program, isolation: Isolation, limits: FunctionLimits) -
     for name, source in program.modules.items():
         words += [name, source]
     parts = [word.encode("utf-8", "surrogatepass") for word in words]
-    return _fields(b"L", [" ".join(map(str, header)).encode(), *parts])
+    return fields_frame(b"L", [" ".join(map(str, header)).encode(), *parts])
 
 
-def _fields(kind: bytes, parts: Sequence[bytes]) -> bytes:
+def fields_frame(kind: bytes, parts: Sequence[bytes]) -> bytes:
+    """A frame of parts, each with its length before it."""
     content = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
     return FRAME.pack(len(content), kind[0]) + content
 

@@ -99,7 +99,7 @@ class Slot:
         pending = self.pending
         while True:
             with pending.condition:
-                while not pending.is_closed and not pending.queued:
+                while not pending.is_closed and not pending.queue:
                     pending.condition.wait()
                 if pending.is_closed:
                     return
@@ -112,7 +112,7 @@ class Slot:
             most = _FIRST[self.isolation]
         else:
             most = min(_MOST[self.isolation], int(_STRETCH_SECONDS / self._seconds))
-        return max(1, min(most, -(-self.pending.queued // max(1, self.share()))))
+        return max(1, min(most, -(-len(self.pending.queue) // max(1, self.share()))))
 
     def _make(self, calls: Sequence[Call]) -> None:
         """Make calls and deliver what came of them, as it comes; none is lost."""
@@ -332,25 +332,17 @@ class Pending:
         condition: Guards everything here.
         is_open: Whether there is anybody to make calls.
         is_closed: Whether there never will be any more.
+        queue: Calls that are waiting.
+        admitted: How many are waiting or being made.
     """
 
     def __init__(self, most: int) -> None:
         self.condition = threading.Condition()
         self.is_open = self.is_closed = False
         self._most = most
-        self._queue: deque[Call] = deque()
-        self._admitted = 0
+        self.queue: deque[Call] = deque()
+        self.admitted = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def admitted(self) -> int:
-        """Calls that are waiting or being made."""
-        return self._admitted
-
-    @property
-    def queued(self) -> int:
-        """Calls that are waiting."""
-        return len(self._queue)
 
     def admit(self, calls: Sequence[Call], first: int) -> int:
         """Queue as many of the calls from ``first`` on as there is room for.
@@ -361,10 +353,10 @@ class Pending:
         with self.condition:
             if not self.is_open:
                 return -1
-            room = min(self._most - self._admitted, len(calls) - first)
+            room = min(self._most - self.admitted, len(calls) - first)
             if room > 0:
-                self._queue.extend(calls[first : first + room])
-                self._admitted += room
+                self.queue.extend(calls[first : first + room])
+                self.admitted += room
                 self.condition.notify(room)
             return max(0, room)
 
@@ -387,7 +379,7 @@ class Pending:
         Those nobody waits for are dropped.
         """
         taken: list[Call] = []
-        queue = self._queue
+        queue = self.queue
         dropped = 0
         while queue and len(taken) < most:
             call = queue.popleft()
@@ -405,7 +397,7 @@ class Pending:
     def put_back(self, calls: Sequence[Call]) -> None:
         """Queue calls again, before all others; unless there is nobody left to make them."""
         with self.condition:
-            self._queue.extendleft(reversed(calls))
+            self.queue.extendleft(reversed(calls))
             self.condition.notify(len(calls))
             failed = self._given_up()
         conclude(failed, closed())
@@ -431,7 +423,7 @@ class Pending:
     def close(self, *, if_idle: bool = False) -> bool:
         """Admit nobody any more, and let those know who wait to be taken."""
         with self.condition:
-            if if_idle and self._admitted:
+            if if_idle and self.admitted:
                 return False
             self.is_open, self.is_closed = False, True
             failed = self._given_up()
@@ -443,16 +435,16 @@ class Pending:
         """Of the groups whose calls nobody will take, if that is so; each is told once."""
         if not self.is_closed:
             return []
-        groups = {call.group for call in self._queue if call.group.left > 0}
+        groups = {call.group for call in self.queue if call.group.left > 0}
         for group in groups:
             group.left = 0
-        self._leave(len(self._queue))
-        self._queue.clear()
+        self._leave(len(self.queue))
+        self.queue.clear()
         return [group.future for group in groups]
 
     def _leave(self, count: int) -> None:
-        self._admitted -= count
-        room = len(self._waiting) if self.is_closed else self._most - self._admitted
+        self.admitted -= count
+        room = len(self._waiting) if self.is_closed else self._most - self.admitted
         while self._waiting and room > 0:
             future = self._waiting.popleft()
             if not future.cancelled():

@@ -9,25 +9,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Protocol
 
-__all__ = ["WATCH", "Watch", "Watched"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from assay.sandbox.functions.session import Session
+
+__all__ = ["WATCH", "Watch"]
 
 _PERIOD_SECONDS = 0.2
 _IDLE_EVERY = 5  # an idle one can do no harm that would not wait a second
-
-
-class Watched(Protocol):
-    """A worker that is looked at."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has nothing to do."""
-        ...
-
-    def look(self) -> None:
-        """Kill it, if it is not as it should be. Called on a thread of its own; must not raise."""
-        ...
 
 
 class Watch:
@@ -39,10 +29,10 @@ class Watch:
 
     def _reset(self) -> None:
         self._condition = threading.Condition()
-        self._watched: set[Watched] = set()
+        self._watched: set[Session] = set()
         self._is_running = False
 
-    def add(self, worker: Watched) -> None:
+    def add(self, worker: Session) -> None:
         """Look at a worker from now on."""
         with self._condition:
             self._watched.add(worker)
@@ -51,7 +41,7 @@ class Watch:
                 self._is_running = True
             self._condition.notify()
 
-    def remove(self, worker: Watched) -> None:
+    def remove(self, worker: Session) -> None:
         """Look at it no more."""
         with self._condition:
             self._watched.discard(worker)

@@ -247,7 +247,6 @@ def light_loop() -> Loop:
 FILE = "<program>"
 """What a program's file is called in its tracebacks."""
 
-_MESSAGE = 2000
 _COROUTINE = 0x80  # CO_COROUTINE: an `async def` without a `yield`
 
 
@@ -388,8 +387,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     line = where(error)
     try:
         if isinstance(error, SyntaxError) and error.filename == FILE:
-            return f"{type(error).__name__}: {error.msg}"[:_MESSAGE], error.lineno or 0
-        return f"{type(error).__name__}: {error}"[:_MESSAGE], line
+            return f"{type(error).__name__}: {error.msg}"[:MESSAGE_BYTES], error.lineno or 0
+        return f"{type(error).__name__}: {error}"[:MESSAGE_BYTES], line
     except BaseException:
         return "an error that cannot be shown", line
 
