@@ -34,7 +34,6 @@ __all__ = [
     "LOSSES",
     "VARIABLES",
     "Launched",
-    "Mode",
     "check_landlock",
     "interpreter",
     "isolated",
@@ -61,30 +60,6 @@ _STOP_SECONDS = 2.0
 _STRAYS_SECONDS = 0.05
 _STDERR_BYTES = 4096
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
-    """What a worker must know of the sandbox that it wakes up in.
-
-    Attributes:
-        namespaced: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
-            leaves behind. If not, calls may not start processes.
-        uid: The user id (and group id) to become for good; 0 to stay who it is.
-        limit_processes: Whether a limit on processes counts only this sandbox's.
-    """
-
-    namespaced: bool
-    uid: int = 0
-    limit_processes: bool = True
-
-    def command(self, control: int, *, inside: str = str(INSIDE)) -> list[str]:
-        """The worker's command line."""
-        python, _ = interpreter()
-        # -u: what a call prints leaves its process at once, so that there is nothing to flush.
-        words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
-        flags = (self.namespaced, self.uid, self.limit_processes)
-        return [*words, *(str(int(flag)) for flag in flags)]
 
 
 @dataclass(slots=True)
@@ -265,13 +240,17 @@ def _words(info: int, control: int) -> list[str]:
     """The command line that starts a worker under bubblewrap."""
     is_admin, is_root = kernel.is_admin(), os.geteuid() == 0
     uid = spare_id() if is_root else 0
-    mode = Mode(
-        namespaced=True,
-        uid=uid if is_admin else 0,
-        limit_processes=is_root or kernel.counts_per_namespace(),
-    )
-    command = mode.command(control, inside=_SHOWN)
+    counts = is_root or kernel.counts_per_namespace()
+    command = _worker(_SHOWN, control, True, uid if is_admin else 0, counts)
     return isolated(command, uid=uid, options=["--info-fd", str(info)])
+
+
+def _worker(inside: str, control: int, *mode: int) -> list[str]:
+    """The worker's command line; `inside.worker` says what it takes."""
+    python, _ = interpreter()
+    # -u: what a call prints leaves its process at once, so that there is nothing to flush.
+    words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
+    return [*words, *(str(int(flag)) for flag in mode)]
 
 
 def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
@@ -413,8 +392,8 @@ def _landlock_words(control: int) -> list[str]:
     is_root = os.geteuid() == 0
     python, _ = interpreter()
     words = [python, "-I", "-S", "-B", str(INSIDE / "landlock.py")]
-    mode = Mode(namespaced=False, limit_processes=is_root)
-    return [*words, _plan(spare_id() if is_root else 0), *mode.command(control)]
+    command = _worker(str(INSIDE), control, False, 0, is_root)
+    return [*words, _plan(spare_id() if is_root else 0), *command]
 
 
 def _plan(uid: int) -> str:

@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox.functions.inside.wire import BATCH, CALL, FRAME, LOADED, MESSAGE_BYTES
@@ -36,18 +36,6 @@ __all__ = [
 _CALLED, _ENDED, _LOADED_KIND = b"CER"
 _OK, _BAD_RETURN = 0, 2
 _RETIRE = 2
-
-STATUSES: tuple[OutcomeStatus, ...] = (
-    "ok",
-    "error",
-    "bad_return",
-    "cpu_timeout",
-    "wall_timeout",
-    "memory",
-    "crash",
-    "recursion",
-)
-"""The statuses that a worker may report, by their number."""
 
 
 class WorkerError(SandboxError):
@@ -205,6 +193,8 @@ OutcomeStatus = Literal[
     "late",
     "sandbox_error",
 ]
+STATUSES: tuple[OutcomeStatus, ...] = get_args(OutcomeStatus)[:-2]
+"""The statuses that a worker may report, by their number; the last two are the host's own."""
 
 _MIB = 1024 * 1024
 

@@ -61,11 +61,7 @@ class Slot:
     """One worker's share of a pool.
 
     Attributes:
-        number: Which of the pool's slots.
-        tier: What isolates the worker.
-        program: What it loads.
-        isolation: Whether each call gets a process, or each batch.
-        limits: How much a call may use.
+        number: Which of the pool's slots. Tier, program, isolation and limits are the pool's.
         pending: Where calls come from.
         share: How many slots there are to share the queue with.
         cpu: The processor to keep the worker on, or None.
