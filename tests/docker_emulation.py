@@ -82,7 +82,7 @@ def profile(machine: str = "") -> bytes:
     """Docker's default profile, compiled."""
     from assay.sandbox.seccomp import ALLOW, any_bit, argument, deny, prologue, when
 
-    column, program = prologue(machine)
+    column, program = int((machine or os.uname().machine) == "aarch64"), prologue(machine)
     program += [
         when(CLONE[column], argument(0), any_bit(NAMESPACES, deny(errno.EPERM)), ALLOW),
         when(CLONE3[column], deny(errno.ENOSYS)),

@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +16,14 @@ import pytest
 from assay.errors import SandboxUnavailableError
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
-from assay.sandbox.seccomp import Numbers
+from assay.sandbox.seccomp import calls
 from tests.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 
 DENIED, UNKNOWN = refused(errno.EPERM), refused(errno.ENOSYS)
 THREAD, FORK, NEW_USER = 0x003D0F00, 0x01200011, 0x10000000
 Stage = Literal["namespaced", "worker", "call"]
 STAGES: tuple[Stage, ...] = ("namespaced", "worker", "call")
+Pair = tuple[int | None, int | None]
 COLUMN = {X86: 0, ARM: 1}
 
 
@@ -33,7 +34,7 @@ def program(stage: Stage, machine: str) -> bytes:
 
 
 # What must never get through, anywhere: numbers on x86_64 and aarch64.
-FORBIDDEN: dict[str, Numbers] = {
+FORBIDDEN: dict[str, Pair] = {
     "socket": (41, 198),
     "connect": (42, 203),
     "bind": (49, 200),
@@ -130,7 +131,7 @@ FORBIDDEN: dict[str, Numbers] = {
     "creat": (85, None),
     "copy_file_range": (326, 285),
 }
-OF_PROCESSES: dict[str, Numbers] = {
+OF_PROCESSES: dict[str, Pair] = {
     "kill": (62, 129),
     "tkill": (200, 130),
     "tgkill": (234, 131),
@@ -138,7 +139,7 @@ OF_PROCESSES: dict[str, Numbers] = {
     "fork": (57, None),
     "vfork": (58, None),
 }
-NO_SUCH_CALL: dict[str, Numbers] = {
+NO_SUCH_CALL: dict[str, Pair] = {
     "clone3": (435, 435),
     "openat2": (437, 437),
     "io_uring_setup": (425, 425),
@@ -149,7 +150,7 @@ NO_SUCH_CALL: dict[str, Numbers] = {
 }
 
 
-def numbers(table: dict[str, Numbers], machine: str) -> dict[str, int]:
+def numbers(table: dict[str, Pair], machine: str) -> dict[str, int]:
     found = {name: pair[COLUMN[machine]] for name, pair in table.items()}
     return {name: number for name, number in found.items() if number is not None}
 
@@ -174,21 +175,9 @@ def test_whatever_is_denied_is_denied(stage: Stage, machine: str) -> None:
 def test_only_the_named_numbers_get_through(stage: Stage, machine: str) -> None:
     """Every number there is, on every path: an interpreter that runs off its end would raise."""
     code = program(stage, machine)
-    named = {**filters._ALLOWED, **(filters._PROCESSES if stage != "call" else {})}
-    allowed = {pair[COLUMN[machine]] for pair in named.values()} - {None}
-    with_conditions = {
-        pair[COLUMN[machine]]
-        for pair in (
-            filters._CLONE,
-            filters._SOCKETPAIR,
-            filters._PRCTL,
-            filters._IOCTL,
-            filters._FCNTL,
-            filters._MMAP,
-            filters._PRLIMIT,
-            *(pair for pair, _ in filters._OPENING.values()),
-        )
-    }
+    said = {word: set(named.values()) for word, named in calls("functions", machine).items()}
+    allowed = (said["allow"] | (said["worker"] if stage != "call" else set[int | None]())) - {None}
+    with_conditions = said["rule"]
     for number in range(1024):
         verdict = judge(code, machine, number)
         if number in allowed:
@@ -316,10 +305,11 @@ HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 @pytest.mark.skipif(not Path(HEADER).exists(), reason="no kernel headers")
 def test_numbers_are_the_kernels() -> None:
     known = dict(definitions())
-    tables = [filters._ALLOWED, filters._PROCESSES, filters._UNKNOWN, FORBIDDEN, OF_PROCESSES]
+    named = numbers(FORBIDDEN, X86), numbers(OF_PROCESSES, X86)
+    tables: list[Mapping[str, int | None]] = [*named, *calls("functions", X86).values()]
     for table in tables:
-        for name, (number, _) in table.items():
-            assert known.get(name, number) == number, name
+        for name, number in table.items():
+            assert number is None or known.get(name, number) == number, name
 
 
 WORK = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from assay.sandbox.functions import (
     TierChoice,
 )
 from assay.sandbox.functions.pool import rest_all
-from assay.sandbox.functions.session import memory_of
+from assay.sandbox.processes import descendants, occupied
 
 pytestmark = pytest.mark.sandbox
 
@@ -109,27 +110,26 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert file.stat().st_mode & 0o777 == 0o666
 
 
-def children() -> set[str]:
-    """The living processes of this one, those of other tests among them."""
-    listed = [task.read_text().split() for task in Path("/proc/self/task").glob("*/children")]
-    return {pid for pids in listed for pid in pids if memory_of(int(pid))}
+def started() -> set[int]:
+    """The living processes that this one has started, those of other tests among them."""
+    return {pid for pid in descendants(os.getpid()) if occupied([pid])}
 
 
 @pytest.fixture(scope="module")
-def attacked(canary: Path) -> tuple[dict[str, Ran], set[str]]:
+def attacked(canary: Path) -> tuple[dict[str, Ran], set[int]]:
     """What came of the attacks that are quick, and the processes that they left."""
     files = [file for file in _FILES if not expected(file)[1]]
     rest_all()  # a pool that another test left open would keep new workers in reserve
-    before = children()
+    before = started()
     ran = asyncio.run(run_side_by_side(files, canary))
     deadline = time.monotonic() + _ENDING_SECONDS  # a worker may be starting, to be told to end
-    while (left := children() - before) and time.monotonic() < deadline:
+    while (left := started() - before) and time.monotonic() < deadline:
         time.sleep(0.05)
     return ran, left
 
 
 @pytest.fixture(scope="module")
-def quick(attacked: tuple[dict[str, Ran], set[str]]) -> dict[str, Ran]:
+def quick(attacked: tuple[dict[str, Ran], set[int]]) -> dict[str, Ran]:
     return attacked[0]
 
 
@@ -180,7 +180,7 @@ async def test_the_search_of_memory_can_find_what_its_own_call_holds(canary: Pat
     assert [outcome.score for outcome in ran.outcomes] == [1.0, 0.0]
 
 
-def test_no_process_outlives_the_attacks(attacked: tuple[dict[str, Ran], set[str]]) -> None:
+def test_no_process_outlives_the_attacks(attacked: tuple[dict[str, Ran], set[int]]) -> None:
     ran, left = attacked
     assert ran
     assert left == set()

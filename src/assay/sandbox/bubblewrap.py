@@ -83,11 +83,7 @@ _NAMESPACES = (
 
 
 def find() -> str:
-    """The path of the bubblewrap program: the system's, else the one of a wheel.
-
-    Raises:
-        SandboxUnavailableError: There is none.
-    """
+    """The path of the bubblewrap program: the system's, else the one of a wheel."""
     beside = Path(sys.executable).parent / "bwrap"
     found = shutil.which("bwrap") or (str(beside) if os.access(beside, os.X_OK) else None)
     if found is None:
@@ -164,9 +160,6 @@ def seed(
 
     Returns:
         Directories; files and their contents; links and where they lead. All of them relative.
-
-    Raises:
-        InputError: If the workspace would have to lie over a mount point.
     """
     workdir = workdir.rstrip("/")
     for point in (*points, *_IMAGE_POINTS):
@@ -248,8 +241,6 @@ def apparmor(python: str) -> str:
 
 def namespaces() -> str:
     """How to allow user namespaces, which are refused here."""
-    import sys
-
     if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return apparmor(os.path.realpath(sys.executable))
     if _setting("kernel/unprivileged_userns_clone") == "0":

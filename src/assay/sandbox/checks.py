@@ -101,14 +101,8 @@ def _user_namespaces() -> Check:
     # In the interpreter that will ask for it: AppArmor judges by program.
     code = "import ctypes, os; os._exit(-ctypes.CDLL(None).unshare(0x10000000))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False)
-    if done.returncode:
-        return Check(
-            name="user namespaces",
-            ok=False,
-            detail="the kernel refuses",
-            fix=bubblewrap.namespaces(),
-        )
-    return Check(name="user namespaces", ok=True, detail="allowed")
+    fix = bubblewrap.namespaces() if done.returncode else ""
+    return _check("user namespaces", not done.returncode, "allowed", "the kernel refuses", fix)
 
 
 def _canary() -> list[Check]:
@@ -132,35 +126,25 @@ def _canary() -> list[Check]:
     wrong = [
         f"{name} is {found.get(name)}" for name in _EXPECTED if found.get(name) != _EXPECTED[name]
     ]
-    overlay = found.get("files") == "overlayfs"
+    isolated = f"isolated, in {result.seconds * 1000:.0f} ms"
+    filtered, bounded = found.get("Seccomp") == "2", "processes" not in found
+    layered, older = (
+        found.get("files") == "overlayfs",
+        "Linux 5.11 or newer; on 5.12 or newer, as root",
+    )
+    unfit = "this kernel does not isolate as it should: do not run untrusted code here"
+    unbounded, copied = "a fork bomb would not be stopped", "workspaces are copied (slower)"
+    kernel = "a kernel with CONFIG_SECCOMP_FILTER"
     return [
-        Check(
-            name="canary",
-            ok=not wrong,
-            detail="; ".join(wrong) or f"isolated, in {result.seconds * 1000:.0f} ms",
-            fix="this kernel does not isolate as it should: do not run untrusted code here"
-            if wrong
-            else "",
-        ),
-        Check(
-            name="seccomp",
-            ok=found.get("Seccomp") == "2",
-            detail="filter active" if found.get("Seccomp") == "2" else "no filter",
-            fix="" if found.get("Seccomp") == "2" else "a kernel with CONFIG_SECCOMP_FILTER",
-        ),
-        Check(
-            name="process limit",
-            ok="processes" not in found,
-            detail="holds" if "processes" not in found else "a fork bomb would not be stopped",
-            fix="" if "processes" not in found else "run assay as an ordinary user",
-        ),
-        Check(
-            name="overlay",
-            ok=overlay,
-            detail="workspaces are layered" if overlay else "workspaces are copied (slower)",
-            fix="" if overlay else "Linux 5.11 or newer; on 5.12 or newer, as root",
-        ),
+        _check("canary", not wrong, isolated, "; ".join(wrong), unfit),
+        _check("seccomp", filtered, "filter active", "no filter", kernel),
+        _check("process limit", bounded, "holds", unbounded, "run assay as an ordinary user"),
+        _check("overlay", layered, "workspaces are layered", copied, older),
     ]
+
+
+def _check(name: str, ok: bool, well: str, ill: str, fix: str) -> Check:  # noqa: FBT001
+    return Check(name=name, ok=ok, detail=well if ok else ill, fix="" if ok else fix)
 
 
 def _door() -> Check:
@@ -180,12 +164,8 @@ def _door() -> Check:
     finally:
         for listener in opened:
             listener.close()
-    return Check(
-        name="door",
-        ok=not wrong,
-        detail=wrong or "commands reach this process, and nothing else",
-        fix="user.max_net_namespaces above 0, and /bin/bash" if wrong else "",
-    )
+    well, fix = "commands reach this process, and nothing else", "user.max_net_namespaces above 0"
+    return _check("door", not wrong, well, wrong, f"{fix}, and /bin/bash")
 
 
 def _unheard(listener: socket.socket) -> str:

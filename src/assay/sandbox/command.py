@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, Required, TypedDict, TypeVar
 
 from assay.errors import InputError, SandboxError
 from assay.frozen import frozen
@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capture",
+    "Changes",
+    "Command",
     "CommandResult",
     "Door",
     "Ending",
     "Limits",
     "Mount",
+    "Options",
     "Place",
     "Root",
     "check_command",
     "drain",
     "follow",
     "in_thread",
+    "our_failure",
+    "result_of",
 ]
 
 _MIB = 1024 * 1024
@@ -187,6 +192,61 @@ class Door:
             raise InputError(f"a door's port is a number from 1 to 65535, not {self.port}")
 
 
+Changes = Literal["discard", "keep"]
+
+
+class Options(TypedDict, total=False):
+    """What `Command` takes beside the words, as keywords of whoever runs one."""
+
+    workspace: Required[str | Place | None]
+    changes: Changes
+    layers: Sequence[str]
+    env: Mapping[str, str] | None
+    mounts: Sequence[Mount]
+    network: bool
+    limits: Limits | None
+    tier: str | None
+    door: Door | None
+
+
+@frozen
+class Command:
+    """A command, what it sees and how much it may use.
+
+    Attributes:
+        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
+        workspace: Directory shown at ``/workspace``; None for an empty one. A `Place` brings
+            variables, mounts and perhaps the file system of an image, too.
+        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
+            writes into the directory; `Limits.workspace_bytes` does not apply.
+        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
+            a layer has at a path stands there alone, unless both have a directory.
+        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
+        mounts: More of the host to show, such as an interpreter outside of /usr.
+        network: Whether to share the host's network; else only a loopback of its own.
+        limits: How much it may use; None for `Limits`' defaults.
+        tier: ``bwrap``, or None for the best that works; at present the same.
+        door: A port of that loopback at which this process answers; None for no such thing.
+    """
+
+    argv: Sequence[str]
+    _: KW_ONLY
+    workspace: str | Place | None
+    changes: Changes = "discard"
+    layers: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
+    mounts: Sequence[Mount] = ()
+    network: bool = False
+    limits: Limits | None = None
+    tier: str | None = None
+    door: Door | None = None
+
+    @property
+    def bounds(self) -> Limits:
+        """Its limits, or the defaults."""
+        return self.limits or Limits()
+
+
 @frozen(kw_only=True)
 class CommandResult:
     """What a command did.
@@ -215,11 +275,7 @@ class CommandResult:
 
 
 def check_command(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
-    """Refuse what no system call can take.
-
-    Raises:
-        InputError: An empty command, a lone string, a NUL character or an impossible variable name.
-    """
+    """Refuse what no system call can take."""
     if isinstance(argv, str) or not argv or not argv[0]:
         raise InputError(
             f"a command is a list of words, not {argv!r}",
@@ -283,6 +339,22 @@ class Capture:
         return f"{head}\n... [{cut} bytes cut] ...\n{tail.decode('utf-8', 'replace')}"
 
 
+def result_of(
+    ending: Ending, code: int | None, out: Capture, err: Capture, *, seconds: float, tier: str
+) -> CommandResult:
+    """What a command did that has ended, by itself (``done``) or not."""
+    stopped = "output_limit" if ending == "output_limit" else "timed_out"
+    return CommandResult(
+        status="exited" if ending == "done" else stopped,
+        exit_code=code if ending == "done" else None,
+        stdout=out.text(),
+        stderr=err.text(),
+        truncated=out.truncated or err.truncated,
+        seconds=seconds,
+        tier=tier,
+    )
+
+
 def follow(
     captures: dict[int, Capture],
     *,
@@ -329,6 +401,15 @@ def drain(captures: dict[int, Capture]) -> None:
                 capture.add(chunk)
 
 
+@contextmanager
+def our_failure(what: str) -> Generator[None]:
+    """What the system refuses within it is no doing of the command's: a `SandboxError`."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(f"{what}: {error}") from error
+
+
 async def in_thread(work: Callable[[int], T]) -> T:
     """Run blocking work on a thread of its own and pass a cancellation on to it.
 
@@ -345,10 +426,8 @@ async def in_thread(work: Callable[[int], T]) -> T:
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
-    try:
+    with our_failure("cannot start a command"):
         cancel, notify = os.pipe()
-    except OSError as error:
-        raise SandboxError(f"cannot start a command: {error}") from error
 
     def target() -> None:
         try:

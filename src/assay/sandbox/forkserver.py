@@ -89,11 +89,7 @@ class ForkServer(WarmProcess):
 
     @contextmanager
     def fork(self, sources: Sequence[str], stdin: int | None) -> Generator[Supervisor]:
-        """A new supervisor, which waits for its plan. On leaving it is dead and reaped.
-
-        Raises:
-            SandboxError: It cannot be started.
-        """
+        """A new supervisor, which waits for its plan. On leaving it is dead and reaped."""
         with ExitStack() as stack:
             passed = [] if stdin is None else [stdin]
             try:

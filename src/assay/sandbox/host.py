@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from assay.errors import SandboxError
 from assay.frozen import frozen
@@ -92,7 +92,7 @@ def _run(
     limits: Limits | None,
     cancel: int | None,
 ) -> CommandResult:
-    from assay.sandbox.command import Capture, CommandResult, Limits, drain, follow
+    from assay.sandbox.command import Capture, Limits, drain, follow, result_of
 
     limits = limits or Limits()
     started = time.monotonic()
@@ -109,18 +109,7 @@ def _run(
             seconds = time.monotonic() - started
         drain(captures)
         code = process.wait()
-    status: Literal["exited", "timed_out", "output_limit"] = "exited"
-    if ending != "done":
-        status = "output_limit" if ending == "output_limit" else "timed_out"
-    return CommandResult(
-        status=status,
-        exit_code=code if status == "exited" else None,
-        stdout=out.text(),
-        stderr=err.text(),
-        truncated=out.truncated or err.truncated,
-        seconds=seconds,
-        tier="none",
-    )
+    return result_of(ending, code, out, err, seconds=seconds, tier="none")
 
 
 def _start(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -314,14 +303,7 @@ def make_directory_inside(root: str, relative: str) -> None:
     Raises:
         OSError: If a link or a file stands in the way.
     """
-    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in _parts(relative):
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=directory)
-            directory = _enter(directory, part)
-    finally:
-        os.close(directory)
+    os.close(_descend(root, _parts(relative), make=True))
 
 
 def remove_inside(root: str, relative: str) -> None:
@@ -348,20 +330,21 @@ def remove_inside(root: str, relative: str) -> None:
 
 def _parent(root: str, relative: str) -> tuple[int, str]:
     *above, name = _parts(relative)
+    return _descend(root, above), name
+
+
+def _descend(root: str, parts: Sequence[str], *, make: bool = False) -> int:
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in above:
-            directory = _enter(directory, part)
-    except OSError:
-        os.close(directory)
-        raise
-    return directory, name
-
-
-def _enter(directory: int, part: str) -> int:
-    inner = os.open(part, _DIRECTORY, dir_fd=directory)
-    os.close(directory)
-    return inner
+    for part in parts:
+        try:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=directory)
+            inner = os.open(part, _DIRECTORY, dir_fd=directory)
+        finally:
+            os.close(directory)
+        directory = inner
+    return directory
 
 
 def _parts(relative: str) -> tuple[str, ...]:

@@ -10,16 +10,20 @@ import errno
 import os
 
 __all__ = [
+    "MANY_IDS",
     "NEW_MOUNTS",
     "NEW_NETWORK",
     "NEW_PIDS",
     "NEW_USERS",
+    "SAME_PARENT",
     "SIGKILL",
+    "counts_per_namespace",
     "default_signals",
     "die_with_parent",
     "fork",
-    "fork_sibling",
+    "id_range",
     "is_admin",
+    "may",
     "mount",
     "mount_own_proc",
     "move_tree",
@@ -36,8 +40,10 @@ __all__ = [
 ]
 
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
-NEW_PIDS = 0x20000000
+NEW_PIDS, SAME_PARENT = 0x20000000, 0x8000
 SIGKILL = 9  # importing `signal` costs 5 ms
+MANY_IDS = 2**31
+"""bubblewrap takes no id from here on."""
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_SEND_SIGNAL = 428, 429, 442, 424
 _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
@@ -50,7 +56,7 @@ _SET_INTERFACE_FLAGS, _UP, _INTERFACE_BYTES = 0x8914, 1, 40
 
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SET_MASK = 2
-_SIGCHLD, _SAME_PARENT = 17, 0x8000
+_SIGCHLD = 17
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # keeps the lock of the interpreter in a fork
 
@@ -83,15 +89,16 @@ def move_tree(tree: int, target: str) -> None:
 
 def set_owner_map(tree: int, namespace: int) -> None:
     """Show the files of a detached mount under the ids that a user namespace maps them to."""
-    attributes = (ctypes.c_uint64 * 4)(_IDMAP, 0, 0, namespace)
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
-    _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")
+    _set_attributes(tree, _IDMAP, namespace)
 
 
 def refuse_links(tree: int) -> None:
     """Follow no symbolic link in a detached mount, nor devices and set-id files."""
-    attributes = (ctypes.c_uint64 * 4)(_NO_LINKS | _NOSUID | _NODEV, 0, 0, 0)
+    _set_attributes(tree, _NO_LINKS | _NOSUID | _NODEV, 0)
+
+
+def _set_attributes(tree: int, flags: int, namespace: int) -> None:
+    attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, namespace)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
     _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")
@@ -111,7 +118,7 @@ def raise_loopback(socket: int) -> None:
 
 def user_namespace(uid_map: str, gid_map: str) -> int:
     """A new user namespace with these maps, as a descriptor; nobody lives in it."""
-    child = _clone(NEW_USERS)
+    child = fork(NEW_USERS)
     if child == 0:
         while True:
             _libc.pause()
@@ -124,19 +131,13 @@ def user_namespace(uid_map: str, gid_map: str) -> int:
         os.waitpid(child, 0)
 
 
-def _clone(flags: int) -> int:
-    """A bare fork, which skips what Python does around one."""
+def fork(flags: int = 0) -> int:
+    """A bare fork, which skips what Python does around one: the child soon becomes another program.
+
+    Args:
+        flags: `SAME_PARENT` for another child of this process's own parent, or namespaces.
+    """
     return _check(_libc.syscall(_CLONE[os.uname().machine], flags | _SIGCHLD, 0, 0, 0, 0), "clone")
-
-
-def fork() -> int:
-    """Fork, for a child that soon becomes another program or ends."""
-    return _clone(0)
-
-
-def fork_sibling() -> int:
-    """Fork, but as another child of this process's own parent."""
-    return _clone(_SAME_PARENT)
 
 
 def sees_kernel_threads() -> bool:
@@ -188,19 +189,42 @@ def send_kill(pidfd: int) -> None:
 
 def is_admin() -> bool:
     """Whether this process is root and may mount."""
-    for line in read_bytes("/proc/self/status").splitlines():
-        if line.startswith(b"CapEff:"):
-            return os.geteuid() == 0 and bool(int(line.split()[1], 16) >> _CAP_SYS_ADMIN & 1)
-    return False
+    return os.geteuid() == 0 and may(_CAP_SYS_ADMIN)
+
+
+def may(capability: int) -> bool:
+    """Whether this process has a capability at this moment."""
+    words = read_bytes("/proc/self/status").split()
+    return bool(int(words[words.index(b"CapEff:") + 1], 16) >> capability & 1)
+
+
+def counts_per_namespace() -> bool:
+    """Whether a limit on processes counts within a user namespace: from Linux 5.14 on."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(release[1])) >= (5, 14)
+
+
+def id_range(kind: str) -> tuple[int, int]:
+    """The first id and the size of the largest range that this user namespace has, below 2**31.
+
+    Args:
+        kind: ``uid`` or ``gid``.
+    """
+    lines = read_bytes(f"/proc/self/{kind}_map").decode().splitlines()
+    extents = [[int(word) for word in line.split()] for line in lines]
+    first, _, count = max(extents, key=lambda extent: extent[2])
+    return first, min(count, MANY_IDS - first)
 
 
 def read_bytes(path: str) -> bytes:
-    """The first 64 KiB of a file in /proc, in one read."""
-    fd = os.open(path, os.O_RDONLY)
+    """A file in /proc, whole: of a long one the kernel gives a page at a time."""
+    fd, content = os.open(path, os.O_RDONLY), b""
     try:
-        return os.read(fd, 65_536)
+        while chunk := os.read(fd, 65_536):
+            content += chunk
     finally:
         os.close(fd)
+    return content
 
 
 def write_text(path: str, text: str) -> None:

@@ -9,33 +9,36 @@ import resource
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, cast
+from typing import TypedDict, Unpack, cast
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import bubblewrap
+from assay.sandbox import bubblewrap, kernel
 from assay.sandbox.bubblewrap import STAGE, refusal
 from assay.sandbox.command import (
     Capture,
+    Changes,
+    Command,
     CommandResult,
     Door,
     Ending,
     Limits,
     Mount,
-    Place,
+    Options,
     check_command,
     drain,
     follow,
     in_thread,
+    our_failure,
+    result_of,
 )
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
 
 __all__ = [
-    "Changes",
     "Plan",
     "Tree",
     "Verdict",
@@ -44,8 +47,6 @@ __all__ = [
     "run_command",
     "run_command_sync",
 ]
-
-Changes = Literal["discard", "keep"]
 
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
@@ -126,18 +127,7 @@ class Verdict(TypedDict):
 
 
 async def run_command(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes = "discard",
-    layers: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    mounts: Sequence[Mount] = (),
-    network: bool = False,
-    limits: Limits | None = None,
-    stdin: bytes | None = None,
-    tier: str | None = None,
-    door: Door | None = None,
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
 ) -> CommandResult:
     """Run a command in a sandbox, with a workspace as its working directory.
 
@@ -145,94 +135,34 @@ async def run_command(
     this returns, raises or is cancelled, no process of the command is left.
 
     Args:
-        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
-        workspace: Directory shown at ``/workspace``; None for an empty one. A `Place` brings
-            variables, mounts and perhaps the file system of an image, too.
-        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
-            writes into the directory; `Limits.workspace_bytes` does not apply.
-        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
-            a layer has at a path stands there alone, unless both have a directory.
-        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
-        mounts: More of the host to show, such as an interpreter outside of /usr.
-        network: Whether to share the host's network; else only a loopback of its own.
-        limits: How much it may use; None for `Limits`' defaults.
+        argv: The program and its arguments.
         stdin: What it reads on standard input; None for nothing.
-        tier: ``bwrap``, or None for the best that works; at present the same.
-        door: A port of that loopback at which this process answers; None for no such thing.
+        options: As `Command` has them; ``workspace`` is always said.
 
     Raises:
         InputError: The arguments make no sense.
         SandboxUnavailableError: This machine cannot isolate the command; the hint says what to do.
         SandboxError: The sandbox broke down.
     """
-    plan = make_plan(
-        argv,
-        workspace=workspace,
-        changes=changes,
-        layers=layers,
-        env=env or {},
-        mounts=mounts,
-        network=network,
-        limits=limits or Limits(),
-        tier=tier,
-        door=door,
-    )
+    command = Command(argv, **options)
+    plan = make_plan(command)
     return await in_thread(
-        lambda cancel: carry_out(
-            plan, limits or Limits(), stdin=_sealed(stdin), door=door, cancel=cancel
-        )
+        lambda cancel: carry_out(command, plan, stdin=_sealed(stdin), cancel=cancel)
     )
 
 
 def run_command_sync(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes = "discard",
-    layers: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    mounts: Sequence[Mount] = (),
-    network: bool = False,
-    limits: Limits | None = None,
-    stdin: bytes | None = None,
-    tier: str | None = None,
-    door: Door | None = None,
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
 ) -> CommandResult:
     """Run a command in a sandbox and block until it is done; see `run_command`."""
-    plan = make_plan(
-        argv,
-        workspace=workspace,
-        changes=changes,
-        layers=layers,
-        env=env or {},
-        mounts=mounts,
-        network=network,
-        limits=limits or Limits(),
-        tier=tier,
-        door=door,
-    )
-    return carry_out(plan, limits or Limits(), stdin=_sealed(stdin), door=door, cancel=None)
+    command = Command(argv, **options)
+    return carry_out(command, make_plan(command), stdin=_sealed(stdin), cancel=None)
 
 
-def make_plan(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes,
-    layers: Sequence[str],
-    env: Mapping[str, str],
-    mounts: Sequence[Mount],
-    network: bool,
-    limits: Limits,
-    tier: str | None,
-    door: Door | None,
-) -> Plan:
-    """What `carry_out` is to do; the arguments are those of `run_command`.
-
-    Raises:
-        InputError: They make no sense.
-        SandboxUnavailableError: There is no bubblewrap.
-    """
+def make_plan(command: Command) -> Plan:
+    """What `carry_out` is to do."""
+    workspace, env, mounts = command.workspace, command.env or {}, command.mounts
+    network, limits, tier, door = command.network, command.bounds, command.tier, command.door
     if tier not in (None, "bwrap"):
         raise InputError(
             f"no sandbox tier {tier!r}", hint="valid: bwrap; without a sandbox: run_on_host"
@@ -248,26 +178,21 @@ def make_plan(
         env, image = {**place.env, **env}, place.image
         shown = (Mount(source=source, target=target) for source, target in place.mounts)
         mounts = [*shown, *mounts]
-    check_command(argv, {**image.env, **env} if image else env)
-    trees = _workspace_trees(workspace, changes, layers)
+    check_command(command.argv, {**image.env, **env} if image else env)
+    trees = _workspace_trees(workspace, command.changes, command.layers)
     if image is not None:
-        trees.append(_tree(image.root, bubblewrap.ROOT, "layer", []))
+        trees.append(_tree(_real("the image", image.root), bubblewrap.ROOT, "layer"))
     binds: list[list[str]] = []
     points: dict[str, bool] = {}
     for number, mount in enumerate(mounts):
         if not Path(mount.source).exists():
             raise InputError(f"the mount's source {mount.source!r} does not exist")
-        tree: Tree = {
-            "source": _real("the mount's source", mount.source),
-            "name": f"mount{number}",
-            "mode": "write" if mount.writable else "read",
-            "over": [],
-            "links": mount.links,
-        }
-        trees.append(tree)
+        mode = "write" if mount.writable else "read"
+        source = _real("the mount's source", mount.source)
+        trees.append(_tree(source, f"mount{number}", mode, links=mount.links))
         points[mount.target] = Path(mount.source).is_dir()
         bind = "--bind" if mount.writable else "--ro-bind"
-        binds.append([bind, f"{STAGE}/{tree['name']}", mount.target])
+        binds.append([bind, f"{STAGE}/mount{number}", mount.target])
     return {
         "parent": os.getpid(),
         "stage": STAGE,
@@ -279,7 +204,7 @@ def make_plan(
             keep_network=network or door is not None,
             image=image,
         ),
-        "command": _command(argv, limits, own_shells=image is None),
+        "command": _command(command.argv, limits, own_shells=image is None),
         "etc": bubblewrap.etc(network=network) if image is None else ([], {}),
         "seed": ([], {}, {})
         if image is None
@@ -321,16 +246,16 @@ def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[s
             what = "layer" if directory in layers else "workspace"
             raise InputError(f"the {what} {directory!r} is not a directory")
     names = [f"layer{number}" for number in range(len(layers))]
-    trees: list[Tree] = [
-        _tree(layer, name, "read", []) for name, layer in zip(names, layers, strict=True)
-    ]
+    places = [_real("the workspace", directory) for directory in (*layers, workspace)]
+    trees = [_tree(place, name, "read") for name, place in zip(names, places[:-1], strict=True)]
     mode = "write" if changes == "keep" else "layer"
-    return [*trees, _tree(workspace, "workspace", mode, names)]
+    return [*trees, _tree(places[-1], "workspace", mode, over=names)]
 
 
-def _tree(source: str, name: str, mode: str, over: list[str]) -> Tree:
-    place = _real("the workspace", source)
-    return {"source": place, "name": name, "mode": mode, "over": over, "links": True}
+def _tree(
+    source: str, name: str, mode: str, *, over: Sequence[str] = (), links: bool = True
+) -> Tree:
+    return {"source": source, "name": name, "mode": mode, "over": [*over], "links": links}
 
 
 def _real(what: str, path: str) -> str:
@@ -344,8 +269,7 @@ def _real(what: str, path: str) -> str:
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:
     processes = limits.processes + _OWN_PROCESSES
-    release = os.uname().release.split(".")
-    if os.getuid() != 0 and (int(release[0]), int(release[1])) < (5, 14):
+    if os.getuid() != 0 and not kernel.counts_per_namespace():
         # Older kernels count all of the user's processes, not only the sandbox's.
         processes = max(processes, 4096)
     return [
@@ -357,35 +281,33 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 
 def carry_out(
+    command: Command,
     plan: Plan,
-    limits: Limits,
     *,
     stdin: int | None,
-    door: Door | None,
     cancel: int | None,
     talk: Callable[[int, Capture], object] | None = None,
 ) -> CommandResult:
     """Run a command to its end, and block until then.
 
     Args:
-        plan: What to do.
-        limits: Those of the plan.
+        command: What is run.
+        plan: How.
         stdin: What it reads, which is closed here; None for nothing.
-        door: Its door, or None.
         cancel: Readable when it has to be killed, or None.
         talk: Gets the command's standard output, which then is nobody else's and has to be closed
             there, and what is captured of its standard error. None to capture both.
-
-    Raises:
-        SandboxError: The sandbox failed.
     """
+    limits, door = command.bounds, command.door
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
     with FORK_SERVER.fork([tree["source"] for tree in plan["trees"]], stdin) as supervisor:
         _send(supervisor.leash, marshal.dumps({**plan}))
         captures = {supervisor.stdout: out, supervisor.stderr: err}
         if talk is not None:
             del captures[supervisor.stdout]
-            talk(_copy(supervisor.stdout), err)
+            with our_failure("cannot read what a command prints"):
+                copy = os.dup(supervisor.stdout)
+            talk(copy, err)
         deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS
         until = partial(follow, captures, deadline=deadline, limits=limits, cancel=cancel)
         reply, ending = b"", "done"
@@ -435,20 +357,10 @@ def _judge(reply: bytes, ending: Ending, out: Capture, err: Capture) -> CommandR
         # bubblewrap writes an exit code if and only if it started the command. Without one, nobody
         # but bubblewrap itself can have written to stderr.
         raise refusal("bubblewrap", 0, err.text().strip())
-    status: Literal["exited", "timed_out", "output_limit"] = "exited"
-    if ending == "output_limit":
-        status = "output_limit"
-    elif word == "timed_out":
-        status = "timed_out"
-    return CommandResult(
-        status=status,
-        exit_code=_BY_SIGNAL.get(code, code) if status == "exited" and code is not None else None,
-        stdout=out.text(),
-        stderr=err.text(),
-        truncated=out.truncated or err.truncated,
-        seconds=verdict["seconds"],
-        tier="bwrap",
-    )
+    if ending != "output_limit":  # the supervisor knows better than the clock here
+        ending = "deadline" if word == "timed_out" else "done"
+    code = None if code is None else _BY_SIGNAL.get(code, code)
+    return result_of(ending, code, out, err, seconds=verdict["seconds"], tier="bwrap")
 
 
 def _send(fd: int, order: bytes) -> None:
@@ -458,21 +370,12 @@ def _send(fd: int, order: bytes) -> None:
             left = left[os.write(fd, left) :]
 
 
-def _copy(fd: int) -> int:
-    try:
-        return os.dup(fd)
-    except OSError as error:
-        raise SandboxError(f"cannot read what a command prints: {error}") from error
-
-
 def _sealed(content: bytes | None) -> int | None:
     """An unchangeable anonymous file, so that the command can use its input as nothing else."""
     if content is None:
         return None
-    try:
+    with our_failure("cannot hold the input of a command"):
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    except OSError as error:
-        raise SandboxError(f"cannot hold the input of a command: {error}") from error
     with open(fd, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(fd, 0, os.SEEK_SET)

@@ -20,10 +20,8 @@ _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
 _OWN_FILES = 64
 _LAST_ID = 0xFFFFFFFE
-# Ids for so many commands at a time of each process: there are 2**22 process ids. bubblewrap takes
-# no id from 2**31 on.
+# Ids for so many commands at a time of each process: there are 2**22 process ids.
 _PLACES = 256
-_MANY = 2**31
 _MOST_MAPS = 256
 _FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
 _IMAGE = "image"  # bubblewrap.ROOT, which costs an import
@@ -68,8 +66,8 @@ class Identity:
         self.admin = kernel.is_admin()
         self.uid, self.gid = os.getuid(), os.getgid()
         self._server = os.getpid()
-        self._ranges = [_largest(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
-        self._are_many = all(count >= _MANY for _, count in self._ranges)
+        self._ranges = [kernel.id_range(kind) for kind in ("uid", "gid")]
+        self._are_many = all(count >= kernel.MANY_IDS for _, count in self._ranges)
         self._has_place = False
         self._maps: dict[tuple[int, int, int], int] = {}
         # Every supervisor has them too, and needs descriptors of its own.
@@ -131,14 +129,6 @@ class Identity:
         return self._maps[key]
 
 
-def _largest(table: str) -> tuple[int, int]:
-    """The first id and the size of the largest range that this user namespace has, below 2**31."""
-    lines = kernel.read_bytes(table).decode().splitlines()
-    extents = [[int(word) for word in line.split()] for line in lines]
-    first, _, count = max(extents, key=lambda extent: extent[2])
-    return first, min(count, _MANY - first)
-
-
 def _one_id_moved(owner: int, shown: int) -> str:
     """An id map that is the identity, but for one id and the one it would collide with."""
     lines = [f"{owner} {shown} 1"]
@@ -159,11 +149,7 @@ class Stage:
         self._place = plan["stage"]
 
     def build(self) -> None:
-        """Lay everything out.
-
-        Raises:
-            StepError: The kernel refused.
-        """
+        """Lay everything out."""
         step = "namespace"
         try:
             self._identity.leave_host(network=bool(self._plan["door"]))

@@ -31,6 +31,7 @@ import select
 import time
 
 from assay.sandbox import kernel
+from assay.sandbox.processes import descendants, occupied
 from assay.sandbox.stage import Identity, Stage, StepError
 
 TYPE_CHECKING = False
@@ -47,7 +48,6 @@ _BYTES_PER_SECOND = (8 << 30) * (os.cpu_count() or 1)
 _LONGEST_LOOK_SECONDS = 0.5
 _MOST_PASSED, _ORDER_BYTES = 5, 4096  # of an order: descriptors, numbers
 _BACKLOG = 4096  # as many as the kernel has by default
-_page_bytes = os.sysconf("SC_PAGE_SIZE")
 
 
 class Bubblewrap:
@@ -93,11 +93,8 @@ class Bubblewrap:
         os.waitpid(self.pid, 0)
 
     def memory(self, limit: int) -> int:
-        """Bytes in use; exact only near the limit, because exactness means walking page tables."""
-        pids = _tree(self.pid)[1:]
-        resident = sum(_resident(pid) for pid in pids)
-        # Pages shared after a fork count once for each process in the resident size.
-        return resident if resident <= limit else sum(_proportional(pid) for pid in pids)
+        """Bytes in use; exact only above the limit."""
+        return occupied(descendants(self.pid), limit)
 
 
 def _memory(content: bytes) -> str:
@@ -136,11 +133,7 @@ def _started(program: int, words: list[str], identity: Identity, stdin: int) -> 
 
 
 def _confine(plan: Plan) -> None:
-    """Take on what the command shall have: its limits, a pid namespace for its own.
-
-    Raises:
-        StepError: The kernel refused the namespace.
-    """
+    """Take on what the command shall have: its limits, a pid namespace for its own."""
     for number, limit in plan["rlimits"]:
         hard = resource.getrlimit(number)[1]
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
@@ -149,35 +142,6 @@ def _confine(plan: Plan) -> None:
         kernel.unshare(kernel.NEW_PIDS)  # of what is started from now on
     except OSError as error:
         raise StepError("namespace", error) from error
-
-
-def _tree(root: int) -> list[int]:
-    found = [root]
-    for pid in found:
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-                found += [
-                    int(word)
-                    for word in kernel.read_bytes(f"/proc/{pid}/task/{thread}/children").split()
-                ]
-        except OSError:
-            continue
-    return found
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(kernel.read_bytes(f"/proc/{pid}/statm").split()[1]) * _page_bytes
-    except (OSError, IndexError):
-        return 0
-
-
-def _proportional(pid: int) -> int:
-    try:
-        words = kernel.read_bytes(f"/proc/{pid}/smaps_rollup").split()
-        return int(words[words.index(b"Pss:") + 1]) * 1024
-    except (OSError, ValueError, IndexError):
-        return _resident(pid)
 
 
 def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
@@ -261,7 +225,7 @@ def serve(control: int, host: int) -> None:
         if not passed:
             return
         identity.prepare(place, list(zip(owners[::2], owners[1::2], strict=True)))
-        pid = kernel.fork_sibling()
+        pid = kernel.fork(kernel.SAME_PARENT)
         if pid == 0:
             os.close(control)
             os.close(gone)
@@ -333,11 +297,7 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
 
 
 def _open_door(port: int, status: int) -> None:
-    """Listen in the command's network, and leave that to assay: nobody in here keeps the socket.
-
-    Raises:
-        StepError: The kernel refused.
-    """
+    """Listen in the command's network, and leave that to assay: nobody in here keeps the socket."""
     try:
         listener = _listen(port)
     except OSError as error:

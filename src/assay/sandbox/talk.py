@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, Unpack
 
 from assay.errors import SandboxError
-from assay.sandbox.command import Capture, CommandResult, Door, Limits, Mount, Place, in_thread
-from assay.sandbox.run import Changes, Plan, carry_out, make_plan
+from assay.sandbox.command import (
+    Capture,
+    Command,
+    CommandResult,
+    Options,
+    in_thread,
+    our_failure,
+)
+from assay.sandbox.run import carry_out, make_plan
 
 __all__ = ["OpenCommand", "open_command"]
 
@@ -18,54 +25,23 @@ _LINE_BYTES = 4 * 1024 * 1024
 
 
 def open_command(
-    argv: Sequence[str],
-    *,
-    workspace: str | Place | None,
-    changes: Changes = "discard",
-    layers: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    mounts: Sequence[Mount] = (),
-    network: bool = False,
-    limits: Limits | None = None,
-    tier: str | None = None,
-    door: Door | None = None,
-    line_bytes: int = _LINE_BYTES,
+    argv: Sequence[str], *, line_bytes: int = _LINE_BYTES, **options: Unpack[Options]
 ) -> OpenCommand:
     """A command in a sandbox to talk to; it runs within ``async with``.
 
     Args:
-        argv: As for `run_command`, and so are all others but the last.
-        workspace: Likewise.
-        changes: Likewise.
-        layers: Likewise.
-        env: Likewise.
-        mounts: Likewise.
-        network: Likewise.
-        limits: Likewise. ``wall_seconds`` is the time of the whole talk. Of the output, only
-            standard error counts: what is not read on standard output keeps the command waiting.
-        tier: Likewise.
-        door: Likewise.
+        argv: As for `run_command`.
         line_bytes: The longest line that ``stdout.readline`` returns. At most about twice as much
             is held in memory, however much the command writes.
+        options: As `Command` has them. The limit ``wall_seconds`` is the time of the whole talk. Of
+            the output, only standard error counts: what is not read on standard output keeps the
+            command waiting.
 
     Raises:
         InputError: The arguments make no sense.
         SandboxUnavailableError: This machine cannot isolate the command.
     """
-    limits = limits or Limits()
-    plan = make_plan(
-        argv,
-        workspace=workspace,
-        changes=changes,
-        layers=layers,
-        env=env or {},
-        mounts=mounts,
-        network=network,
-        limits=limits,
-        tier=tier,
-        door=door,
-    )
-    return OpenCommand(plan, limits, door, line_bytes)
+    return OpenCommand(Command(argv, **options), line_bytes)
 
 
 class OpenCommand:
@@ -84,8 +60,8 @@ class OpenCommand:
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
 
-    def __init__(self, plan: Plan, limits: Limits, door: Door | None, line_bytes: int) -> None:
-        self._plan, self._limits, self._door = plan, limits, door
+    def __init__(self, command: Command, line_bytes: int) -> None:
+        self._command, self._plan = command, make_plan(command)
         self._line_bytes = line_bytes
         self._stderr = Capture(0)
         self._pipes: list[IO[bytes]] = []
@@ -102,9 +78,6 @@ class OpenCommand:
         """Wait for its end. Read ``stdout`` first: a command that nobody reads may never end.
 
         The result has no ``stdout``, and no ``exit_code`` where leaving ``async with`` was its end.
-
-        Raises:
-            SandboxError: The sandbox failed.
         """
         await asyncio.wait([self._task])
         if self._fault is not None:
@@ -149,10 +122,11 @@ class OpenCommand:
             loop.call_soon_threadsafe(opened.set_result, None)
 
         try:
-            given, stdin = _pipe()
+            with our_failure("cannot start a command"):
+                given, stdin = os.pipe()
             self._pipes.append(os.fdopen(stdin, "wb", buffering=0))
             self._result = carry_out(
-                self._plan, self._limits, stdin=given, door=self._door, cancel=cancel, talk=talk
+                self._command, self._plan, stdin=given, cancel=cancel, talk=talk
             )
         except BaseException as error:
             # Kept here as well: of a task that is being cancelled it would be lost.
@@ -196,10 +170,3 @@ class OpenCommand:
             pipe.close()
         if cancelled is not None:
             raise cancelled
-
-
-def _pipe() -> tuple[int, int]:
-    try:
-        return os.pipe()
-    except OSError as error:
-        raise SandboxError(f"cannot start a command: {error}") from error

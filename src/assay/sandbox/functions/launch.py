@@ -27,19 +27,17 @@ from pathlib import Path
 from assay.errors import SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap, kernel
 from assay.sandbox.functions.inside.landlock import version
-from assay.sandbox.functions.processes import descendants
+from assay.sandbox.processes import descendants
 
 __all__ = [
     "INSIDE",
     "LOSSES",
     "VARIABLES",
     "Launched",
-    "Mode",
     "check_landlock",
     "interpreter",
     "isolated",
-    "launch_bwrap",
-    "launch_landlock",
+    "launch",
     "spare_id",
 ]
 
@@ -62,30 +60,6 @@ _STOP_SECONDS = 2.0
 _STRAYS_SECONDS = 0.05
 _STDERR_BYTES = 4096
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
-    """What a worker must know of the sandbox that it wakes up in.
-
-    Attributes:
-        namespaced: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
-            leaves behind. If not, calls may not start processes.
-        uid: The user id (and group id) to become for good; 0 to stay who it is.
-        limit_processes: Whether a limit on processes counts only this sandbox's.
-    """
-
-    namespaced: bool
-    uid: int = 0
-    limit_processes: bool = True
-
-    def command(self, control: int, *, inside: str = str(INSIDE)) -> list[str]:
-        """The worker's command line."""
-        python, _ = interpreter()
-        # -u: what a call prints leaves its process at once, so that there is nothing to flush.
-        words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
-        flags = (self.namespaced, self.uid, self.limit_processes)
-        return [*words, *(str(int(flag)) for flag in flags)]
 
 
 @dataclass(slots=True)
@@ -211,9 +185,8 @@ class Launched:
         """Let go of a worker that belongs to the process we were forked from."""
         self.process.returncode = 0  # nothing of ours to wait for
         self.control.close()
-        for fd in (self.info, self._pidfd):
-            if fd >= 0:
-                os.close(fd)
+        _close(self.info)
+        _close(self._pidfd)
         self.info = self._pidfd = -1
         self._asked = True
         if self.process.stderr:
@@ -226,59 +199,62 @@ def _readable(fd: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def launch_bwrap() -> Launched:
-    """Start a worker under bubblewrap. It still has to load a program.
-
-    Raises:
-        SandboxUnavailableError: There is no bubblewrap.
-        SandboxError: It could not be started.
-    """
+def launch(tier: str) -> Launched:
+    """Start a worker. It still has to load a program."""
+    is_landlock = tier == "landlock"
+    if is_landlock:
+        check_landlock()
     ours, theirs = socket.socketpair()
-    info, tell = os.pipe()
+    info, tell = (-1, -1) if is_landlock else os.pipe()
+    control = theirs.fileno()
     try:
-        words = _words(tell, theirs.fileno())
         process = subprocess.Popen(
-            words,
+            _landlock_words(control) if is_landlock else _words(tell, control),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             bufsize=0,
-            pass_fds=(theirs.fileno(), tell),
-            env={},
+            pass_fds=(control,) if is_landlock else (control, tell),
+            env=VARIABLES if is_landlock else {},
             cwd="/",
             start_new_session=True,  # Ctrl-C is for us, not for bubblewrap
         )
     except BaseException as error:
         ours.close()
-        os.close(info)
+        _close(info)
         if isinstance(error, OSError):
-            raise SandboxError(f"cannot start bubblewrap: {error}") from error
+            raise SandboxError(f"cannot start a worker ({tier}): {error}") from error
         raise
     finally:
         theirs.close()
-        os.close(tell)
-    return Launched(process, ours, "bwrap", info)
+        _close(tell)
+    return Launched(process, ours, tier, info)
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        os.close(fd)
 
 
 def _words(info: int, control: int) -> list[str]:
     """The command line that starts a worker under bubblewrap."""
     is_admin, is_root = kernel.is_admin(), os.geteuid() == 0
     uid = spare_id() if is_root else 0
-    mode = Mode(
-        namespaced=True,
-        uid=uid if is_admin else 0,
-        limit_processes=is_root or _counts_per_namespace(),
-    )
-    command = mode.command(control, inside=_SHOWN)
+    counts = is_root or kernel.counts_per_namespace()
+    command = _worker(_SHOWN, control, True, uid if is_admin else 0, counts)
     return isolated(command, uid=uid, options=["--info-fd", str(info)])
 
 
-def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
-    """The command line that runs a command in a sandbox such as workers have.
+def _worker(inside: str, control: int, *mode: int) -> list[str]:
+    """The worker's command line; `inside.worker` says what it takes."""
+    python, _ = interpreter()
+    # -u: what a call prints leaves its process at once, so that there is nothing to flush.
+    words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
+    return [*words, *(str(int(flag)) for flag in mode)]
 
-    Raises:
-        SandboxUnavailableError: There is no bubblewrap, or no setpriv where it is needed.
-    """
+
+def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
+    """The command line that runs a command in a sandbox such as workers have."""
     words = [bubblewrap.find(), *options]
     if kernel.is_admin():
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -374,18 +350,9 @@ def spare_id() -> int:
 
     Each sandbox has its own: RLIMIT_NPROC counts by user, and signals do not cross users.
     """
-    lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
-    extents = [[int(word) for word in line.split()] for line in lines]
-    first, _, count = max(extents, key=lambda extent: extent[2])
-    count = min(count, 2**31 - first)  # bubblewrap takes no more
+    first, count = kernel.id_range("uid")
     own = os.getpid() * 1009 + next(_numbers)
     return first + count // 3 + own % max(1, count // 2)
-
-
-def _counts_per_namespace() -> bool:
-    """Whether RLIMIT_NPROC counts within a user namespace: from Linux 5.14 on."""
-    release = os.uname().release.split(".")
-    return (int(release[0]), int(release[1])) >= (5, 14)
 
 
 LOSSES = "the existence and size of the host's files can be seen, and calls start no processes"
@@ -400,11 +367,7 @@ _LANDLOCK_DEVICES = ("/dev/null", "/dev/zero")
 
 
 def check_landlock() -> str:
-    """Whether this machine can isolate by Landlock.
-
-    Raises:
-        SandboxUnavailableError: It cannot; the hint says how to fix it.
-    """
+    """Whether this machine can isolate by Landlock."""
     number = version()
     if number == 0:
         raise SandboxUnavailableError(
@@ -424,40 +387,13 @@ def check_landlock() -> str:
     return f"version {number}"
 
 
-def launch_landlock() -> Launched:
-    """Start a worker under Landlock. It still has to load a program.
-
-    Raises:
-        SandboxUnavailableError: This machine cannot isolate by Landlock.
-        SandboxError: It could not be started.
-    """
-    check_landlock()
+def _landlock_words(control: int) -> list[str]:
+    """The command line that starts a worker under Landlock."""
     is_root = os.geteuid() == 0
-    ours, theirs = socket.socketpair()
-    plan = _plan(spare_id() if is_root else 0)
-    mode = Mode(namespaced=False, limit_processes=is_root)
     python, _ = interpreter()
-    words = [python, "-I", "-S", "-B", str(INSIDE / "landlock.py"), plan]
-    try:
-        process = subprocess.Popen(
-            [*words, *mode.command(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=(theirs.fileno(),),
-            env=dict(VARIABLES),
-            cwd="/",
-            start_new_session=True,
-        )
-    except BaseException as error:
-        ours.close()
-        if isinstance(error, OSError):
-            raise SandboxError(f"cannot start a worker: {error}") from error
-        raise
-    finally:
-        theirs.close()
-    return Launched(process, ours, "landlock")
+    words = [python, "-I", "-S", "-B", str(INSIDE / "landlock.py")]
+    command = _worker(str(INSIDE), control, False, 0, is_root)
+    return [*words, _plan(spare_id() if is_root else 0), *command]
 
 
 def _plan(uid: int) -> str:
@@ -479,8 +415,4 @@ def _plan(uid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _may_change_user() -> bool:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("CapEff:"):
-            mask = int(line.split()[1], 16)
-            return bool(mask >> _CAP_SETGID & 1 and mask >> _CAP_SETUID & 1)
-    return False
+    return kernel.may(_CAP_SETGID) and kernel.may(_CAP_SETUID)

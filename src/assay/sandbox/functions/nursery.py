@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Iterable
+from queue import SimpleQueue
 
-from assay.errors import AssayError, SandboxError
+from assay.errors import SandboxError
 from assay.sandbox.functions.session import Session, start
 
 __all__ = ["NURSERY", "Nursery"]
@@ -19,13 +21,33 @@ _RESERVE = 2
 
 
 class _Order:
-    """Somebody waits for a worker."""
+    """A worker that is started, or is to be.
+
+    Attributes:
+        tier: What isolates it.
+        done: When it is known what came of it: a session or an error.
+        is_wanted: Whether anybody may still take it.
+    """
 
     def __init__(self, tier: str) -> None:
         self.tier = tier
         self.done = threading.Event()
         self.session: Session | None = None
-        self.error: AssayError | None = None
+        self.error: BaseException | None = None
+        self.is_wanted = True
+
+    def carry_out(self) -> None:
+        """Start it."""
+        try:
+            self.session = start(self.tier)
+        except BaseException as error:  # handed over to whoever takes it
+            self.error = error
+        self.done.set()
+
+    def suits(self, tier: str) -> bool:
+        """Whether it is such a worker, alive or on its way."""
+        is_alive = self.session is not None and self.session.is_alive()
+        return self.tier == tier and (is_alive or not self.done.is_set())
 
 
 class Nursery:
@@ -36,97 +58,68 @@ class Nursery:
         os.register_at_fork(after_in_child=self._forked)
 
     def _reset(self) -> None:
-        self._condition = threading.Condition()
-        self._orders: deque[_Order] = deque()
-        self._reserve: list[Session] = []
+        self._lock = threading.Lock()
+        self._orders: SimpleQueue[_Order] = SimpleQueue()
+        self._reserve: deque[_Order] = deque()
         self._users = 0
-        self._tier = ""
         self._is_running = False
 
     def enter(self) -> None:
         """Say that workers will be needed."""
-        with self._condition:
+        with self._lock:
             self._users += 1
 
     def leave(self) -> None:
         """Say that no more will be needed; the last one to say so ends the reserve."""
-        idle: list[Session] = []
-        with self._condition:
+        idle: deque[_Order] = deque()
+        with self._lock:
             self._users -= 1
             if self._users <= 0:
-                idle, self._reserve, self._tier = self._reserve, [], ""
-        for session in idle:
-            session.kill()
+                idle, self._reserve = self._reserve, idle
+        self._drop(idle)
 
     def take(self, tier: str) -> Session:
-        """A worker that has loaded nothing yet: from the reserve, else a new one.
-
-        Raises:
-            SandboxUnavailableError: This machine cannot isolate it.
-            SandboxError: It could not be started.
-        """
-        order = _Order(tier)
-        unfit: list[Session] = []
-        with self._condition:
-            self._tier = tier
-            while self._reserve and order.session is None:
-                session = self._reserve.pop(0)
-                if session.tier == tier and session.is_alive():
-                    order.session = session
-                else:
-                    unfit.append(session)
-            if order.session is None:
-                self._orders.append(order)
-            self._wake()
-        for session in unfit:
-            session.kill()
-        if order.session is None:
-            order.done.wait()
+        """A worker that has loaded nothing yet: from the reserve, else a new one."""
+        unfit: list[_Order] = []
+        with self._lock:
+            while self._reserve and not self._reserve[0].suits(tier):
+                unfit.append(self._reserve.popleft())
+            while len(self._reserve) < 1 + _RESERVE:  # this one, and those that stay
+                self._reserve.append(_Order(tier))
+                self._orders.put(self._reserve[-1])
+            order = self._reserve.popleft()
+            if not self._is_running:
+                threading.Thread(target=self._work, name="assay-nursery", daemon=True).start()
+                self._is_running = True
+        self._drop(unfit)
+        order.done.wait()
         if order.session is None:
             raise order.error or SandboxError("a worker could not be started")
         return order.session
 
-    def _wake(self) -> None:
-        if not self._is_running:
-            threading.Thread(target=self._work, name="assay-nursery", daemon=True).start()
-            self._is_running = True
-        self._condition.notify_all()
-
     def _work(self) -> None:
-        condition = self._condition
         while True:
-            with condition:
-                while not self._orders and not self._lacks_reserve():
-                    condition.wait()
-                order = self._orders.popleft() if self._orders else None
-                tier = order.tier if order else self._tier
-            try:
-                session = start(tier)
-            except AssayError as error:
-                if order is None:
-                    with condition:
-                        self._tier = ""  # no reserve until somebody gets a worker again
-                else:
-                    order.error = error
-                    order.done.set()
-                continue
-            if order is not None:
-                order.session = session
-                order.done.set()
-                continue
-            with condition:
-                is_wanted = self._lacks_reserve() and self._tier == tier
-                if is_wanted:
-                    self._reserve.append(session)
-            if not is_wanted:
-                session.kill()
+            order = self._orders.get()
+            if order.is_wanted:
+                order.carry_out()
+            if not order.is_wanted:  # any more
+                self._drop([order])
 
-    def _lacks_reserve(self) -> bool:
-        return bool(self._users > 0 and self._tier and len(self._reserve) < _RESERVE)
+    def _drop(self, orders: Iterable[_Order]) -> None:
+        """End workers that nobody will take, each of them once."""
+        ended: list[Session] = []
+        with self._lock:
+            for order in orders:
+                order.is_wanted = False
+                ended += [order.session] if order.session is not None else []
+                order.session = None
+        for session in ended:
+            session.kill()
 
     def _forked(self) -> None:
-        for session in self._reserve:
-            session.launched.disown()
+        for order in self._reserve:
+            if order.session is not None:
+                order.session.launched.disown()
         self._reset()
 
 

@@ -28,7 +28,16 @@ from assay.sandbox.functions.program import (
     TierChoice,
 )
 from assay.sandbox.functions.session import LoadFailedError
-from assay.sandbox.functions.slot import Call, Group, Pending, Slot, Stats
+from assay.sandbox.functions.slot import (
+    Call,
+    Group,
+    Pending,
+    Slot,
+    Stats,
+    closed,
+    conclude,
+    promise,
+)
 from assay.turns import current_turn, queueing, seconds_left
 
 TYPE_CHECKING = False
@@ -105,7 +114,7 @@ class FunctionPool:
         """Be as new: no thread, no worker."""
         self._pending = Pending(self._max_pending)
         self._threads: list[threading.Thread] = []
-        self._starting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._starting: list[asyncio.Future[None]] = []
         self._error: AssayError | None = None
         self._place = os.getpid() + next(_places)  # so that forks of a process take others
         self.stats.sessions = {}
@@ -118,8 +127,6 @@ class FunctionPool:
             SandboxUnavailableError: No tier works on this machine; the hint says how to fix it.
             SandboxError: The pool is closed.
         """
-        from asyncio import get_running_loop
-
         with self._lock:
             if self._is_closed:
                 raise SandboxError("the pool of a function is closed")
@@ -127,9 +134,8 @@ class FunctionPool:
                 raise self._error
             if self._pending.is_open:
                 return
-            loop = get_running_loop()
-            future: asyncio.Future[None] = loop.create_future()
-            self._starting.append((loop, future))
+            future = promise()
+            self._starting.append(future)
             if not self._threads:
                 self._add_thread()
         await future
@@ -181,6 +187,7 @@ class FunctionPool:
             share=lambda: len(threads),
             cpu=self._cpus[(self._place + number) % len(self._cpus)] if self._cpus else None,
             stats=self.stats,
+            sessions=self.stats.sessions,
         )
 
     def _started(self, pending: Pending, error: AssayError | None) -> None:
@@ -194,16 +201,10 @@ class FunctionPool:
                 if isinstance(error, ProgramError):
                     self._error = error  # it will not load the next time either
             waiting, self._starting = self._starting, []
-        for loop, future in waiting:
-            _tell(loop, future, error)
+        conclude(waiting, error)
 
     async def call(self, payload: bytes) -> Outcome:
-        """Make one call.
-
-        Raises:
-            ProgramError: As in `start`, which is done if need be.
-            SandboxError: Likewise; also when the pool is closed meanwhile.
-        """
+        """Make one call; see `call_many`."""
         return (await self.call_many([payload]))[0]
 
     async def call_many(self, payloads: Sequence[bytes]) -> list[Outcome]:
@@ -213,8 +214,8 @@ class FunctionPool:
         made. One that takes longer is ended, and its status is ``late``.
 
         Raises:
-            ProgramError: As in `call`.
-            SandboxError: As in `call`.
+            ProgramError: As in `start`, which is done if need be.
+            SandboxError: Likewise; also when the pool is closed meanwhile.
         """
         seconds = seconds_left()
         with queueing():
@@ -235,9 +236,8 @@ class FunctionPool:
         most = self.limits.payload_bytes
         if seconds is not None:  # those of one time are made together
             rounded = math.ceil(max(0.0, seconds) / _STEP_SECONDS) * _STEP_SECONDS or _STEP_SECONDS
-            seconds = (
-                rounded if rounded < 2 * self.limits.wall_seconds else None
-            )  # it has two tries
+            has_both = rounded >= 2 * self.limits.wall_seconds  # of its tries
+            seconds = None if has_both else rounded
         calls: list[Call] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:
@@ -263,7 +263,8 @@ class FunctionPool:
                     await pending.room_made()
             await group.future
         except BaseException:
-            group.is_abandoned = True
+            group.future.cancel()
+            self._pending.pass_on()
             raise
 
     def _grow(self) -> None:
@@ -298,10 +299,7 @@ class FunctionPool:
             if not pending.close(if_idle=if_idle):
                 return False
             self._reset()
-        closed = SandboxError("the pool of a function was closed")
-        for loop, future in starting:
-            _tell(loop, future, closed)
-        pending.fail_all(closed)
+        conclude(starting, closed())
         own = threading.current_thread()
         deadline = time.monotonic() + _JOIN_SECONDS
         for thread in threads:
@@ -330,23 +328,6 @@ class FunctionPool:
             session.launched.disown()
         self._lock = threading.Lock()
         self._reset()
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], error: AssayError | None
-) -> None:
-    def conclude() -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-
-    try:
-        loop.call_soon_threadsafe(conclude)
-    except RuntimeError:
-        return  # the loop is closed: nobody waits
 
 
 _pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()

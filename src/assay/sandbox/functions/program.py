@@ -11,9 +11,10 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from assay.errors import InputError, SandboxError
+from assay.sandbox.functions.inside.wire import BATCH, CALL, FRAME, LOADED, MESSAGE_BYTES
 
 __all__ = [
     "STATUSES",
@@ -27,30 +28,14 @@ __all__ = [
     "TierChoice",
     "WorkerError",
     "batch_frame",
-    "filter_frame",
+    "fields_frame",
     "load_frame",
     "read_load",
 ]
 
-_FRAME = struct.Struct("<IB")
-_CALL = struct.Struct("<IBdQQI")
-_LOADED = struct.Struct("<BI")
-_MESSAGE_BYTES = 2000
 _CALLED, _ENDED, _LOADED_KIND = b"CER"
 _OK, _BAD_RETURN = 0, 2
 _RETIRE = 2
-
-STATUSES: tuple[OutcomeStatus, ...] = (
-    "ok",
-    "error",
-    "bad_return",
-    "cpu_timeout",
-    "wall_timeout",
-    "memory",
-    "crash",
-    "recursion",
-)
-"""The statuses that a worker may report, by their number."""
 
 
 class WorkerError(SandboxError):
@@ -63,11 +48,6 @@ class WorkerError(SandboxError):
     def __init__(self, message: str, *, status: OutcomeStatus = "sandbox_error") -> None:
         super().__init__(message)
         self.status: OutcomeStatus = status
-
-
-def filter_frame(filters: Sequence[bytes]) -> bytes:
-    """The system-call filters that the worker puts on itself."""
-    return _fields(b"F", filters)
 
 
 def load_frame(program: Program, isolation: Isolation, limits: FunctionLimits) -> bytes:
@@ -84,38 +64,35 @@ def load_frame(program: Program, isolation: Isolation, limits: FunctionLimits) -
     for name, source in program.modules.items():
         words += [name, source]
     parts = [word.encode("utf-8", "surrogatepass") for word in words]
-    return _fields(b"L", [" ".join(map(str, header)).encode(), *parts])
+    return fields_frame(b"L", [" ".join(map(str, header)).encode(), *parts])
 
 
-def _fields(kind: bytes, parts: Sequence[bytes]) -> bytes:
+def fields_frame(kind: bytes, parts: Sequence[bytes]) -> bytes:
+    """A frame of parts, each with its length before it."""
     content = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
-    return _FRAME.pack(len(content), kind[0]) + content
+    return FRAME.pack(len(content), kind[0]) + content
 
 
 def batch_frame(payloads: Sequence[bytes], limits: FunctionLimits) -> bytes:
     """Calls to be made."""
     sizes = struct.pack(f"<{len(payloads)}I", *map(len, payloads))
-    head = struct.pack("<dd", limits.cpu_seconds, limits.wall_seconds)
-    return b"".join([_FRAME.pack(len(head) + len(sizes), ord("B")), head, sizes, *payloads])
+    head = BATCH.pack(limits.cpu_seconds, limits.wall_seconds)
+    return b"".join([FRAME.pack(len(head) + len(sizes), ord("B")), head, sizes, *payloads])
 
 
 def read_load(data: bytes) -> tuple[bool, int, str] | None:
-    """What a worker said of a program: whether it is loaded, the line and the reason where not.
-
-    Raises:
-        WorkerError: It is not an answer to that.
-    """
-    if len(data) < _FRAME.size:
+    """What a worker said of a program: whether it is loaded, the line and the reason where not."""
+    if len(data) < FRAME.size:
         return None
-    length, kind = _FRAME.unpack_from(data)
-    if kind != _LOADED_KIND or not _LOADED.size <= length <= _LOADED.size + 4 * _MESSAGE_BYTES:
+    length, kind = FRAME.unpack_from(data)
+    if kind != _LOADED_KIND or not LOADED.size <= length <= LOADED.size + 4 * MESSAGE_BYTES:
         raise WorkerError("the worker broke the protocol while it loaded a program")
-    if len(data) < _FRAME.size + length:
+    if len(data) < FRAME.size + length:
         return None
-    if len(data) > _FRAME.size + length:
+    if len(data) > FRAME.size + length:
         raise WorkerError("the worker said more than it was asked")
-    went_well, line = _LOADED.unpack_from(data, _FRAME.size)
-    reason = data[_FRAME.size + _LOADED.size :].decode("utf-8", "replace")
+    went_well, line = LOADED.unpack_from(data, FRAME.size)
+    reason = data[FRAME.size + LOADED.size :].decode("utf-8", "replace")
     return went_well == 1, line, reason
 
 
@@ -139,7 +116,7 @@ class Results:
         self.done = False
         self._count = count
         self._output = limits.output_bytes
-        self._largest = _CALL.size + limits.output_bytes + _MESSAGE_BYTES
+        self._largest = CALL.size + limits.output_bytes + MESSAGE_BYTES
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> list[Outcome]:
@@ -147,22 +124,19 @@ class Results:
 
         Returns:
             The outcomes that came with it, in the order of the calls.
-
-        Raises:
-            WorkerError: It is not what a worker sends.
         """
         buffer = self._buffer
         buffer += chunk
         at, end, before = 0, len(buffer), len(self.outcomes)
-        while end - at >= _FRAME.size:
+        while end - at >= FRAME.size:
             if self.done:
                 raise WorkerError("the worker went on after the end of a batch")
-            length, kind = _FRAME.unpack_from(buffer, at)
+            length, kind = FRAME.unpack_from(buffer, at)
             if length > self._largest:
                 raise WorkerError(f"the worker announced a frame of {length} bytes")
-            if end - at - _FRAME.size < length:
+            if end - at - FRAME.size < length:
                 break
-            at += _FRAME.size
+            at += FRAME.size
             if kind == _CALLED:
                 self.outcomes.append(self._outcome(buffer, at, length))
             elif kind == _ENDED and length == 1 and self._may_end(buffer[at]):
@@ -180,17 +154,17 @@ class Results:
         return made == self._count or (made > 0 and bool(flags & _RETIRE))
 
     def _outcome(self, buffer: bytearray, at: int, length: int) -> Outcome:
-        if length < _CALL.size:
+        if length < CALL.size:
             raise WorkerError("the worker sent a short result")
-        number, status, score, cpu, wall, printed = _CALL.unpack_from(buffer, at)
-        said = length - _CALL.size - printed
+        number, status, score, cpu, wall, printed = CALL.unpack_from(buffer, at)
+        said = length - CALL.size - printed
         if number != len(self.outcomes) or number >= self._count:
             raise WorkerError(f"the worker sent result {number} out of turn")
-        if status >= len(STATUSES) or printed > self._output or not 0 <= said <= _MESSAGE_BYTES:
+        if status >= len(STATUSES) or printed > self._output or not 0 <= said <= MESSAGE_BYTES:
             raise WorkerError(f"the worker sent a malformed result for call {number}")
         message = output = ""
         if printed or said:
-            at += _CALL.size
+            at += CALL.size
             output = buffer[at : at + printed].decode("utf-8", "replace")
             message = buffer[at + printed : at + printed + said].decode("utf-8", "replace")
         if status == _OK and not math.isfinite(score):
@@ -219,6 +193,8 @@ OutcomeStatus = Literal[
     "late",
     "sandbox_error",
 ]
+STATUSES: tuple[OutcomeStatus, ...] = get_args(OutcomeStatus)[:-2]
+"""The statuses that a worker may report, by their number; the last two are the host's own."""
 
 _MIB = 1024 * 1024
 

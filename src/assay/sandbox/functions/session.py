@@ -13,14 +13,7 @@ from dataclasses import replace
 from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
 from assay.sandbox.bubblewrap import refusal
 from assay.sandbox.functions.filters import worker_filters
-from assay.sandbox.functions.launch import Launched, launch_bwrap
-from assay.sandbox.functions.processes import (
-    WATCH,
-    are_left,
-    cpu_seconds,
-    memory_of,
-    occupies_more,
-)
+from assay.sandbox.functions.launch import Launched, launch
 from assay.sandbox.functions.program import (
     FunctionLimits,
     Isolation,
@@ -29,12 +22,14 @@ from assay.sandbox.functions.program import (
     Results,
     WorkerError,
     batch_frame,
-    filter_frame,
+    fields_frame,
     load_frame,
     read_load,
 )
+from assay.sandbox.functions.watch import WATCH
+from assay.sandbox.processes import are_left, cpu_seconds, descendants, occupied
 
-__all__ = ["IdleWorkerError", "LoadFailedError", "Session", "memory_of", "start"]
+__all__ = ["IdleWorkerError", "LoadFailedError", "Session", "start"]
 
 _CHUNK = 1 << 18
 # After the wall limit of a call a worker has this long to say so.
@@ -49,7 +44,7 @@ _STRIKES = 2  # looks at an idle worker that find it in company
 
 
 class LoadFailedError(ProgramError):
-    """A program cannot be loaded.
+    """A program cannot be loaded, by its own fault: it raises, exits, hangs, lacks its entry.
 
     Attributes:
         line: 1-based line of its source, if known.
@@ -89,19 +84,8 @@ class Session:
         self._socket = launched.control
         self._socket.setblocking(False)
 
-    @property
-    def tier(self) -> str:
-        """What isolates it."""
-        return self.launched.tier
-
     def load(self, program: Program, isolation: Isolation, limits: FunctionLimits) -> None:
-        """Load a program; the worker serves no other after it.
-
-        Raises:
-            LoadFailedError: The program's fault: it raises, exits, hangs, lacks its entry.
-            SandboxUnavailableError: The worker never came to life; the hint says how to fix it.
-            WorkerError: It died for another reason. After any of these it is dead.
-        """
+        """Load a program; the worker serves no other after it, and is dead if this raises."""
         self._limits = limits
         try:
             self._load(load_frame(program, isolation, limits))
@@ -117,7 +101,7 @@ class Session:
         if not went_well:
             raise LoadFailedError(reason or "it cannot be loaded", line or None)
         # Elsewhere it is loaded by each call alone.
-        if self.tier == "bwrap" and not self._settles():
+        if self.launched.tier == "bwrap" and not self._settles():
             raise LoadFailedError("it leaves processes or threads behind when it loads")
 
     def _settles(self) -> bool:
@@ -173,24 +157,20 @@ class Session:
     def run(
         self,
         payloads: Sequence[bytes],
-        heard: Callable[[list[Outcome]], None] | None = None,
+        heard: Callable[[list[Outcome]], None] = lambda _: None,
         seconds: float | None = None,
     ) -> Results:
-        """Make calls; for each payload one.
+        """Make calls; for each payload one. The worker is dead if this raises.
 
         Args:
             payloads: JSON.
-            heard: Gets the outcomes as they come, in the order of the payloads.
+            heard: Gets the outcomes as they come, in the order of the payloads. If it died, it made
+                the first call that has none.
             seconds: Real time that each of them has, if it is less than the limit.
 
         Returns:
             All outcomes. If they are fewer than the payloads, the worker retires and has not begun
             with the others.
-
-        Raises:
-            IdleWorkerError: The worker was gone before it got a call.
-            WorkerError: It died while it made the first call that has no outcome. It is dead in
-                either case.
         """
         results = Results(len(payloads), self._limits)
         limits = self._limits
@@ -200,7 +180,7 @@ class Session:
         self.is_idle = False
         try:
             patience = limits.wall_seconds + _GRACE_SECONDS
-            self._run(batch_frame(payloads, limits), results, heard or _ignore, patience)
+            self._run(batch_frame(payloads, limits), results, heard, patience)
         except BaseException as error:
             self.kill()
             if self._excess and not isinstance(error, IdleWorkerError):
@@ -269,16 +249,21 @@ class Session:
 
     def resident_bytes(self) -> int:
         """Memory that the worker occupies; 0 if that cannot be seen."""
-        return memory_of(self.launched.pid())
+        return occupied(self._processes())
+
+    def _processes(self) -> list[int]:
+        pid = self.launched.pid()
+        return [pid, *descendants(pid)]
 
     def look(self) -> None:
         """What the watch does: kill it for memory that it occupies, or for company while idle.
 
-        Each process has its own limit of memory; this is for those who start many.
+        Each process has its own limit of memory; this is for those who start many. It is called on
+        the watch's thread, and must not raise.
         """
         pid, runs, was_idle = self.launched.pid(), self._runs, self.is_idle
         most = self._limits.memory_bytes + _ROOM_BYTES
-        if occupies_more(pid, most):
+        if occupied(self._processes(), most) > most:
             self._excess = f"its processes use more than {self._limits.memory_bytes} bytes together"
             self.launched.stop()
             return
@@ -294,24 +279,10 @@ class Session:
 
 
 def start(tier: str) -> Session:
-    """Start a worker; it is ready to load a program in about 50 ms.
-
-    Raises:
-        SandboxUnavailableError: This machine cannot isolate it.
-        SandboxError: It could not be started.
-    """
-    if tier == "landlock":
-        from assay.sandbox.functions.launch import launch_landlock
-
-        launched = launch_landlock()
-    else:
-        launched = launch_bwrap()
+    """Start a worker; it is ready to load a program in about 50 ms."""
+    launched = launch(tier)
     session = Session(launched)
     filters = worker_filters("landlock" if tier == "landlock" else "bwrap")
     with contextlib.suppress(OSError):  # it has died already: loading will tell why
-        launched.control.sendall(filter_frame(filters))
+        launched.control.sendall(fields_frame(b"F", filters))
     return session
-
-
-def _ignore(outcomes: list[Outcome]) -> None:
-    """Nobody listens."""

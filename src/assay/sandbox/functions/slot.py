@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.errors import AssayError, SandboxError
@@ -19,8 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio  # costs 50 ms, and whoever gets here has imported it
 
-
-__all__ = ["Call", "Group", "Pending", "Slot", "Stats"]
+__all__ = ["Call", "Group", "Pending", "Slot", "Stats", "closed", "conclude", "promise"]
 
 # How much work to take at a time: so many calls, or what takes so long, whichever is less. Calls
 # that wait in a worker cannot be made by another one.
@@ -36,6 +35,7 @@ _FAILURES = 3
 _DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash", "recursion")
 
 
+@dataclass(slots=True)
 class Stats:
     """What a pool has done so far.
 
@@ -43,78 +43,59 @@ class Stats:
         calls: Calls made, retries not counted.
         restarts: Workers replaced, for whatever reason.
         retries: Calls that were made a second time.
+        sessions: The living workers, by slot.
     """
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self.restarts = 0
-        self.retries = 0
-        self.sessions: dict[int, Session] = {}  # by slot
+    calls: int = 0
+    restarts: int = 0
+    retries: int = 0
+    sessions: dict[int, Session] = field(default_factory=dict[int, Session])
 
     def pids(self) -> list[int]:
         """Process ids of the living workers, on the host."""
         return [pid for session in list(self.sessions.values()) if (pid := session.launched.pid())]
 
 
+@dataclass(slots=True, kw_only=True)
 class Slot:
     """One worker's share of a pool.
 
-    Args:
-        number: Which of the pool's slots.
-        tier: What isolates the worker.
-        program: What it loads.
-        isolation: Whether each call gets a process, or each batch.
-        limits: How much a call may use.
+    Attributes:
+        number: Which of the pool's slots. Tier, program, isolation and limits are the pool's.
         pending: Where calls come from.
         share: How many slots there are to share the queue with.
         cpu: The processor to keep the worker on, or None.
         stats: Where to count.
+        sessions: Those of the stats; another's, when the pool has begun anew.
     """
 
-    def __init__(
-        self,
-        *,
-        number: int,
-        tier: str,
-        program: Program,
-        isolation: Isolation,
-        limits: FunctionLimits,
-        pending: Pending,
-        share: Callable[[], int],
-        cpu: int | None,
-        stats: Stats,
-    ) -> None:
-        self._number = number
-        self._tier = tier
-        self._program = program
-        self._isolation: Isolation = isolation
-        self._limits = limits
-        self._pending = pending
-        self._share = share
-        self._cpu = cpu
-        self._stats = stats
-        self._sessions = stats.sessions  # another, when the pool has begun anew
-        self._session: Session | None = None
-        self._resident = self._looked = 0
-        self._failures = 0
-        self._seconds = 0.0  # of one call, lately
+    number: int
+    tier: str
+    program: Program
+    isolation: Isolation
+    limits: FunctionLimits
+    pending: Pending
+    share: Callable[[], int]
+    cpu: int | None
+    stats: Stats
+    sessions: dict[int, Session]
+    _session: Session | None = None
+    _resident: int = 0
+    _looked: int = 0
+    _failures: int = 0
+    _seconds: float = 0.0  # of one call, lately
 
     def prepare(self) -> None:
-        """Have a worker with the program loaded.
-
-        Raises:
-            ProgramError: The program cannot be loaded.
-            SandboxError: No worker can be had.
-        """
+        """Have a worker with the program loaded."""
         if self._session is None:
             self._session = self._fresh()
 
     def serve(self) -> None:
         """Make calls until the pool is closed."""
-        pending = self._pending
+        pending = self.pending
         while True:
             with pending.condition:
-                while not pending.is_closed and not pending.queued:
+                while not pending.is_closed and not pending.queue:
                     pending.condition.wait()
                 if pending.is_closed:
                     return
@@ -124,10 +105,10 @@ class Slot:
 
     def _portion(self) -> int:
         if not self._seconds:
-            most = _FIRST[self._isolation]
+            most = _FIRST[self.isolation]
         else:
-            most = min(_MOST[self._isolation], int(_STRETCH_SECONDS / self._seconds))
-        return max(1, min(most, -(-self._pending.queued // max(1, self._share()))))
+            most = min(_MOST[self.isolation], int(_STRETCH_SECONDS / self._seconds))
+        return max(1, min(most, -(-len(self.pending.queue) // max(1, self.share()))))
 
     def _make(self, calls: Sequence[Call]) -> None:
         """Make calls and deliver what came of them, as it comes; none is lost."""
@@ -161,35 +142,27 @@ class Slot:
                 # It was being made; those after it only waited.
                 doubtful.append((calls[made], time.monotonic() - last))
                 made += 1
-        self._put_back(calls[made:])
+        self.pending.put_back(calls[made:])
         self._pace(time.monotonic() - started, made)
         for call, spent in doubtful:
-            outcome = self._again(call, spent)
-            self._stats.calls += 1
-            self._pending.settle([call], [outcome])
+            self._settle([(call, self._again(call, spent))])
         self._look_after_worker()
 
     def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[_Doubt]:
         """Deliver what is beyond doubt; returns the calls to be made again."""
-        outcomes = [
-            self._in_time(call, outcome, call.seconds)
-            for call, outcome in zip(calls, outcomes, strict=True)
-        ]
-        doubtful = [
-            (call, outcome.wall_seconds)
-            for call, outcome in zip(calls, outcomes, strict=True)
-            if outcome.status in _DOUBTFUL
-        ]
-        if doubtful:
-            sure = [
-                (call, outcome)
-                for call, outcome in zip(calls, outcomes, strict=True)
-                if outcome.status not in _DOUBTFUL
-            ]
-            calls, outcomes = [call for call, _ in sure], [outcome for _, outcome in sure]
-        self._stats.calls += len(calls)
-        self._pending.settle(calls, outcomes)
+        sure, doubtful = list[tuple[Call, Outcome]](), list[_Doubt]()
+        for call, made in zip(calls, outcomes, strict=True):
+            outcome = self._in_time(call, made, call.seconds)
+            if outcome.status in _DOUBTFUL:
+                doubtful.append((call, outcome.wall_seconds))
+            else:
+                sure.append((call, outcome))
+        self._settle(sure)
         return doubtful
+
+    def _settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
+        self.stats.calls += len(made)
+        self.pending.settle(made)
 
     def _again(self, call: Call, spent: float) -> Outcome:
         """Make a call a second time, alone and in a fresh worker: what it does then, it did.
@@ -198,7 +171,7 @@ class Slot:
             call: It has the seconds that the first time has left of its own.
             spent: How many that took.
         """
-        self._stats.retries += 1
+        self.stats.retries += 1
         left = None if call.seconds is None else max(0.001, call.seconds - spent)
         self._end_session()
         try:
@@ -215,25 +188,18 @@ class Slot:
 
     def _in_time(self, call: Call, outcome: Outcome, left: float | None) -> Outcome:
         """The outcome of a call, which is late if it had less time left than the limit."""
-        if outcome.status != "wall_timeout" or left is None or left >= self._limits.wall_seconds:
+        if outcome.status != "wall_timeout" or left is None or left >= self.limits.wall_seconds:
             return outcome
         why = f"it was not graded within {call.seconds:g} seconds"
         return replace(outcome, status="late", message=why)
 
-    def _put_back(self, calls: Sequence[Call]) -> None:
-        if self._pending.is_closed:
-            self._pending.fail_all(_closed(), calls)
-        elif calls:
-            self._pending.put_back(calls)
-
     def _failed(self, calls: Sequence[Call], error: AssayError) -> None:
         """There is no worker to be had: let the calls know."""
-        if self._pending.is_closed:
-            self._pending.fail_all(_closed(), calls)
+        if self.pending.is_closed:
+            self.pending.put_back(calls)
             return
         outcome = Outcome("sandbox_error", message=f"no worker: {error.message}")
-        self._stats.calls += len(calls)
-        self._pending.settle(calls, [outcome] * len(calls))
+        self._settle([(call, outcome) for call in calls])
 
     def _pace(self, seconds: float, count: int) -> None:
         each = seconds / max(1, count)  # also of one that died
@@ -254,14 +220,14 @@ class Slot:
         """A worker with the program loaded; should something kill it meanwhile, another."""
         deaths = 0
         while True:
-            if self._pending.is_closed:
-                raise _closed()
-            session = NURSERY.take(self._tier)
-            self._sessions[self._number] = session
-            if self._cpu is not None:
-                session.pin(self._cpu)
+            if self.pending.is_closed:
+                raise closed()
+            session = NURSERY.take(self.tier)
+            self.sessions[self.number] = session
+            if self.cpu is not None:
+                session.pin(self.cpu)
             try:
-                session.load(self._program, self._isolation, self._limits)
+                session.load(self.program, self.isolation, self.limits)
             except WorkerError:
                 deaths += 1
                 if deaths >= _FAILURES:
@@ -274,48 +240,64 @@ class Slot:
         if self._session is not None:
             self._session.kill()
             self._session = None
-            self._stats.restarts += 1
+            self.stats.restarts += 1
 
     def end(self) -> None:
         """Kill the worker."""
         if self._session is not None:
             self._session.kill()
             self._session = None
-        self._sessions.pop(self._number, None)
+        self.sessions.pop(self.number, None)
 
 
-def _closed() -> SandboxError:
-    return SandboxError("the pool of a function was closed while it worked")
+def closed() -> SandboxError:
+    """What is said of calls that were not made."""
+    return SandboxError("the pool of a function was closed")
+
+
+def promise() -> asyncio.Future[None]:
+    """A future of the running loop, for `conclude` on any thread."""
+    from asyncio import get_running_loop
+
+    return get_running_loop().create_future()
+
+
+def conclude(futures: Iterable[asyncio.Future[None]], error: AssayError | None = None) -> None:
+    """Let those who wait go on, unless they have given up; each loop is woken once."""
+    waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for future in futures:
+        waiting.setdefault(future.get_loop(), []).append(future)
+    for loop, together in waiting.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(_conclude, together, error)
+
+
+def _conclude(futures: list[asyncio.Future[None]], error: AssayError | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
 
 
 class Group:
-    """Some calls whose outcomes are awaited together, on one event loop.
+    """Some calls whose outcomes are awaited together.
 
     Attributes:
-        future: Done when the last outcome is there.
+        future: Done when the last outcome is there; cancelled when nobody waits any more.
         outcomes: In the order of the calls.
-        is_abandoned: Whether nobody waits any more.
+        left: How many are not there yet; 0 also when there will be none.
     """
 
     def __init__(self, count: int) -> None:
-        from asyncio import get_running_loop
-
-        self.loop = get_running_loop()
-        self.future: asyncio.Future[None] = self.loop.create_future()
+        self.future = promise()
         self.outcomes: list[Outcome | None] = [None] * count
         self.left = count
-        self.error: SandboxError | None = None
-        self.is_abandoned = False
-
-    def conclude(self) -> None:
-        """On its own loop: let the waiting go on."""
-        if not self.future.done():
-            if self.error is not None:
-                self.future.set_exception(self.error)
-            else:
-                self.future.set_result(None)
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """One call of a group.
 
@@ -326,15 +308,10 @@ class Call:
         seconds: Real time that it has, a second try included; None for the limits alone.
     """
 
-    __slots__ = ("group", "index", "payload", "seconds")
-
-    def __init__(
-        self, group: Group, index: int, payload: bytes, seconds: float | None = None
-    ) -> None:
-        self.group = group
-        self.index = index
-        self.payload = payload
-        self.seconds = seconds
+    group: Group
+    index: int
+    payload: bytes
+    seconds: float | None = None
 
 
 _Doubt: TypeAlias = "tuple[Call, float]"
@@ -351,25 +328,17 @@ class Pending:
         condition: Guards everything here.
         is_open: Whether there is anybody to make calls.
         is_closed: Whether there never will be any more.
+        queue: Calls that are waiting.
+        admitted: How many are waiting or being made.
     """
 
     def __init__(self, most: int) -> None:
         self.condition = threading.Condition()
         self.is_open = self.is_closed = False
         self._most = most
-        self._queue: deque[Call] = deque()
-        self._admitted = 0
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
-
-    @property
-    def admitted(self) -> int:
-        """Calls that are waiting or being made."""
-        return self._admitted
-
-    @property
-    def queued(self) -> int:
-        """Calls that are waiting."""
-        return len(self._queue)
+        self.queue: deque[Call] = deque()
+        self.admitted = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     def admit(self, calls: Sequence[Call], first: int) -> int:
         """Queue as many of the calls from ``first`` on as there is room for.
@@ -380,25 +349,25 @@ class Pending:
         with self.condition:
             if not self.is_open:
                 return -1
-            room = min(self._most - self._admitted, len(calls) - first)
+            room = min(self._most - self.admitted, len(calls) - first)
             if room > 0:
-                self._queue.extend(calls[first : first + room])
-                self._admitted += room
+                self.queue.extend(calls[first : first + room])
+                self.admitted += room
                 self.condition.notify(room)
             return max(0, room)
 
     def room_made(self) -> asyncio.Future[None]:
-        """A future of the running loop, done when there may be room again."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        """Done when there may be room again."""
+        future = promise()
         with self.condition:
-            if self._admitted < self._most or self.is_closed:
-                future.set_result(None)
-            else:
-                self._waiting.append((loop, future))
+            self._waiting.append(future)
+            self._leave(0)
         return future
+
+    def pass_on(self) -> None:
+        """Let the next one know of room that somebody was told of, and does not take."""
+        with self.condition:
+            self._leave(0)
 
     def take(self, most: int) -> list[Call]:
         """The next calls, no more than that, all with the same time. Not blocking.
@@ -406,11 +375,11 @@ class Pending:
         Those nobody waits for are dropped.
         """
         taken: list[Call] = []
-        queue = self._queue
+        queue = self.queue
         dropped = 0
         while queue and len(taken) < most:
             call = queue.popleft()
-            if call.group.is_abandoned:
+            if call.group.future.cancelled():
                 dropped += 1
             elif taken and call.seconds != taken[0].seconds:
                 queue.appendleft(call)
@@ -422,36 +391,25 @@ class Pending:
         return taken
 
     def put_back(self, calls: Sequence[Call]) -> None:
-        """Queue calls again, before all others."""
+        """Queue calls again, before all others; unless there is nobody left to make them."""
         with self.condition:
-            self._queue.extendleft(reversed(calls))
+            self.queue.extendleft(reversed(calls))
             self.condition.notify(len(calls))
+            failed = self._given_up()
+        conclude(failed, closed())
 
-    def settle(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> None:
+    def settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
         """Deliver what came of calls."""
-        finished: dict[asyncio.AbstractEventLoop, list[Group]] = {}
+        finished: list[Group] = []
         with self.condition:
-            for call, outcome in zip(calls, outcomes, strict=True):
+            for call, outcome in made:
                 group = call.group
                 group.outcomes[call.index] = outcome
                 group.left -= 1
                 if group.left == 0:
-                    finished.setdefault(group.loop, []).append(group)
-            self._leave(len(calls))
-        self._deliver(finished)
-
-    def fail_all(self, error: SandboxError, taken: Sequence[Call] = ()) -> None:
-        """Let everybody know that there will be no outcomes."""
-        finished: dict[asyncio.AbstractEventLoop, list[Group]] = {}
-        with self.condition:
-            calls = [*taken, *self._queue]
-            self._queue.clear()
-            for call in calls:
-                if call.group.error is None:
-                    call.group.error = error
-                    finished.setdefault(call.group.loop, []).append(call.group)
-            self._leave(len(calls))
-        self._deliver(finished)
+                    finished.append(group)
+            self._leave(len(made))
+        conclude(group.future for group in finished)
 
     def open(self) -> None:
         """Admit calls, unless it is too late for that."""
@@ -459,40 +417,32 @@ class Pending:
             self.is_open = not self.is_closed
 
     def close(self, *, if_idle: bool = False) -> bool:
-        """Admit nobody any more."""
+        """Admit nobody any more, and let those know who wait to be taken."""
         with self.condition:
-            if if_idle and self._admitted:
+            if if_idle and self.admitted:
                 return False
             self.is_open, self.is_closed = False, True
-            self._leave(0)
+            failed = self._given_up()
             self.condition.notify_all()
-            return True
+        conclude(failed, closed())
+        return True
+
+    def _given_up(self) -> list[asyncio.Future[None]]:
+        """Of the groups whose calls nobody will take, if that is so; each is told once."""
+        if not self.is_closed:
+            return []
+        groups = {call.group for call in self.queue if call.group.left > 0}
+        for group in groups:
+            group.left = 0
+        self._leave(len(self.queue))
+        self.queue.clear()
+        return [group.future for group in groups]
 
     def _leave(self, count: int) -> None:
-        self._admitted -= count
-        room = len(self._waiting) if self.is_closed else self._most - self._admitted
+        self.admitted -= count
+        room = len(self._waiting) if self.is_closed else self._most - self.admitted
         while self._waiting and room > 0:
-            loop, future = self._waiting.popleft()
-            room -= 1
-            _soon(loop, [future])
-
-    @staticmethod
-    def _deliver(finished: dict[asyncio.AbstractEventLoop, list[Group]]) -> None:
-        for loop, groups in finished.items():
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_conclude, groups)
-
-
-def _conclude(groups: list[Group]) -> None:
-    for group in groups:
-        group.conclude()
-
-
-def _soon(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
-    def wake() -> None:
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
-
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(wake)
+            future = self._waiting.popleft()
+            if not future.cancelled():
+                conclude([future])
+                room -= 1

@@ -35,7 +35,8 @@ class Confinement:
     """What the worker keeps of its set-up.
 
     Attributes:
-        namespaced: Whether it is process 1 of a pid namespace.
+        namespaced: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
+            leaves behind. If not, calls may not start processes.
         limit_processes: Whether a limit on processes would count only this sandbox's.
         libc: The C library; it keeps the interpreter locked while it is called.
         pid: The supervisor's own process id.
@@ -76,9 +77,9 @@ def confine(line: Line, *, namespaced: bool, uid: int, limit_processes: bool) ->
     Args:
         line: Where the system-call filters come from: the worker's, and without a pid namespace
             that of each call.
-        namespaced: Whether it is process 1 of a pid namespace.
-        uid: User and group id to become; 0 for none.
-        limit_processes: See `Confinement`.
+        namespaced: See `Confinement`, as for ``limit_processes``.
+        uid: User and group id to become for good; 0 to stay who it is.
+        limit_processes: Likewise.
     """
     libc = ctypes.PyDLL(None, use_errno=True)
     for number in (*_SIGNALS, _SIGCHLD):
@@ -118,11 +119,7 @@ class _Program(ctypes.Structure):
 
 
 def install(program: bytes) -> None:
-    """Install a filter; those already there stay, and the strictest answer holds.
-
-    Raises:
-        OSError: The kernel refused.
-    """
+    """Install a filter; those already there stay, and the strictest answer holds."""
     _prctl(_SET_NO_NEW_PRIVS, 1, None)
     _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(_Program(len(program) // 8, program)))
 

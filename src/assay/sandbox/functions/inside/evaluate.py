@@ -247,7 +247,6 @@ def light_loop() -> Loop:
 FILE = "<program>"
 """What a program's file is called in its tracebacks."""
 
-_MESSAGE = 2000
 _COROUTINE = 0x80  # CO_COROUTINE: an `async def` without a `yield`
 
 
@@ -308,9 +307,6 @@ def load(parts: list[bytes]) -> Loaded:
     Args:
         parts: Source, entry, argument, provided, whether the entry must be as it is written (empty
             for no), then name and source of each module. Emptied.
-
-    Raises:
-        LoadError: It cannot be loaded, whatever the reason.
     """
     source, entry, argument, provided, as_written, *rest = (
         part.decode("utf-8", "surrogatepass") for part in parts
@@ -391,8 +387,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     line = where(error)
     try:
         if isinstance(error, SyntaxError) and error.filename == FILE:
-            return f"{type(error).__name__}: {error.msg}"[:_MESSAGE], error.lineno or 0
-        return f"{type(error).__name__}: {error}"[:_MESSAGE], line
+            return f"{type(error).__name__}: {error.msg}"[:MESSAGE_BYTES], error.lineno or 0
+        return f"{type(error).__name__}: {error}"[:MESSAGE_BYTES], line
     except BaseException:
         return "an error that cannot be shown", line
 

@@ -1,7 +1,7 @@
 """The first thing that runs in the sandbox of a function worker.
 
-``worker.py CONTROL NAMESPACED UID LIMIT_PROCESSES``, all of them numbers; `launch.Mode` says what
-they mean. Loads our own modules by their full names without running any package's ``__init__``, and
+``worker.py CONTROL NAMESPACED UID LIMIT_PROCESSES``, all of them numbers; `confine` says what they
+mean. Loads our own modules by their full names without running any package's ``__init__``, and
 forgets them by name again: what a program imports is Python's, or comes with the program.
 """
 
