@@ -49,7 +49,7 @@ def pytest_make_collect_report(
     """Each worker begins to import elsewhere: none compiles what another one just compiled."""
     report = yield
     worker = getattr(collector.config, "workerinput", None)
-    if worker is not None and isinstance(collector, pytest.Dir):
+    if worker is not None and isinstance(collector, pytest.Directory):
         first = len(report.result) * int(worker["workerid"][2:]) // worker["workercount"]
         report.result = [*report.result[first:], *report.result[:first]]
     return report

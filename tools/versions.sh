@@ -15,7 +15,7 @@ for version in $(sed -n 's/.*Programming Language :: Python :: \(3\.[0-9]*\).*/\
   echo "Python $version: $python"
   sh tools/setup.sh "$version"
   if ".venv-$version/bin/pytest" -q -n 3 -m "not slow and not soak and not real" \
-    tests/test_sandbox_*.py tests/test_graders_function*.py tests/test_graders_testing_*.py
+    tests/sandbox tests/graders/test_function*.py tests/graders/testing
   then passed="$passed $version"; else failed="$failed $version"; fi
 done
 echo "Pythons other than $own: passed on:${passed:- none}; failed on:${failed:- none};" \

@@ -1,0 +1,175 @@
+"""Spans of tracers: their order, missing contents, and what is told like a call and is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.agents.transcripts import Transcript, read_transcript
+from assay.agents.transcripts.rows import recorded_rows
+from assay.errors import GraderError
+from assay.eval.row_grading import lacks_answer, unanswered
+from assay.graders import ToolCorrectnessGrader
+from assay.graders.spec import GraderSpec
+from assay.graders.tool_calls import observed_calls
+from assay.scoring.json_safe import Json
+from assay.types import Submission, Trace
+from tests.agents.test_transcripts_elsewhere import (
+    OF_USER,
+    Fields,
+    outline,
+    said,
+    span,
+    spans,
+    value,
+)
+from tests.graders.test_trajectory import checked, graded
+
+
+def run_of(*listed: Fields) -> Transcript:
+    """The run that some spans tell of."""
+    return read_transcript(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [*listed]}]}]}))
+
+
+def tool_span(start: int, name: str, **about: Json) -> Fields:
+    """A span of a tool, as tracers write it that keep no contents."""
+    return span(f"t{start}", "1", start, "execute_tool", tool__name=name, **about)
+
+
+@pytest.mark.parametrize("asked", [(), (0,), (9,), (0, 9), (3, 9)])
+def test_tools_of_spans_stand_in_the_order_of_time(asked: tuple[int, ...]) -> None:
+    models = [span(f"m{start}", "1", start, "chat", request__model="m") for start in asked]
+    tools = [tool_span(start, name) for start, name in ((6, "c"), (4, "a"), (5, "b"))]
+    steps = [name for name, _ in outline(run_of(*tools, *models)) if name != "agent"]
+    assert steps == ["a", "b", "c"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=12, unique_by=lambda t: t))
+def test_spans_of_any_order_are_told_by_their_beginnings(begun: list[tuple[int, bool]]) -> None:
+    listed = [
+        span(f"m{start}", "1", start, "chat", request__model="m")
+        if is_model
+        else tool_span(start, f"t{start:02}")
+        for start, is_model in begun
+    ]
+    expected = [
+        "agent" if is_model else f"t{start:02}"
+        for start, is_model in sorted(begun, key=lambda each: (each[0], not each[1]))
+    ]
+    if begun:
+        assert [name for name, _ in outline(run_of(*listed))] == expected
+
+
+def without_contents(*tools: Fields) -> Trace:
+    """A run of some tools and two calls of a model, whose tracer keeps no contents."""
+    used: Fields = {"request__model": "m", "usage__input_tokens": 5, "usage__output_tokens": 5}
+    models = [span(f"m{start}", "1", start, "chat", **used) for start in (1, 40)]
+    return run_of(*models, *tools, span("1", "", 0, "invoke_agent")).trace
+
+
+def test_a_tracer_without_contents_leaves_the_calls_to_be_graded() -> None:
+    trace = without_contents(tool_span(2, "read_file"), tool_span(3, "bash"), tool_span(4, "todo"))
+    expected = ["read_file", "bash", "todo"]
+    called = graded(ToolCorrectnessGrader, trace, expected=expected, match="name", ordered=True)
+    assert called.value == 1.0
+    limits: dict[str, Any] = {"max_tool_calls": 3, "max_tokens": 20, "max_seconds": 60}
+    checks = {**limits, "require_tools": [{"kind": "execute"}], "forbid_tools": [{"name": "rm"}]}
+    assert checked(trace, **checks).value == 1.0
+    few = {"max_tool_calls": {"execute": 1, "read": 1, "other": 1}}
+    assert checked(trace, **few).value == 1.0
+    assert checked(trace, max_tool_calls=2).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"require_tools": [{"path_glob": "src/*"}]},
+        {"forbid_tools": [{"path_glob": "tests/*"}]},
+        {"forbid_tools": [{"kind": "write"}]},
+        {"max_tool_calls": {"write": 0}},
+    ],
+)
+@pytest.mark.parametrize("tool", ["bash", "write_file", "todo"])
+def test_what_rests_on_contents_that_are_not_told_is_an_error(
+    options: dict[str, Any], tool: str
+) -> None:
+    with pytest.raises(GraderError, match="do not tell what was said"):
+        checked(without_contents(tool_span(2, tool)), **options)
+
+
+def test_attack_a_tool_of_an_unknown_name_where_no_contents_are_told() -> None:
+    trace = without_contents(tool_span(2, "frobnicate"), tool_span(3, "frobnicate"))
+    limit = {"max_tool_calls": {"write": 1}}
+    assert checked(trace, **limit).value == 0.0
+
+
+def test_a_row_without_contents_is_graded_for_its_conduct_alone(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(spans(contents=False)))
+    (row,) = recorded_rows(str(tmp_path))
+    assert isinstance(row, dict)
+    assert row["answer"] is None
+    submission = Submission(trace=Trace.from_dict(cast("dict[str, Json]", row["trace"])))
+    conduct = GraderSpec(type="tool_correctness", options={"expected": ["execute"]})
+    words = GraderSpec(type="contains", options={"substring": "x"})
+    assert not lacks_answer([conduct], submission)
+    assert lacks_answer([conduct, words], submission)
+    assert "do not tell what was said" in (unanswered(submission).content or "")
+
+
+# What pydantic-ai tells of what is no call of a tool, in its older form and in that of today.
+NO_CALLS: list[Fields] = [
+    {"name": "running output function", "operation": ""},
+    {"logfire.msg": "running output function: final_result", "operation": "execute_tool"},
+    {"pydantic_ai.tool.deferral.name": "ApprovalRequired", "operation": "execute_tool"},
+]
+
+
+def beside(told: Fields, **about: Json) -> Fields:
+    """A span with attributes beside those of the conventions."""
+    operation = str(told["operation"])
+    made = span("o", "1", 3, operation, tool__name="final_result", **about)
+    made["name"] = told.get("name", operation)
+    extra: list[Json] = [{"key": k, "value": value(v)} for k, v in told.items() if "." in k]
+    made["attributes"] = [*cast("list[Json]", made["attributes"]), *extra]
+    return made
+
+
+@pytest.mark.parametrize("told", NO_CALLS)
+def test_output_functions_and_deferred_calls_of_pydantic_ai_are_no_tool_calls(
+    told: Fields,
+) -> None:
+    trace = without_contents(tool_span(2, "bash"), beside(told, tool__call__id="f"))
+    assert [call.call.name for call in observed_calls(trace)] == ["bash"]
+
+    called: Fields = {"type": "tool_call", "id": "f", "name": "final_result", "arguments": {}}
+    conversation = span(
+        "m", "1", 2, "chat", request__model="m",
+        input__messages=json.dumps([OF_USER]),
+        output__messages=json.dumps([said("assistant", called)]),
+    )  # fmt: skip
+    trace = run_of(conversation, beside(told, tool__call__id="f")).trace
+    assert observed_calls(trace) == []
+    assert len(observed_calls(run_of(conversation).trace)) == 1
+
+
+def test_a_deferred_call_that_is_made_later_is_a_call() -> None:
+    read = spans(results=False)
+    cast("Any", read)["resourceSpans"][0]["scopeSpans"][0]["spans"].append(
+        beside(NO_CALLS[2], tool__call__id="c")
+    )
+    trace = read_transcript(json.dumps(read)).trace
+    assert [call.call.name for call in observed_calls(trace)] == ["bash"]
+
+
+@pytest.mark.parametrize("tokens", [-5, -(10**18)])
+def test_attack_negative_usage_in_spans_keeps_no_budget_and_makes_no_error(tokens: int) -> None:
+    used: Fields = {"request__model": "m", "usage__output_tokens": 5}
+    models = [span(f"m{n}", "1", n, "chat", **used, usage__input_tokens=n * tokens) for n in (1, 2)]
+    trace = run_of(*models, tool_span(3, "bash")).trace
+    score = checked(trace, max_tokens=100, max_tool_calls=1)
+    assert score.value == 0.5

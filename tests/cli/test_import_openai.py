@@ -1,0 +1,128 @@
+"""`assay import openai` as a process: the table, the replay, and grading what was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.scoring.json_safe import Json
+from tests.command_line import assay, cells, result
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "openai"
+EVAL, ITEMS, JOB = (
+    str(EXAMPLES / name) for name in ("eval.json", "output_items.jsonl", "rft_job.json")
+)
+
+
+@pytest.mark.sandbox
+def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
+    done = assay("import", "openai", EVAL, ITEMS, "--into", "tickets", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")  # the judge needs you
+    words = " ".join(done.stdout.split())
+    for shown in (
+        "Support tickets: 4 graders, 10 rows in tickets",
+        "Category string_check exact",
+        "Summary text_similarity approximate",
+        "Tone label_model needs you",
+        "Category 10 10 10 of 10 1.00",
+        "Tone 10 0 0 of 0",
+        "Tone: 10 not replayed: needs a judge model",
+        "assay grade tickets/data.jsonl --graders tickets/graders.yaml",
+    ):
+        assert shown in words
+    graded = assay(
+        "grade",
+        "tickets/data.jsonl",
+        "--graders",
+        "tickets/graders.yaml",
+        "--label",
+        "passed",
+        "--json",
+        cwd=tmp_path,
+    )
+    rows = cells(graded)
+    recorded = [
+        json.loads(line) for line in (tmp_path / "tickets/data.jsonl").read_text().splitlines()
+    ]
+    assert len(rows) == len(recorded) == 10
+    # The judge's verdict is not among the graders, and it was never the only one to fail.
+    assert [row["reward"] == 1.0 for row in rows] == [row["passed"] for row in recorded]
+    assert rows[2]["reward"] == 1.0
+    stored = assay("graders", "create", "tk", "--graders", "tickets/graders.yaml", cwd=tmp_path)
+    assert (stored.returncode, stored.stderr) == (0, "")
+    assert not list((tmp_path / "tickets").glob("*.py"))
+    assert [row["case"] for row in rows if row["status"] == "error"] == [
+        "outputitem_68f0c3e08",
+        "outputitem_68f0c3e09",
+    ]
+    assert assay("validate", "tickets/needs-you.yaml", cwd=tmp_path).returncode == 0
+
+
+def test_the_table_as_json(tmp_path: Path) -> None:
+    done = assay("import", "openai", EVAL, ITEMS, "--json", "--no-replay", cwd=tmp_path)
+    shown = result(done)
+    assert shown["directory"] == "openai/support-tickets"
+    assert "data.jsonl" in cast("list[Json]", shown["files"])
+    (suite,) = cast("list[dict[str, Json]]", shown["suites"])
+    assert (suite["rows"], suite["replay"]) == (10, None)
+    criteria = cast("list[dict[str, Json]]", suite["criteria"])
+    assert [c["fidelity"] for c in criteria] == ["exact", "approximate", "exact", "needs you"]
+    assert str(criteria[0]["origin"]).endswith("eval.json: testing_criteria[0]")
+
+
+@pytest.mark.sandbox
+def test_a_grader_alone_is_ready_for_rows_of_ones_own(tmp_path: Path) -> None:
+    done = assay("import", "openai", JOB, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "YOUR_ROWS.jsonl --graders openai/graders/graders.yaml" in " ".join(done.stdout.split())
+    item = {"category": "bug", "priority": "high", "summary": "It crashes."}
+    answer = {"category": "bug", "priority": "urgent", "summary": "It crashes."}
+    row = {"answer": json.dumps(answer), "item": item}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    graded = assay(
+        "grade", "rows.jsonl", "--graders", "openai/graders/graders.yaml", "--json", cwd=tmp_path
+    )
+    assert cells(graded)[0]["reward"] == pytest.approx(0.5 + 0.3 * 0.5 + 0.2)
+
+
+def test_recorded_results_that_differ_are_listed_and_fail(tmp_path: Path) -> None:
+    evaluation = {
+        "id": "e",
+        "name": "E",
+        "testing_criteria": [
+            {
+                "type": "string_check",
+                "name": "Match",
+                "input": "{{ sample.output_text }}",
+                "reference": "{{ item.a }}",
+                "operation": "eq",
+            }
+        ],
+    }
+    item = {
+        "id": "row-7",
+        "eval_id": "e",
+        "datasource_item": {"a": "x"},
+        "sample": {"output": [{"content": "y"}]},
+        "results": [{"name": "Match", "score": 1.0, "passed": True}],
+    }
+    (tmp_path / "all.jsonl").write_text(f"{json.dumps(evaluation)}\n{json.dumps(item)}\n")
+    done = assay("import", "openai", "all.jsonl", cwd=tmp_path)
+    assert done.returncode == 1
+    said = "Match: row row-7: recorded 1 (passed), replayed 0 (failed)"
+    assert said in " ".join(done.stdout.split())
+
+
+def test_bad_input_names_the_place(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"data": [{"foo": 1}]}')
+    done = assay("import", "openai", "x.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "x.json: data[0]: this is neither a grader nor an eval" in done.stderr
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    done = assay("import", "openai", JOB, "--into", "full", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "already there" in done.stderr

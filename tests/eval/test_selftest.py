@@ -1,0 +1,404 @@
+"""`assay selftest`: what it proves of cases, and what it finds wrong with them.
+
+At the level of whole cases, in the real sandbox: what matters is what an author is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.cli.prove import selftest_cases
+from assay.errors import InputError
+from assay.eval.proof import CaseProof, Check, Proof, Verdict
+from assay.eval.selftest import plan_selftest
+from assay.eval.stuffing import example_of
+from assay.eval.weights import left_open
+from assay.scoring.json_safe import Json
+from assay.store.records import CellRecord
+from assay.tasks.case import load_case
+from assay.tasks.task import case_task
+from assay.text.pattern import compile_pattern
+
+_REPAIR = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
+_STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
+
+_ANSWER = """
+    id: sum
+    task: {prompt: "What is 19 and 23? Reply with the number only."}
+    matrix: {harnesses: [replay], models: [reference]}
+    expected: "42"
+    graders:
+      - {type: exact_match}
+"""
+
+
+def write(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
+    """Write a case and the files beside it."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
+    for name, content in (files or {}).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(content), "utf-8")
+    return root
+
+
+def prove(root: Path, *, repeats: int | None = None, rows: list[CellRecord] | None = None) -> Proof:
+    plan = plan_selftest([case_task(load_case(str(root)))], repeats=repeats)
+    seen = [] if rows is None else rows
+    proof = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, on_cell=seen.append))
+    assert len(seen) == plan.total or proof.cases[0].checks[0].name == "begin"
+    return proof
+
+
+def checks(proof: Proof) -> dict[str, Check]:
+    return {check.name: check for check in proof.cases[0].checks}
+
+
+def failed(proof: Proof) -> list[str]:
+    return [check.name for check in proof.cases[0].checks if check.verdict != "held"]
+
+
+def test_a_sound_case_is_proven(tmp_path: Path) -> None:
+    recordings = {
+        "recordings/reference/answer.txt": "42",
+        "recordings/wrong/answer.txt": "41",
+    }
+    rows: list[CellRecord] = []
+    proof = prove(write(tmp_path, _ANSWER, recordings), rows=rows)
+    assert (proof.code, failed(proof)) == (0, [])
+    assert list(checks(proof)) == [
+        "reference reference",
+        *("floor no-op", "floor emptied", "floor echo", "floor keywords"),
+        "bad wrong",
+        *("repeats on reference", "repeats on no-op"),
+    ]
+    assert all(row.passed for row in rows), "progress counts what came out as it has to"
+
+
+@pytest.mark.parametrize("name", ["reference", "honest", "fix", "solution", "gold"])
+def test_the_reference_is_found_by_its_name(tmp_path: Path, name: str) -> None:
+    root = write(tmp_path, _ANSWER, {f"recordings/{name}/answer.txt": "42"})
+    assert checks(prove(root, repeats=1))[f"reference {name}"].verdict == "held"
+
+
+def test_a_case_without_a_reference_is_not_proven(tmp_path: Path) -> None:
+    proof = prove(write(tmp_path, _ANSWER, {"recordings/other/answer.txt": "42"}))
+    assert (proof.code, failed(proof)) == (1, ["reference"])
+    assert "recordings/reference" in checks(proof)["reference"].fix
+
+
+def test_a_reference_below_full_names_the_grader(tmp_path: Path) -> None:
+    text = _ANSWER + "      - {type: contains, name: polite, substring: please, weight: 0.1}\n"
+    text += "    expect: {pass_threshold: 0.5}\n"
+    proof = prove(write(tmp_path, text, {"recordings/reference/answer.txt": "42"}))
+    said = checks(proof)["reference reference"]
+    assert (said.verdict, said.reward) == ("failed", pytest.approx(1 / 1.1))
+    assert "polite" in said.said
+
+
+@pytest.mark.parametrize(
+    ("graders", "floor"),
+    [
+        ('- {type: files, patterns: ["the number only"]}', "floor echo"),
+        ('- {type: files, patterns: ["max_retries\\\\s*=\\\\s*\\\\d+"]}', "floor keywords"),
+        ("- {type: command, cmd: 'true'}", "floor no-op"),
+        ("- {type: command, cmd: 'test -f done.txt'}", "floor emptied"),
+    ],
+)
+@pytest.mark.sandbox
+def test_a_floor_that_passes_fails_the_proof(tmp_path: Path, graders: str, floor: str) -> None:
+    text = _ANSWER.replace("- {type: exact_match}", graders)
+    recording = {
+        "recordings/fix/files/done.txt": "the number only\nmax_retries = 3\n",
+        "recordings/fix/answer.txt": "42",
+    }
+    proof = prove(write(tmp_path, text, recording))
+    assert proof.code == 1
+    assert floor in failed(proof)
+    assert checks(proof)[floor].reward == 1.0
+    assert any(floor.removeprefix("floor ") in sentence for sentence in proof.cases[0].open)
+
+
+_CHANCY = """
+    from assay.graders import Grader
+
+    class Chancy(Grader):
+        name = "chancy"
+        calls = 0
+
+        @classmethod
+        async def compute_score(cls, answer: str = "") -> float:
+            cls.calls += 1
+            return 1.0 if cls.calls % 2 else 0.5
+"""
+
+
+def test_a_grader_that_disagrees_with_itself_is_named(tmp_path: Path) -> None:
+    text = _ANSWER + "      - {type: 'python:./own.py:Chancy', weight: 0.0}\n"
+    root = write(tmp_path, text, {"own.py": _CHANCY, "recordings/fix/answer.txt": "42"})
+    proof = prove(root)
+    assert "repeats on reference" in failed(proof)
+    assert "chancy: " in checks(proof)["repeats on reference"].said
+    assert "exact_match" not in checks(proof)["repeats on reference"].said
+
+
+_BAD = """
+    id: bad
+    task: {{prompt: "Write a.txt and b.txt."}}
+    matrix: {{harnesses: [replay], models: [fix]}}
+    graders:
+      - {{type: files, name: first, patterns: ["alpha"]}}
+      - {{type: files, name: second, patterns: ["beta"]}}
+      - {{type: 'python:./own.py:Watchful', name: watchful}}
+    selftest:
+      reference: fix
+      repeats: 1
+      bad: {{half: "{reason}"}}
+"""
+_WATCHFUL = """
+    from assay.graders import Grader, SubScore
+
+    class Watchful(Grader):
+        name = "watchful"
+
+        @classmethod
+        async def compute_score(cls, answer: str = "") -> SubScore:
+            flags = ["forged report"] if "trust me" in answer else []
+            return SubScore(name="watchful", value=0.0 if flags else 1.0, flags=flags)
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict", "said"),
+    [
+        ("second: nothing was written", "held", "second"),
+        ("caught as a forged report", "held", "second"),
+        ("the Second and watchful graders", "held", ""),
+        ("first finds nothing", "failed", "first, named as the reason, gave full marks"),
+        ("it is just bad", "failed", "names no grader"),
+        ("secondly", "failed", "names no grader"),
+    ],
+)
+def test_known_bad_work_fails_for_the_named_reason(
+    tmp_path: Path, reason: str, verdict: str, said: str
+) -> None:
+    files = {
+        "own.py": _WATCHFUL,
+        "recordings/fix/files/a.txt": "alpha beta",
+        "recordings/half/files/a.txt": "alpha",
+        "recordings/half/answer.txt": "trust me",
+    }
+    check = checks(prove(write(tmp_path, _BAD.format(reason=reason), files)))["bad half"]
+    assert check.verdict == verdict, check
+    assert said in check.said
+
+
+def test_known_bad_work_that_passes_fails_the_proof(tmp_path: Path) -> None:
+    files = {"recordings/fix/answer.txt": "42", "recordings/cheat-2/answer.txt": "42"}
+    proof = prove(write(tmp_path, _ANSWER, files))
+    assert failed(proof) == ["bad cheat-2"]
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("{reference: fxi}", "did you mean 'fix'"),
+        ("{bad: {fxi: x}}", "did you mean 'fix'"),
+        ("{reference: fix, bad: {fix: x}}", "both its reference and known bad"),
+    ],
+)
+def test_recordings_that_are_not_there_are_bad_input(tmp_path: Path, block: str, said: str) -> None:
+    text = _ANSWER + f"    selftest: {block}\n"
+    root = write(tmp_path, text, {"recordings/fix/answer.txt": "42"})
+    with pytest.raises(InputError, match=said):
+        plan_selftest([case_task(load_case(str(root)))])
+
+
+@pytest.mark.sandbox
+def test_a_case_that_cannot_begin_has_no_verdict(tmp_path: Path) -> None:
+    text = _ANSWER + "    setup: {run: ['exit 3']}\n"
+    proof = prove(write(tmp_path, text, {"recordings/fix/answer.txt": "42"}))
+    assert (proof.code, failed(proof)) == (3, ["begin"])
+    assert "exit 3" in checks(proof)["begin"].said
+
+
+def test_a_floor_that_cannot_be_graded_has_no_verdict(tmp_path: Path) -> None:
+    own = """
+        from assay.graders import Grader
+
+        class Fragile(Grader):
+            name = "fragile"
+
+            @classmethod
+            async def compute_score(cls, answer: str = "") -> float:
+                return 1.0 / len(answer)
+    """
+    text = _ANSWER + "      - {type: 'python:./own.py:Fragile', weight: 0.0}\n"
+    files = {"own.py": own, "recordings/fix/answer.txt": "42"}
+    proof = prove(write(tmp_path, text, files))
+    assert proof.code == 3
+    broken = checks(proof)["floor no-op"]
+    assert broken.verdict == "error"
+    assert "where a model or a program was missing, give it and prove again" in broken.fix
+    assert checks(proof)["floor echo"].verdict == "held"
+
+
+_OPEN = """
+    id: open
+    task: {{prompt: p}}
+    matrix: {{harnesses: [echo], models: [m]}}
+    expect: {{pass_threshold: {threshold}}}
+    graders: [{graders}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("graders", "threshold", "said"),
+    [
+        (
+            "{type: exact_match, expected: x}, {type: efficiency, target_tokens: 9, weight: 3}",
+            "1",
+            "up to 0.75 can be had with a wrong result: efficiency",
+        ),
+        (
+            "{type: exact_match, expected: x}, {type: efficiency, target_tokens: 9}",
+            "0.5",
+            "and that passes",
+        ),
+        (
+            "{type: efficiency, target_tokens: 9}",
+            "1",
+            "no grader checks whether the result is right",
+        ),
+        (
+            "{type: exact_match, expected: x}, {type: contains, substring: y, weight: 1.5}",
+            "0.4",
+            "without the heaviest grader, contains",
+        ),
+        ("{type: exact_match, expected: x}", "0", "everything passes"),
+        ("{type: command, cmd: 'true'}", "1", "rests on an exit status"),
+        ("{type: files, patterns: [x]}", "1", "satisfied by code that never runs"),
+        ("{type: files, patterns: [x], files: ['*.py']}", "1", "satisfied by a comment"),
+        ("{type: tests, cmd: make}", "1", "no test is hidden"),
+        ("{type: tests, cmd: make, format: tap}", "1", "read from console text (tap)"),
+        ("{type: swebench, fail_to_pass: [x]}", "1", "breaking everything else costs nothing"),
+    ],
+)
+def test_what_the_weights_leave_open_is_said(
+    tmp_path: Path, graders: str, threshold: str, said: str
+) -> None:
+    root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
+    sentences = list(left_open(load_case(str(root)), []))
+    assert any(said in sentence for sentence in sentences), sentences
+
+
+def test_a_sound_case_leaves_nothing_open(tmp_path: Path) -> None:
+    graders = "{type: exact_match, expected: x}, {type: numeric_match, expected: 1, weight: 0.5}"
+    root = write(tmp_path, _OPEN.format(graders=graders, threshold="1"))
+    assert list(left_open(load_case(str(root)), [])) == []
+
+
+def test_a_gate_that_never_closes_is_told(tmp_path: Path) -> None:
+    text = _ANSWER + "      - {type: contains, substring: '', gate: true, name: wide}\n"
+    text = text.replace("{type: contains, substring: ''", "{type: regex_match, pattern: '(?s).*'")
+    proof = prove(write(tmp_path, text, {"recordings/fix/answer.txt": "42"}))
+    assert any("gate wide was open" in sentence for sentence in proof.cases[0].open)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("retry", "retry"),
+        (r"backoff\s*\*=\s*2", "backoff*=2"),
+        (r"max_retries\s*=\s*\d+", "max_retries=1"),
+        (r"(?i)def (?:fetch|get)_all\(", "def fetch_all("),
+        (r"^import\s+(\w+)$", "import a"),
+        (r"[a-f]{3}[^x]\.", "aaa ."),
+        (r"a|b", "a"),
+    ],
+)
+def test_a_stuffer_finds_what_a_pattern_looks_for(pattern: str, text: str) -> None:
+    assert example_of(pattern) == text
+
+
+@given(st.text(alphabet=r"ab1\.*+?()[]{}|^$-dws2,", min_size=1, max_size=20))
+def test_what_a_stuffer_finds_always_matches(pattern: str) -> None:
+    found = example_of(pattern)
+    if found:
+        assert compile_pattern(pattern).search(found) is not None
+
+
+def test_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "tmp"
+    own.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
+    home = tmp_path / "state"
+    monkeypatch.setenv("ASSAY_HOME", str(home))
+    root = write(tmp_path / "case", _ANSWER, {"recordings/fix/answer.txt": "42"})
+    status = selftest_cases([str(root)], cases=[], repeats=1, workers=2, as_json=True)
+    assert (status, list(own.iterdir())) == (0, [])
+    assert {path.name for path in home.glob("*")} <= {"cache", "at-work.lock"}
+
+
+def test_the_report_tells_every_check_and_the_fix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    root = write(tmp_path, _ANSWER, {"recordings/partial/answer.txt": "42"})
+    assert selftest_cases([str(root)], cases=[], repeats=None, workers=2, as_json=False) == 1
+    shown = capsys.readouterr().out
+    for words in ("no reference recording", "fix reference: record", "✗ bad partial", "FAIL"):
+        assert words in shown
+
+
+def test_the_json_report_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write(tmp_path, _ANSWER, {"recordings/fix/answer.txt": "42"})
+    assert selftest_cases([str(root)], cases=["sum"], repeats=1, workers=2, as_json=True) == 0
+    data = cast("dict[str, Json]", json.loads(capsys.readouterr().out))
+    assert data["proven"] is True
+    case = cast("list[dict[str, Json]]", data["cases"])[0]
+    assert (case["case"], case["verdict"], case["open"]) == ("sum", "held", [])
+
+
+def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:
+    root = write(tmp_path, _ANSWER)
+    with pytest.raises(InputError, match="did you mean 'sum'"):
+        selftest_cases([str(root)], cases=["summ"], repeats=1, workers=1, as_json=True)
+
+
+def test_the_worst_case_decides_the_exit_status() -> None:
+    def case(*verdicts: str) -> CaseProof:
+        found = tuple(Check(name=v, verdict=cast("Verdict", v)) for v in verdicts)
+        return CaseProof(case="c", file="", threshold=1.0, checks=found, open=())
+
+    assert Proof((case("held"), case("skipped"))).code == 0
+    assert Proof((case("skipped"),)).code == 3
+    assert Proof((case("held", "error"),)).code == 3
+    assert Proof((case("error"), case("held", "failed"))).code == 1
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_the_repair_example_is_proven(tmp_path: Path) -> None:
+    root = tmp_path / "repair"
+    shutil.copytree(_REPAIR, root)
+    text = (root / "case.yaml").read_text("utf-8")
+    begin, end = text.index("source:"), text.index("environment:")
+    (root / "case.yaml").write_text(f"{text[:begin]}source: {{path: source}}\n\n{text[end:]}")
+    (root / "source").mkdir()
+    shutil.copy(_STAND_IN, root / "source" / "parse.py")
+    proof = prove(root, repeats=2)
+    assert (proof.code, failed(proof)) == (0, []), proof
+    assert {"bad cheat", "bad partial"} < set(checks(proof))

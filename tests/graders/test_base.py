@@ -1,0 +1,391 @@
+"""The base of all graders: what they may return, what is recorded, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import pytest
+
+from assay.errors import GraderError, InputError, ScoreError
+from assay.graders import Grader, combine
+from assay.graders.base import Score
+from assay.scoring import SubScore
+
+if TYPE_CHECKING:
+    from decimal import Decimal as Unimportable
+
+
+class Giving(Grader):
+    """Returns what it is given."""
+
+    name = "giving"
+
+    @classmethod
+    async def compute_score(cls, score: object = 1.0, *, note: str = "") -> Score:
+        return cast("Score", score)
+
+
+class Raising(Grader):
+    name = "raising"
+
+    @classmethod
+    async def compute_score(cls, error: Exception) -> float:
+        raise error
+
+
+class Plain(Grader):
+    name = "plain"
+
+    @classmethod
+    def compute_score(cls, answer: str) -> float:
+        return 1.0 if answer == "yes" else 0.0
+
+
+class Open(Grader):
+    @classmethod
+    async def compute_score(cls, answer: str = "", **rest: object) -> Score:
+        return 1.0, {"rest": sorted(rest)}
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "evidence"),
+    [
+        (0.25, 0.25, {}),
+        (1, 1.0, {}),
+        ((0.5, {"why": "half"}), 0.5, {"why": "half"}),
+        ((0.5, None), 0.5, {}),
+        ((0.5, {1: {2, 1}}), 0.5, {"1": [1, 2]}),
+    ],
+)
+async def test_what_a_grader_may_return(
+    returned: object, value: float, evidence: dict[str, object]
+) -> None:
+    node = await Giving.grade(score=returned)
+    assert (node.name, node.value, node.weight, node.status) == ("giving", value, 1.0, "scored")
+    metadata = dict(node.metadata or {})
+    assert "_parameters" in metadata
+    del metadata["_parameters"]
+    assert metadata == evidence
+
+
+NOT_RETURNABLE: list[tuple[object, str]] = [
+    (True, "is a bool"),
+    (math.nan, "is nan"),
+    (math.inf, "is inf"),
+    (1.5, "must be in"),
+    (-0.5, "must be in"),
+    (None, "must be a number, got NoneType"),
+    ("MET", "must be a number, got str"),
+    ([1.0], "must be a number, got list"),
+    ((1.0,), "a tuple of (float)"),
+    ((1.0, {}, "x"), "a tuple of (float, dict, str)"),
+    ((1.0, "why"), "a tuple of (float, str)"),
+    ((True, {}), "is a bool"),
+]
+
+
+@pytest.mark.parametrize(("returned", "why"), NOT_RETURNABLE)
+async def test_whatever_else_a_grader_returns_is_an_error_never_a_score(
+    returned: object, why: str
+) -> None:
+    with pytest.raises(GraderError) as caught:
+        await Giving.grade(score=returned)
+    assert why in str(caught.value)
+
+
+async def test_a_returned_node_is_renamed_and_weighted_and_keeps_the_rest() -> None:
+    child = SubScore(name="part", value=0.5)
+    node = SubScore(name="own", value=0.5, weight=9, metadata={"a": 1}, children=[child])
+    graded = await Giving.grade(weight=0.5, name="mine", gate=True, score=node)
+    assert (graded.name, graded.weight, graded.gate) == ("mine", 0.5, True)
+    assert graded.children == (child,)
+    assert dict(graded.metadata or {})["a"] == 1
+    assert "_parameters" in (graded.metadata or {})
+
+
+async def test_a_grader_may_report_that_it_does_not_apply() -> None:
+    graded = await Giving.grade(score=SubScore.skipped("own", "no trace"))
+    assert (graded.name, graded.status, graded.value) == ("giving", "skipped", None)
+
+
+async def test_a_plain_function_will_do() -> None:
+    assert (await Plain.grade(answer="yes")).value == 1.0
+    assert (await Plain.grade(answer="no")).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"scroe": 1.0}, "Giving takes no parameter 'scroe' (did you mean 'score'?)"),
+        ({"weigth": 2.0}, "Giving takes no parameter 'weigth' (did you mean 'weight'?)"),
+        ({"zzz": 1.0}, "(valid: gate, name, note, score, weight)"),
+    ],
+)
+async def test_a_misspelt_parameter_is_refused_with_the_nearest(
+    parameters: dict[str, object], why: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        await Giving.grade(weight=1.0, name=None, gate=False, **parameters)
+    assert why in str(caught.value)
+
+
+def test_a_compute_score_of_instances_is_refused_where_it_is_written() -> None:
+    """It needed 'self', it said, of whoever called it."""
+    with pytest.raises(InputError, match=r"Brief\.compute_score takes self.*@classmethod above it"):
+
+        class Brief(Grader):  # pyright: ignore[reportUnusedClass] - it is refused
+            def compute_score(self, answer: str) -> float:
+                return 1.0
+
+
+async def test_a_missing_parameter_is_refused() -> None:
+    with pytest.raises(InputError, match="Plain needs 'answer'"):
+        await Plain.grade()
+
+
+async def test_a_grader_that_takes_any_name_gets_any() -> None:
+    node = await Open.grade(answer="x", extra=1)
+    assert dict(node.metadata or {})["rest"] == ["extra"]
+    assert node.name == "BaseGrader"
+
+
+async def test_an_empty_name_falls_back_to_the_graders_own() -> None:
+    assert (await Giving.grade(name="")).name == "giving"
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, True, "1"])
+async def test_a_weight_that_is_none_is_refused(weight: object) -> None:
+    with pytest.raises(ScoreError, match="weight of 'giving'"):
+        await Giving.grade(weight=cast("float", weight))
+
+
+async def test_parameters_are_recorded_bounded_and_without_secrets() -> None:
+    node = await Open.grade(
+        answer="a" * 100_000, api_key="hunter2", nested={"password": "hunter2"}, file=object()
+    )
+    recorded = dict(node.metadata or {})["_parameters"]
+    written = json.dumps(recorded)
+    assert "hunter2" not in written
+    assert len(written) < 10_000
+    assert isinstance(recorded, Mapping)
+    assert list(recorded) == ["answer", "api_key", "nested", "file"]
+
+
+async def test_what_a_grader_raises_becomes_an_error_with_its_node() -> None:
+    with pytest.raises(GraderError, match="raising: ZeroDivisionError: oops") as caught:
+        await Raising.grade(weight=0.5, error=ZeroDivisionError("oops"))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    node = caught.value.subscore
+    assert isinstance(node, SubScore)
+    assert (node.name, node.weight, node.status) == ("raising", 0.5, "error")
+    assert node.reason.startswith("ZeroDivisionError: oops (tests/graders/test_base.py:")
+    assert "in compute_score" in str((node.metadata or {})["traceback"])
+    assert "_parameters" in (node.metadata or {})
+
+
+class _MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_exception_that_cannot_say_what_it_is_is_an_error_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(GraderError, match="raising: _MuteError: it cannot be shown") as caught:
+        await Raising.grade(error=_MuteError())
+    assert isinstance(caught.value.subscore, SubScore)
+
+
+async def test_an_error_of_ours_keeps_its_words() -> None:
+    with pytest.raises(GraderError, match=r"raising: no judge \(set one\)"):
+        await Raising.grade(error=GraderError("no judge", hint="set one"))
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"),
+    [
+        (lambda: Raising.grade(0.5, "mine", error=OSError("gone")), "OSError: gone"),
+        (lambda: Raising.grade(0.5, "mine", eror=1), "takes no parameter 'eror'"),
+        (lambda: Raising.grade(0.5, "mine"), "needs 'error'"),
+    ],
+)
+async def test_combined_a_failing_grader_keeps_its_own_name_and_weight(
+    failing: Callable[[], Awaitable[SubScore]], reason: str
+) -> None:
+    result = await combine(failing(), Giving.grade(0.5))
+    assert (result.reward, result.isError) == (None, True)
+    node = next(iter(result.subscores or ()))
+    assert (node.name, node.weight, node.status) == ("mine", 0.5, "error")
+    assert reason in node.reason
+    assert [n.value for n in result.subscores or ()] == [None, 1.0]
+
+
+async def test_without_compute_score_there_is_no_grader() -> None:
+    class Empty(Grader):
+        pass
+
+    with pytest.raises(GraderError, match="Empty does not implement compute_score"):
+        await Empty.grade()
+
+
+def test_alternatives_are_named_after_the_grader() -> None:
+    nodes = [SubScore(name="a", value=0.2), SubScore(name="b", value=0.8)]
+    either, both = Giving.any(0.5, nodes), Giving.all(2.0, nodes)
+    assert (either.name, either.value, either.weight) == ("giving_any", 0.8, 0.5)
+    assert (both.name, both.value, both.weight) == ("giving_all", 0.2, 2.0)
+    assert Grader.any(1.0, nodes).name == "BaseGrader_any"
+
+
+class Typed(Grader):
+    filled_from: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    async def compute_score(cls, answer: Unimportable, target: int = 3, **rest: object) -> float:
+        return 1.0
+
+
+def test_parameters_are_known_even_where_their_types_cannot_be_imported() -> None:
+    known, takes_any = Typed.parameters()
+    assert list(known) == ["answer", "target"]
+    assert (known["answer"].required, known["target"].required) == (True, False)
+    assert known["target"].default == 3
+    assert takes_any
+
+
+def test_every_kind_stands_beside_the_base_class() -> None:
+    import assay.graders
+    from assay.graders.kinds import KINDS
+
+    names = [target.partition(":")[2] for target in KINDS.values()]
+    assert [name for name in names if name not in assay.graders.__all__] == []
+    for name in assay.graders.__all__:
+        assert getattr(assay.graders, name) is not None
+    with pytest.raises(ImportError, match="PairwiseGradr"):
+        from assay.graders import PairwiseGradr  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(AttributeError, match="did you mean 'PairwiseGrader'"):
+        _ = assay.graders.__getattr__("PairwiseGradr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongEnough(Grader):
+    """An answer of some length.
+
+    Attributes:
+        target: How long.
+        marks: What it must hold.
+    """
+
+    name: ClassVar[str] = "long"
+
+    target: int
+    marks: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.target < 1:
+            raise InputError(f"target must be 1 or more, got {self.target}")
+
+    async def score(self, answer: str, expected: str = "") -> float:
+        """Compare lengths."""
+        return float(len(answer) >= self.target and all(mark in answer for mark in self.marks))
+
+
+async def test_the_fields_of_a_dataclass_are_its_options() -> None:
+    known, takes_any = LongEnough.parameters()
+    assert (list(known), takes_any) == (["target", "marks", "answer", "expected"], False)
+    assert [name for name, one in known.items() if one.required] == ["target", "answer"]
+    node = await LongEnough.grade(answer="abc", target=3)
+    assert (node.value, node.name) == (1.0, "long")
+    assert dict(node.metadata or {})["_parameters"] == {"answer": "abc", "target": 3}
+    with pytest.raises(InputError, match="takes no parameter 'traget'"):
+        await LongEnough.grade(answer="abc", traget=3)
+    with pytest.raises(InputError, match="needs 'target'"):
+        await LongEnough.grade(answer="abc")
+    with pytest.raises(GraderError, match="target must be 1 or more"):
+        await LongEnough.grade(answer="abc", target=0)
+    with pytest.raises(InputError, match="target must be 1 or more"):
+        LongEnough.check_options({"target": 0, "answer": "abc"})
+
+
+async def test_attack_a_list_of_options_that_changes_later_changes_no_grader() -> None:
+    marks = ["a"]
+    assert (await LongEnough.grade(answer="a", target=1, marks=marks)).value == 1.0
+    marks[0] = "b"
+    assert (await LongEnough.grade(answer="a", target=1, marks=["a"])).value == 1.0
+    assert (await LongEnough.grade(answer="a", target=1, marks=marks)).value == 0.0
+
+
+async def test_a_subclass_may_have_a_compute_score_of_its_own() -> None:
+    class Always(LongEnough):
+        @classmethod
+        async def compute_score(cls, answer: str) -> float:
+            return 0.5
+
+    assert list(Always.parameters()[0]) == ["answer"]
+    assert (await Always.grade(answer="")).value == 0.5
+
+
+class Alike:
+    """Looks like all others of its class, as what hides a key does."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __repr__(self) -> str:
+        return "Alike()"
+
+
+@dataclass(frozen=True, slots=True)
+class Says(Grader):
+    name: ClassVar[str] = "says"
+
+    model: Alike
+    limit: Unimportable | None = None
+
+    def score(self, answer: str) -> float:
+        return float(answer == self.model.word)
+
+
+async def test_attack_options_that_look_alike_are_not_taken_for_each_other() -> None:
+    for word in ("yes", "no"):
+        assert (await Says.grade(answer=word, model=Alike(word))).value == 1.0
+
+
+async def test_attack_a_submission_leaves_nothing_in_a_dataclass_for_the_next_one() -> None:
+    @dataclass
+    class Remembers(Grader):
+        seen: list[str] = field(default_factory=list[str])
+
+        def score(self, answer: str) -> float:
+            self.seen.append(answer)
+            return float(len(self.seen) == 1)
+
+    for _ in range(2):
+        assert (await Remembers.grade(answer="x")).value == 1.0
+
+
+async def test_a_subclass_may_ask_the_dataclass_above_it() -> None:
+    class Half(LongEnough):
+        @classmethod
+        async def compute_score(cls, **named: object) -> Score:
+            found = super().compute_score(**named)
+            assert isinstance(found, Awaitable)
+            return 0.5 * cast("float", await found)
+
+    assert (await Half.grade(answer="abc", target=3)).value == 0.5
+
+
+async def test_a_compute_score_may_be_a_static_method() -> None:
+    class Static(Grader):
+        @staticmethod
+        def compute_score(answer: str) -> float:
+            return float(answer == "yes")
+
+    assert (await Static.grade(answer="yes")).value == 1.0

@@ -1,0 +1,736 @@
+"""HUD's own SDK at the other end: it runs the tasks served here, and tasks that it serves run here.
+
+`make agents` installs it, into an environment of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import assay
+from assay.errors import ChannelError
+from assay.scoring.json_safe import Json
+from assay.store.runs import Store
+from assay.types import Run
+from tests.channels import ENV, Relay, ServedProcess, serve_process, write_env
+from tests.children import Children, until
+from tests.command_line import COMMAND
+from tests.command_line import assay as assay_command
+
+pytestmark = pytest.mark.real
+
+_PYTHON = Path(__file__).parents[2] / ".bench" / "hud" / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def hud() -> Path:
+    """The interpreter that has it."""
+    if not _PYTHON.exists():
+        pytest.skip("HUD's SDK is not installed; sh tools/agents.sh installs it")
+    return _PYTHON
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Its own variables: it writes to the home directory, and would tell its makers."""
+    return {"HOME": str(folder), "LANG": "C.UTF-8", "HUD_TELEMETRY_ENABLED": "false"}
+
+
+# It runs what is served here.
+
+_OURS = (
+    ENV
+    + '''
+
+@env.template(returns=dict)
+async def verified(floor: float):
+    """A verifier: its answer is the whole grade that the task got."""
+    answer = yield "no agent reads this"
+    yield 0.25 if answer.ok and answer.content["score"] >= floor else 0.0
+'''
+)
+
+_CLIENT = """
+import asyncio, json, sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hud.agents.base import Agent
+from hud.clients import client as wire
+from hud.clients.client import HudProtocolError, connect
+from hud.eval import Runtime, Task, Taskset
+
+url, command, scratch = sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3])
+at = Runtime(url)
+
+
+class Scripted(Agent):
+    async def __call__(self, run):
+        run.trace.content = {"add": "3", "count": "5"}.get(run.task_id, "no")
+
+
+class Crashing(Agent):
+    async def __call__(self, run):
+        run.trace.content = "3"
+        raise RuntimeError("out of tokens")
+
+
+def shown(run):
+    return {
+        "prompt": run.prompt_text,
+        "reward": run.reward,
+        "is_error": run.grade.is_error,
+        "content": run.grade.content,
+        "status": run.trace.status,
+        "error": run.trace.error,
+        "evaluation": run.evaluation,
+        "runtime": run.runtime,
+    }
+
+
+async def refused(call):
+    try:
+        return await call
+    except HudProtocolError as error:
+        return str(error)
+
+
+async def tasks():
+    rows = [
+        ("add", {"a": 1}), ("count", {"word": "hello"}), ("fails", {}), ("raises", {}),
+        ("elsewhere", {}), ("large", {"size": 1_200_000}), ("gone", {}), ("exits", {}),
+    ]
+    given = [Task(env="demo", id=id, args=args, slug=id) for id, args in rows]
+    given.append(Task(env="demo", id="add", args={"zz": 1}, slug="misspelt"))
+    taskset = Taskset("all", given)
+    job = await taskset.run(Scripted(), runtime=at, group=3)
+    return {
+        "reward": job.reward,
+        "errors": len(job.errors),
+        "groups": len({run.group_id for run in job.runs}),
+        "runs": {slug: [shown(run) for run in runs] for slug, runs in job.results.items()},
+    }
+
+
+async def crashed():
+    return shown((await Task(env="demo", id="add").run(Crashing(), runtime=at)).runs[0])
+
+
+async def verified():
+    verifier = Task(env="demo", id="verified", args={"floor": 1.0})
+    task = Task(env="demo", id="add", verifier=verifier)
+    return shown((await task.run(Scripted(), runtime=at)).runs[0])
+
+
+async def listed():
+    async with connect(at) as client:
+        info = client.manifest.server_info
+        rows = {row["id"]: row for row in await client.list_tasks()}
+        return [info.name, info.version, rows["count"]]
+
+
+async def resumed():
+    async with connect(at) as client:
+        session = client.manifest.session_id
+        await client.start_task("add", {})
+    async with connect(at) as client:
+        stranger = await refused(client.grade({"answer": "3"}))
+        await client.hello(session)
+        first = await client.grade({"answer": "3"})
+        again = await client.grade({"answer": "3"})
+        other = await refused(client.grade({"answer": "4"}))
+        return {"stranger": stranger, "first": first, "again": again == first, "other": other}
+
+
+async def cancelled():
+    gate = scratch / "gate"
+    running = asyncio.create_task(
+        Task(env="demo", id="held", args={"gate": str(gate)}).run(Scripted(), runtime=at)
+    )
+    while not Path(f"{gate}.begun").exists():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait({running})
+    async with connect(at) as client:
+        await client.start_task("add")
+        await client.cancel()
+        return [running.cancelled(), await refused(client.grade({"answer": "3"}))]
+
+
+async def left():
+    async with connect(at) as client:
+        session = client.manifest.session_id
+        await client.start_task("add")
+        said = await client._call("bye", {})
+    async with connect(at) as client:
+        return [said, await refused(client.hello(session))]
+
+
+async def beaten():
+    beats = []
+    call = wire.HudClient._call
+
+    async def counted(client, method, params, **options):
+        reply = await call(client, method, params, **options)
+        if method == "hello" and "session_id" in params:
+            beats.append(reply["session_id"])
+        return reply
+
+    class Patient(Agent):
+        async def __call__(self, run):
+            while len(beats) < 3:
+                await asyncio.sleep(0.005)
+            run.trace.content = "3"
+
+    wire.HudClient._call = counted
+    wire._CONTROL_HEARTBEAT_INTERVAL_SECONDS = 0.01
+    job = await Task(env="demo", id="add").run(Patient(), runtime=at)
+    return [job.reward, len(set(beats))]
+
+
+@asynccontextmanager
+async def own(task):
+    pipe = asyncio.subprocess.PIPE
+    words = [*command, "env", "serve", f"env.py:{task.env}", "--hud", "--with-parent"]
+    process = await asyncio.create_subprocess_exec(
+        *words, "--workers", "1", stdin=pipe, stdout=pipe, cwd=scratch
+    )
+    line = (await process.stdout.readline()).decode()
+    yield Runtime(f"tcp://127.0.0.1:{int(line.removeprefix('HUD_SERVE_PORT='))}")
+    process.stdin.close()
+    await process.wait()
+
+
+async def placed():
+    job = await Task(env="demo", id="add").run(Scripted(), runtime=own)
+    return [job.reward, job.runs[0].runtime != url]
+
+
+async def main():
+    scenarios = (tasks, crashed, verified, listed, resumed, cancelled, left, placed, beaten)
+    print(json.dumps({scenario.__name__: await scenario() for scenario in scenarios}))
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def served(hud: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
+    del hud  # nothing is served where it is missing
+    folder = tmp_path_factory.mktemp("ours")
+    write_env(folder, _OURS)
+    with Children() as children:
+        yield serve_process(children, folder, "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def report(hud: Path, served: ServedProcess) -> dict[str, Json]:
+    """What HUD's SDK says of everything that it does with a served environment."""
+    folder = served.audit.parent
+    done = subprocess.run(
+        [str(hud), "-c", _CLIENT, served.url, json.dumps(COMMAND), str(folder)],
+        cwd=folder,
+        env=_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return cast("dict[str, Json]", json.loads(done.stdout))
+
+
+def test_huds_sdk_runs_a_taskset_in_groups(report: dict[str, Json], served: ServedProcess) -> None:
+    tasks = cast("dict[str, Json]", report["tasks"])
+    assert (tasks["errors"], tasks["groups"]) == (18, 9)
+    assert tasks["reward"] == pytest.approx((1.0 + 1.0 + 0.75) / 3)  # of those that have one
+    for runs in cast("dict[str, list[dict[str, Json]]]", tasks["runs"]).values():
+        assert len(runs) == 3
+        assert all(run == runs[0] for run in runs)
+        assert runs[0]["runtime"] in (served.url, None)
+
+
+_NOT_BEGUN = "[starting task] hud.clients.client.HudProtocolError: hud rpc error "
+_NOT_GRADED = "[grading] hud.clients.client.HudProtocolError: hud rpc error "
+
+
+@pytest.mark.parametrize(
+    ("slug", "prompt", "reward", "error"),
+    [
+        ("add", "What is 1 + 2?", 1.0, None),
+        ("count", "How many letters has hello?", 1.0, None),  # chat messages, a typed answer
+        ("large", "Large?", 0.75, None),
+        ("fails", "Fail.", None, "the judge is down"),
+        ("raises", "Raise.", None, f"{_NOT_GRADED}-32000: boom"),
+        ("exits", "Exit.", None, f"{_NOT_GRADED}-32000: tried to end the process"),
+        ("elsewhere", "", None, f"{_NOT_BEGUN}-32000: not on this machine"),
+        ("gone", "", None, f"{_NOT_BEGUN}-32602: unknown task: 'gone'"),
+        ("misspelt", "", None, f"{_NOT_BEGUN}-32602: template 'add': got an unexpected"),
+    ],
+)
+def test_huds_sdk_sees_rewards_and_errors_apart(
+    report: dict[str, Json], slug: str, prompt: str, reward: float | None, error: str | None
+) -> None:
+    tasks = cast("dict[str, dict[str, list[dict[str, Json]]]]", report["tasks"])
+    run = tasks["runs"][slug][0]
+    assert (run["prompt"], run["reward"]) == (prompt, reward or 0.0)
+    assert run["is_error"] is (reward is None)
+    assert str(run["error"]).startswith(str(error))
+
+
+def test_huds_sdk_sees_the_whole_grade(report: dict[str, Json]) -> None:
+    tasks = cast("dict[str, dict[str, list[dict[str, Json]]]]", report["tasks"])
+    assert tasks["runs"]["add"][0]["evaluation"] == {
+        "score": 1.0,
+        "done": True,
+        "content": None,
+        "info": {"value": {"seen": "3"}},
+        "isError": False,
+        "subscores": [{"name": "value", "weight": 1.0, "value": 1.0, "children": None}],
+    }
+
+
+def test_huds_sdk_finds_what_is_served(report: dict[str, Json]) -> None:
+    assert report["listed"] == [
+        "demo",
+        "1.2.3",
+        {
+            "id": "count",
+            "description": "",
+            "args": {
+                "type": "object",
+                "properties": {"word": {"type": "string"}},
+                "required": ["word"],
+                "additionalProperties": False,
+            },
+            "returns": {"type": "integer"},
+        },
+    ]
+
+
+def test_an_agent_of_huds_that_crashes_is_graded_as_hud_does_it(report: dict[str, Json]) -> None:
+    """Its SDK asks for the grade; who trusts it no more than that asks from here."""
+    run = cast("dict[str, Json]", report["crashed"])
+    assert (run["reward"], run["status"]) == (1.0, "error")
+
+
+def test_a_verifier_of_huds_gets_the_whole_grade(report: dict[str, Json]) -> None:
+    run = cast("dict[str, Json]", report["verified"])
+    assert (run["reward"], run["is_error"], run["status"]) == (0.25, False, "completed")
+
+
+def test_a_parked_session_of_huds_is_resumed_by_its_id_and_graded_once(
+    report: dict[str, Json],
+) -> None:
+    """HUD's own server would have let the stranger have it."""
+    said = cast("dict[str, Json]", report["resumed"])
+    assert said["stranger"] == "hud rpc error -32600: no task in progress"
+    assert cast("dict[str, Json]", said["first"])["score"] == 1.0
+    assert said["again"] is True
+    assert said["other"] == "hud rpc error -32600: already graded"
+
+
+def test_huds_sdk_cancels_a_grade_that_is_being_made(
+    report: dict[str, Json], served: ServedProcess
+) -> None:
+    assert report["cancelled"] == [True, "hud rpc error -32600: no task in progress"]
+    held = [line for line in served.audited() if line["task"] == "held"]
+    assert [(line["ended"], line["reward"]) for line in held] == [("cancelled", None)]
+
+
+def test_a_session_of_huds_ends_with_bye(report: dict[str, Json]) -> None:
+    assert report["left"] == [{"goodbye": True}, "hud rpc error -32002: unknown session"]
+
+
+def test_the_heartbeat_of_huds_sdk_keeps_its_session(report: dict[str, Json]) -> None:
+    assert report["beaten"] == [1.0, 1]
+
+
+def test_huds_sdk_starts_an_environment_for_itself(report: dict[str, Json]) -> None:
+    assert report["placed"] == [1.0, True]
+
+
+# It serves what is run here.
+
+_THEIRS = """
+import asyncio
+import os
+from pathlib import Path
+
+from hud.environment import Environment
+from hud.graders import EvaluationResult, SubScore, combine, exact_match
+from mcp.types import PromptMessage, TextContent
+
+env = Environment("theirs", version="3.2.1")
+
+
+@env.template(description="Add two numbers.")
+async def add(a: int = 1, b: int = 2):
+    answer = yield f"What is {a} + {b}?"
+    value = exact_match(answer, str(a + b))
+    yield await combine(
+        SubScore(name="value", value=value, weight=1.0, info={"seen": answer}),
+        SubScore(name="verbose", value=1.0, weight=-0.25),
+    )
+
+
+@env.template(returns=int)
+async def count(word: str):
+    said = TextContent(type="text", text=f"How many letters has {word}?")
+    answer = yield [PromptMessage(role="user", content=said), "Say it in digits."]
+    yield 1.0 if answer.content == len(word) else 0.0
+
+
+@env.template()
+async def wrong():
+    yield "Wrong."
+    yield 0.0
+
+
+@env.template()
+async def below():
+    yield "Below."
+    yield -3.0
+
+
+@env.template()
+async def loose():
+    yield None
+    yield {"score": 0.5, "why": "half", "subscores": [{"name": "half", "value": 0.5}]}
+
+
+@env.template()
+async def fails():
+    yield "Fail."
+    yield EvaluationResult(reward=1.0, isError=True, content="the judge is down")
+
+
+@env.template()
+async def raises():
+    yield "Raise."
+    raise ValueError("boom")
+
+
+@env.template()
+async def nan():
+    yield "NaN."
+    yield float("nan")
+
+
+@env.template()
+async def text():
+    yield "Text."
+    yield "1.0"
+
+
+@env.template()
+async def true():
+    yield "True."
+    yield {"score": True}
+
+
+@env.template()
+async def muddled():
+    yield "Muddled."
+    yield {"score": 1.0, "isError": 0}
+
+
+@env.template()
+async def huge():
+    yield "Huge."
+    yield EvaluationResult(reward=1.0, content="x" * (17 << 20))
+
+
+@env.template()
+async def vast():
+    yield "x" * (17 << 20)
+    yield 1.0
+
+
+@env.template()
+async def odd():
+    yield 5
+    yield 1.0
+
+
+@env.template()
+async def before():
+    raise RuntimeError("no database")
+    yield
+
+
+@env.template()
+async def silent():
+    if False:
+        yield
+
+
+@env.template()
+async def ends():
+    yield "End."
+
+
+@env.template()
+async def held(gate: str):
+    yield "Wait."
+    Path(gate + ".begun").touch()
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        Path(gate + ".cancelled").touch()
+        raise
+    yield 1.0
+
+
+@env.template()
+async def slow():
+    yield "Slow."
+    await asyncio.sleep(0.2)
+    yield 1.0
+
+
+@env.template()
+async def dies():
+    yield "Die."
+    os._exit(9)
+"""
+
+
+def _serve(children: Children, hud: Path, folder: Path) -> str:
+    """Serve it as its makers do, and say where."""
+    (folder / "theirs.py").write_text(_THEIRS, "utf-8")
+    with (folder / "hud.log").open("w") as log:
+        words = [str(hud), "-m", "hud.environment.server", "theirs.py"]
+        process = children.start(words, cwd=folder, env=_environment(folder), stderr=log)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("HUD_SERVE_PORT="), (folder / "hud.log").read_text()
+    return f"tcp://127.0.0.1:{line.strip().removeprefix('HUD_SERVE_PORT=')}"
+
+
+@pytest.fixture(scope="module")
+def theirs(hud: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with Children() as children:
+        yield _serve(children, hud, tmp_path_factory.mktemp("theirs"))
+
+
+async def _agent(run: Run) -> None:
+    run.trace.content = {"add": "3", "count": "5"}.get(run.task_id, "no")
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt", "reward"),
+    [
+        ("add", "What is 1 + 2?", 0.75),
+        ("count", "How many letters has hello?\n\nSay it in digits.", 1.0),
+        ("wrong", "Wrong.", 0.0),
+        ("below", "Below.", -3.0),
+        ("loose", "", 0.5),
+        # Its server makes this frame of a template without a reward; no client can tell.
+        ("ends", "End.", 0.0),
+    ],
+)
+async def test_a_task_that_hud_serves_is_graded_like_any_other(
+    theirs: str, template: str, prompt: str, reward: float
+) -> None:
+    async with assay.connect(theirs) as client:
+        args = {"word": "hello"} if template == "count" else {}
+        job = await client.task(template, **args).run(_agent, group=3)
+    assert (job.reward, job.coverage) == (reward, (3, 3))
+    for run in job.runs:
+        assert (run.prompt_text, run.reward, run.runtime) == (prompt, reward, theirs)
+        assert (run.trace.status, run.trace.error) == ("completed", None)
+        assert Run.from_dict(run.to_dict()).reward == reward
+
+
+@pytest.mark.parametrize(
+    ("template", "phase", "message"),
+    [
+        ("fails", "", "the judge is down"),
+        ("raises", "[grading] ", "boom"),
+        ("nan", "[grading] ", "non-finite score"),
+        ("text", "[grading] ", "task graded with str"),
+        ("true", "[grading] ", "what came is no grade: the reward is a bool"),
+        ("muddled", "[grading] ", "a grade's 'isError' is int"),
+        ("huge", "[grading] ", "limit is 16777216 bytes"),
+        ("vast", "[starting task] ", "limit is 16777216 bytes"),
+        ("odd", "[starting task] ", "neither text nor chat messages"),
+        ("before", "[starting task] ", "no database"),
+        ("silent", "[starting task] ", "it did not say why"),
+    ],
+)
+async def test_what_fails_where_hud_serves_is_an_error_and_no_reward(
+    theirs: str, template: str, phase: str, message: str
+) -> None:
+    async with assay.connect(theirs) as client:
+        job = await client.task(template).run(_agent, group=2)
+    assert (job.reward, job.coverage) == (None, (0, 2))
+    for run in job.runs:
+        assert (run.reward, run.grade.is_error) == (None, True)
+        said = str(run.grade.content)
+        assert said.startswith(phase)
+        assert message in said
+
+
+async def test_what_hud_serves_is_listed_with_its_schemas(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        assert (client.manifest.name, client.manifest.version) == ("theirs", "3.2.1")
+        rows = {row.id: row for row in client.tasks}
+    assert rows["add"].description == "Add two numbers."
+    assert rows["count"].returns == {"type": "integer"}
+    assert rows["count"].args["required"] == ["word"]
+
+
+async def test_the_subscores_of_hud_are_kept(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        run = (await client.task("add").run(_agent)).runs[0]
+    assert [(node.name, node.value, node.weight) for node in run.grade.subscores] == [
+        ("value", 1.0, 1.0),
+        ("verbose", 1.0, -0.25),
+    ]
+    assert run.grade.subscores[0].metadata == {"seen": "3"}
+
+
+async def test_sessions_with_hud_do_not_wait_for_each_other(theirs: str) -> None:
+    """Their own client takes them one after the other: a lock in front of a live environment."""
+    began = asyncio.get_running_loop().time()
+    async with assay.connect(theirs) as client:
+        job = await client.task("slow").run(_agent, group=16)
+    assert job.reward == 1.0
+    assert asyncio.get_running_loop().time() - began < 16 * 0.2
+
+
+async def test_an_agent_that_raises_gets_no_reward_of_hud(theirs: str) -> None:
+    """HUD's own client would have had it graded."""
+
+    async def crashing(run: Run) -> None:
+        run.trace.content = "3"
+        raise RuntimeError("out of tokens")
+
+    async with assay.connect(theirs) as client:
+        run = (await client.task("add").run(crashing)).runs[0]
+    assert (run.reward, run.trace.status) == (None, "error")
+    assert "out of tokens" in str(run.trace.error)
+
+
+async def test_a_run_out_of_time_is_cancelled_where_hud_serves_it(
+    theirs: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with assay.connect(theirs) as client:
+        running = asyncio.create_task(client.task("held", gate=str(gate)).run(_agent))
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        running.cancel()
+        await asyncio.wait({running})
+    await asyncio.to_thread(until, Path(f"{gate}.cancelled").exists)
+
+
+@pytest.mark.parametrize(
+    ("lost", "reward"),
+    [
+        (b"What is", 0.75),  # the task is started again, in the same session
+        (b"cancelled", 0.75),
+        # Its server has forgotten the session: the grade is lost, and nobody makes another.
+        (b'"score"', None),
+    ],
+)
+async def test_a_reply_of_hud_that_is_lost_gives_no_unearned_reward(
+    theirs: str, lost: bytes, reward: float | None
+) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+        async with assay.connect(url, patience=5) as client:
+            relay.drop_after = lost
+            run = client.run("add")
+            await run.__aenter__()
+            run.trace.content = "3"
+            if reward is None:
+                with pytest.raises(ChannelError, match="the session is lost: unknown session"):
+                    await run.__aexit__(None, None, None)
+            else:
+                await run.__aexit__(None, None, None)
+            assert run.reward == reward
+            await client.cancel(run)
+            assert relay.connections > 1
+
+
+async def test_a_session_with_hud_is_resumed_while_the_agent_works(theirs: str) -> None:
+    async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
+        url = f"tcp://127.0.0.1:{relay.port}"
+
+        async def unlucky(run: Run) -> None:
+            relay.hang_up()
+            run.trace.content = "3"
+
+        async with assay.connect(url, patience=5) as client:
+            job = await client.task("add").run(unlucky, group=3, max_concurrent=1)
+    assert (job.reward, job.coverage) == (0.75, (3, 3))
+
+
+async def test_a_run_by_hand_where_hud_serves_it(theirs: str) -> None:
+    async with assay.connect(theirs) as client:
+        async with client.run("add", a=2) as run:
+            run.trace.content = "4"
+        assert run.reward == 0.75
+        with pytest.raises(ChannelError, match="boom"):
+            async with client.run("raises"):
+                pass
+        async with client.run("wrong") as run:  # the session goes on
+            run.trace.content = "no"
+        assert run.reward == 0.0
+
+
+async def test_where_huds_server_dies_there_is_no_reward(
+    hud: Path, children: Children, tmp_path: Path
+) -> None:
+    url = _serve(children, hud, tmp_path)
+    async with assay.connect(url, patience=0.2) as client:
+        task = client.task("dies")
+        for _ in range(2):  # in grading, and then before it begins
+            run = (await task.run(_agent)).runs[0]
+            assert (run.reward, run.grade.is_error) == (None, True)
+            assert "cannot reach" in str(run.grade.content)
+
+
+_AGENT = """
+async def solve(run):
+    return {"add": "3", "count": "5"}.get(run.task_id, "no")
+"""
+
+
+def test_what_hud_serves_is_run_kept_and_graded_again_on_the_command_line(
+    theirs: str, tmp_path: Path
+) -> None:
+    listed = json.loads(assay_command("tasks", theirs, "--json", cwd=tmp_path).stdout)
+    (environment,) = listed["environments"]
+    assert (environment["name"], environment["version"]) == ("theirs", "3.2.1")
+    assert "raises" in [task["id"] for task in listed["tasks"]]
+    assert "count" not in [task["id"] for task in listed["tasks"]]  # it needs an argument
+
+    (tmp_path / "agent.py").write_text(_AGENT)
+    rows: list[dict[str, Json]] = [
+        {"env": "theirs", "id": "add", "args": {}},
+        {"env": "theirs", "id": "count", "args": {"word": "hello"}},
+        {"env": "theirs", "id": "raises", "args": {}},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "rows.jsonl", "--env", theirs, "--harness", "agent.py:solve", "--group", "2")
+    done = assay_command(*words, cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    with Store.open(str(tmp_path / ".assay")) as store:
+        run = store.run("latest")
+        kept = {cell.case.partition("-")[0]: cell for cell in store.cells(run.id)}
+    assert {name: (cell.status, cell.reward or cell.error) for name, cell in kept.items()} == {
+        "add": ("graded", 0.75),
+        "count": ("graded", 1.0),
+        "raises": ("error", "[grading] boom"),
+    }
+    again = assay_command("regrade", "latest", "--json", cwd=tmp_path)
+    assert again.returncode == 3, again.stdout + again.stderr
