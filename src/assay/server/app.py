@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from assay.endpoint.listening import server_for
+from assay.endpoint import listening
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
 from assay.server import (
@@ -178,7 +178,7 @@ def run(
 
         if server.cluster is not None:
             await server.cluster.join()
-        await server_for(app, settings.limits, start=start, stop=stop).serve([opened])
+        await listening.server_for(app, settings.limits, start=start, stop=stop).serve([opened])
 
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    asyncio.run(serve())
+    listening.run(serve())
