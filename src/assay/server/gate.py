@@ -13,6 +13,7 @@ import logging
 import random
 import re
 import time
+from collections import Counter as Counts
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -326,9 +327,9 @@ class Metrics:
         kind, project = version.kind, version.project
         self.graders.graded(project, version.key, items, seconds)
         label = self._project(project)
-        for item in items:
-            self._grades.labels(kind, item.outcome).inc()
-            self._project_grades.labels(label, item.outcome).inc()
+        for outcome, number in Counts(item.outcome for item in items).items():
+            self._grades.labels(kind, outcome).inc(number)
+            self._project_grades.labels(label, outcome).inc(number)
         self._grading.labels(kind).observe(seconds)
         self._project_seconds.labels(label).inc(seconds)
 
