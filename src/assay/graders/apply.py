@@ -79,8 +79,7 @@ async def grade_batch(
     """Grade many submissions, each as `grade_submission` would.
 
     Returns:
-        In the order of the submissions; those whose every score is the same share one result, if
-        they are not explained.
+        In their order; those whose every score is the same share one result unless ``explained``.
     """
     columns = [await _grade_each(spec, submissions, explained=explained) for spec in specs]
     known: dict[tuple[int, ...], EvaluationResult] = {}
