@@ -77,11 +77,7 @@ class Access:
         return secret
 
     def exchange(self, secret: str, address: str) -> str:
-        """Use up a one-time link.
-
-        Raises:
-            ProblemError: 403 for a link that is unknown or used up; 429 after too many of them.
-        """
+        """Use up a one-time link."""
         hashed = hash_secret(secret)
         if hashed not in self._links:
             self._failures.add(address)
@@ -95,12 +91,7 @@ class Access:
         return self._begin("")
 
     async def log_in(self, token: str, address: str) -> str:
-        """Begin a session that is worth what a key is worth, and no longer.
-
-        Raises:
-            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
-            StoreError: If the keys cannot be read.
-        """
+        """Begin a session that is worth what a key is worth, and no longer."""
         await self.of_key(token, address)
         return self._begin(hash_secret(token))
 
@@ -118,11 +109,7 @@ class Access:
         self._sessions.pop(hash_secret(session), None)
 
     async def of_session(self, session: str) -> Identity | None:
-        """Who a cookie stands for; a key is looked at again each time.
-
-        Raises:
-            StoreError: If the keys cannot be read.
-        """
+        """Who a cookie stands for; a key is looked at again each time."""
         found = self._sessions.get(hash_secret(session))
         if found is None or self._clock() >= found.ends:
             return None
@@ -135,12 +122,7 @@ class Access:
         return _identity(record)
 
     async def of_key(self, token: str, address: str) -> Identity:
-        """Whose key this is.
-
-        Raises:
-            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
-            StoreError: If the keys cannot be read.
-        """
+        """Whose key this is."""
         record = await self._known(hash_secret(token))
         if record is None:
             self._failures.add(address)

@@ -194,35 +194,21 @@ class Context:
         items: Sequence[Item],
         deadline: float | None = None,
     ) -> Batch:
-        """Grade items for a project, when it is its turn.
-
-        Raises:
-            InputError: If graders of this kind cannot run here.
-            ProblemError: If too many requests of the project wait.
-        """
+        """Grade items for a project, when it is its turn."""
         lane = lane_of(version)
         return await self.lanes.run(lane, project, lambda: self.grade(version, items, deadline))
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
     ) -> Batch:
-        """Grade items with a stored version, and count what came of them; on a loop of a lane.
-
-        Raises:
-            InputError: If graders of this kind cannot run here.
-        """
+        """Grade items with a stored version, and count what came of them; on a loop of a lane."""
         started = time.perf_counter()
         batch = await grade_timed(version, items, self.settings.permissions, deadline)
         self.metrics.graded(version, batch.graded, time.perf_counter() - started)
         return batch
 
     async def grade_for_job(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        """The same with what grades jobs.
-
-        Raises:
-            ClusterAwayError: If that is a cluster, and it is away.
-            AssayError: If graders of this kind cannot run there.
-        """
+        """The same with what grades jobs."""
         if self.cluster is None:
             return list((await self.grade(version, items)).graded)
         started = time.perf_counter()

@@ -116,9 +116,6 @@ class Lanes:
             project: Whose turn it must be.
             work: What is run.
             is_refused: Whether one too many is sent away instead of waiting.
-
-        Raises:
-            ProblemError: 429 if too many of the project wait.
         """
         turns, loop = self._turns[lane], asyncio.get_running_loop()
         await turns.come(project, is_refused=is_refused)

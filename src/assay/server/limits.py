@@ -67,9 +67,6 @@ class Turns:
         Args:
             project: Whose it will be.
             is_refused: Whether one too many is sent away instead of waiting.
-
-        Raises:
-            ProblemError: 429 if too many of the project wait.
         """
         if project not in self._waiting and self._allows(project):
             self.take(project)
@@ -200,9 +197,6 @@ class Allowances:
 
         Returns:
             Headers that say what is left; none where there is no limit.
-
-        Raises:
-            ProblemError: 429, with the same headers, if nothing is left.
         """
         most = project.requests_per_minute
         if most is None:
@@ -243,11 +237,7 @@ class Failures:
         self._of: OrderedDict[str, deque[float]] = OrderedDict()
 
     def add(self, address: str) -> None:
-        """Count a failure. A good key from the same address, say a proxy's, is never held up.
-
-        Raises:
-            ProblemError: 429 if it is one too many.
-        """
+        """Count a failure. A good key from the same address, say a proxy's, is never held up."""
         failures = self._of.setdefault(address, deque(maxlen=self._most))
         self._of.move_to_end(address)
         trim(self._of, _MOST_ADDRESSES)
@@ -289,11 +279,7 @@ class Opened:
         media_type: str,
         headers: Mapping[str, str] | None = None,
     ) -> StreamingResponse:
-        """A reply that counts for as long as it is being read.
-
-        Raises:
-            ProblemError: 429 if it is one too many.
-        """
+        """A reply that counts for as long as it is being read."""
         if self._of[who] >= self._most_of_one or self.total >= self._most:
             said = f"too many {self._what} are open"
             raise ProblemError(429, said, headers={"Retry-After": "10"})

@@ -64,9 +64,6 @@ def streamed(
         first: The state as it was found.
         look: Finds it again, a few times a second.
         last: The id that the client was told last: that state is not told again.
-
-    Raises:
-        ProblemError: 429 if too many are listening: they must not take every connection there is.
     """
     events = _stream(request, first, look, last)
     return context(request).streams.reply(caller(request).id, events, _STREAM)

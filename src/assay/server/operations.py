@@ -313,11 +313,7 @@ class _ServerHost:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Stop working for a client that goes away.
-
-    Raises:
-        ProblemError: 499, which nobody reads.
-    """
+    """Stop working for a client that goes away."""
     doing, leaving = asyncio.create_task(work), asyncio.create_task(_gone(request))
     try:
         await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
