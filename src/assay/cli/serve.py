@@ -327,7 +327,7 @@ def make_key(
     where: str, name: str, role: KeyRole, project: str, *, expires: datetime | None = None
 ) -> tuple[KeyRecord, str]:
     """Make a key."""
-    from assay.service.operation import local_desk
+    from assay.service.here import local_desk
     from assay.service.site import create_key, new_key
     from assay.store.database import Database
     from assay.store.projects import ApiKeys
@@ -356,7 +356,7 @@ def _all_keys(where: str) -> list[KeyRecord]:
 
 
 def _revoke(where: str, key: str, *, as_json: bool) -> None:
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
     from assay.service.site import revoke_key
     from assay.store.database import Database
     from assay.store.projects import ApiKeys
