@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.completions import HONEST
-from bench.rows import MEASURES, Measure, Row
+from bench.rows import MEASURES, Goal, Measure, Row
 from bench.texts import pairs
 from bench.trainer_rewards import tree_cpu
 
@@ -100,6 +100,7 @@ async def batch_rows(
                 ours=[one[counted] for one in found["ours"][1:]],
                 peer=[one[counted] for one in found["here"][1:]],
                 beside="grade_batch here",
+                goal=Goal("at_most", 2.0) if counted == "CPU" else None,
                 over=True,
                 note=f"{rate:,.0f} completions a second",
             )

@@ -12,7 +12,7 @@ import pytest
 
 from assay.agents.transcripts.otlp import sent_spans
 from assay.scoring.graded import Graded
-from assay.service.operation import local_desk
+from assay.service.here import local_desk
 from assay.service.traces import new_spans, receive
 from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
 from tests.command_line import assay, result

@@ -103,6 +103,81 @@ async def test_half_a_body_is_not_waited_for(head: str) -> None:
         writer.close()
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"GET / HTTP/1.1\r\nHost: here\r\n", *[b"X-More: " + b"x" * 8_000 + b"\r\n"] * 100],
+        [b"GET / HTTP/1.1\r\nHost: here\r\nX-More: ", *[b"x" * 8_000] * 100],
+        [b"GET /", *[b"x" * 8_000] * 100],
+        [b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\n\r\n"],
+        [b"GET /\xff HTTP/1.1\r\nHost: here\r\n\r\n"],
+        [b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
+        [
+            b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 5\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ],
+    ],
+    ids=[
+        "endless-lines",
+        "endless-line",
+        "endless-address",
+        "two-hosts",
+        "no-host",
+        "no-ascii",
+        "two-lengths",
+        "length-and-chunks",
+    ],
+)
+async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list[bytes]) -> None:
+    async with listening(Limits(header_seconds=60.0)) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        with suppress(ConnectionError):
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
+        said = b""
+        with suppress(ConnectionError):
+            said = await asyncio.wait_for(reader.read(), 30)  # to the end of the connection
+        assert said == b"" or said.startswith(b"HTTP/1.1 400 ")
+        writer.close()
+
+
+async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
+    seen: list[list[tuple[bytes, bytes]]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        while (await receive()).get("more_body"):
+            pass
+        seen.append(list(scope["headers"]))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving(app, Limits()) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"1\r\na\r\n0\r\nAuthorization: Bearer theirs\r\n\r\n")
+        assert b"204" in await reader.readline()
+        writer.close()
+    assert [name for name, _ in seen[0]] == [b"host", b"transfer-encoding"]
+
+
+async def test_requests_that_are_sent_ahead_are_answered_in_their_order_or_not_kept() -> None:
+    async with listening(Limits()) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(REQUEST * 20)
+        for _ in range(20):
+            assert b"204" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+        writer.write(REQUEST * 5_000)
+        with suppress(ConnectionError):
+            said = await asyncio.wait_for(reader.read(), 30)
+            assert said.count(b"204") < 100
+        writer.close()
+
+
 async def test_a_drip_of_bytes_buys_no_time_and_a_steady_sender_gets_it() -> None:
     limits = Limits(body_seconds=10.0, body_rate=100)
     clock = asyncio.get_running_loop()

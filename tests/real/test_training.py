@@ -161,4 +161,4 @@ def test_two_trainers_ask_one_server_which_is_killed_between_their_steps(tmp_pat
     *steps, metric = _printed("", "reward_service.py", tmp_path)
     assert sorted(steps[:2]) == ["trl  [1.0, 0.0, None]", "verl [1.0, 0.0, 'GraderError']"]
     assert sorted(steps[2:]) == ["trl  [0.0, 0.0, None]", "verl [0.0, 0.0, 'GraderError']"]
-    assert metric == 'assay_grader_work_seconds{grader="exact",project="default",quantile="0.99"}'
+    assert metric == 'assay_project_grades_total{outcome="ok",project="default"}'

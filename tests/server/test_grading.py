@@ -17,7 +17,7 @@ import pytest_asyncio
 from assay import turns
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
-from assay.server.operations import _ServerHost
+from assay.server.context import Storage
 from assay.store.database import Database
 from assay.store.scores import Scores
 from tests.postgres import KINDS, new_location
@@ -347,16 +347,17 @@ async def test_one_short_item_wakes_one_other_thread_and_that_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It woke three, which cost more CPU than all that they did."""
-    real, steps = _ServerHost._step, list[str]()
-
-    def step(host: _ServerHost, go_on: Callable[[], Any], database: Database) -> object:
-        steps.append("step")
-        return real(host, go_on, database)
-
-    monkeypatch.setattr(_ServerHost, "_step", step)
     body: Json = {"items": [{"answer": "4", "expected": "4"}]}
+    assert (await site.post("graders/exact/grade", body)).status_code == 200  # the key is known now
+    real, asked = Storage.run, list[str]()
+
+    async def run(storage: Storage, work: Callable[[Database], Any], **more: Any) -> object:
+        asked.append("the database")
+        return await real(storage, work, **more)
+
+    monkeypatch.setattr(Storage, "run", run)
     assert (await site.post("graders/exact/grade", body)).status_code == 200
-    assert steps == ["step"]
+    assert asked == ["the database"]
 
 
 async def test_what_nobody_waits_for_any_more_is_not_begun(site: Site) -> None:

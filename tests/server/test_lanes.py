@@ -19,7 +19,8 @@ from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.lanes import QUICK_BYTES, SLOTS, Lane, Turns, is_quick
+from assay.server.lanes import QUICK_BYTES, SLOTS, Lane, is_quick
+from assay.server.limits import Turns
 from assay.store.catalog import GraderVersion
 from assay.text import killable
 from tests.server_app import Site, body_of, items_of, serving

@@ -1,4 +1,4 @@
-"""Queues of graders: a slow one holds up no other, one too many is told when to come again."""
+"""Queues of gradings: a project holds up no other, one too many is told when to come again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from assay import Client
 from assay.endpoint.problems import ProblemError
 from assay.graders import Grader
 from assay.graders.batch import Batch
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.figures import GraderFigures
 from assay.server.gate import Metrics
-from assay.server.lanes import QUICK_BYTES, Turns
+from assay.server.lanes import QUICK_BYTES
+from assay.server.limits import Turns
 from assay.store.catalog import GraderVersion
 from tests.children import until
 from tests.client_modes import running
@@ -70,69 +69,53 @@ async def _asked(site: Site, key: str, number: int) -> list[asyncio.Task[int]]:
     return [asyncio.create_task(ask()) for _ in range(number)]
 
 
-def _standing(site: Site, key: str) -> tuple[int, int]:
-    """How many requests of a grader are under way, and how many wait."""
-    found = context_of(site.app).metrics.graders.standing()
-    counts = [(held, waiting) for _, grader, held, waiting in found if grader == key]
+def _standing(site: Site) -> tuple[int, int]:
+    """How many gradings of the project are under way, and how many wait."""
+    counts = [one[1:] for one in context_of(site.app).lanes.standing() if one[0] == "default"]
     return (sum(held for held, _ in counts), sum(waiting for _, waiting in counts))
 
 
-async def _until(site: Site, key: str, counts: tuple[int, int]) -> None:
+async def _until(site: Site, counts: tuple[int, int]) -> None:
     async with asyncio.timeout(20):
-        while _standing(site, key) != counts:  # noqa: ASYNC110 - nobody tells
+        while _standing(site) != counts:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.001)
 
 
-async def test_slow_graders_hold_up_no_other_of_the_project_and_one_too_many_is_told_when(
+async def test_slow_graders_of_a_project_wait_for_it_alone_and_one_too_many_is_told_when(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ServerSettings(location="", max_waiting=8, poll_seconds=0.02)
+    settings = ServerSettings(location="", max_waiting=4, poll_seconds=0.02)
     async with serving(str(tmp_path), settings) as site:
-        for key in ("slow", "slower", "exact"):
+        for key in ("slow", "exact"):
             await site.made(key)
-        hanging = Hanging(monkeypatch, "slow", "slower")
-        tasks = await _asked(site, "slow", 4 + 4)
-        await _until(site, "slow", (4, 4))
-        refused = await site.post("graders/slow/grade", RIGHT)
+        other = await site.in_new_project()
+        await other.made("exact")
+        hanging = Hanging(monkeypatch, "slow")
+        tasks = await _asked(site, "slow", 8 + 4)
+        await _until(site, (8, 4))
+        refused = await site.post("graders/exact/grade", RIGHT)
         (fault,) = faults_of(refused)
         assert refused.status_code == 429
-        assert "4 requests for grader 'slow' of project 'default' are under way" in fault["message"]
+        assert fault["message"] == "4 requests of project 'default' wait already"
         assert (refused.headers["retry-after"], fault["hint"][:14]) == ("1", "ask again in 1")
-        assert refused.headers["ratelimit-policy"] == '"grader";q=8;qu="concurrent-requests"'
-        assert refused.headers["ratelimit"] == '"grader";r=0;t=1'
+        assert refused.headers["ratelimit-policy"] == '"project";q=4;qu="concurrent-requests"'
+        assert refused.headers["ratelimit"] == '"project";r=0;t=1'
 
-        tasks += await _asked(site, "slower", 2 + 2)
-        await _until(site, "slower", (2, 2))
         async with asyncio.timeout(20):
-            assert (await site.post("graders/exact/grade", RIGHT)).status_code == 200
+            assert (await other.post("graders/exact/grade", RIGHT)).status_code == 200
         await site.uploaded("d", [{"answer": "4", "expected": "4"}])
         job = await site.post("jobs", {"grader": "slow", "dataset": "d"})
-        await _until(site, "slow", (4, 5))  # a job waits, and is not refused
+        await _until(site, (8, 5))  # a job waits, and is not refused
         text = (await site.admin.get("/metrics")).text
         for line in (
-            'assay_grader_running{grader="slow",project="default"} 4.0',
-            'assay_grader_waiting{grader="slow",project="default"} 5.0',
-            'assay_grader_refused_total{grader="slow",project="default"} 1.0',
-            'assay_grader_items_total{grader="exact",project="default",status="scored"} 1.0',
-            'assay_grader_work_seconds_count{grader="exact",project="default"} 1.0',
+            'assay_project_gradings{project="default",state="running"} 8.0',
+            'assay_project_gradings{project="default",state="waiting"} 5.0',
         ):
             assert line in text
         hanging.go_on.set()
         assert set(await asyncio.gather(*tasks)) == {200}
         events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 20)
         assert '"status":"finished"' in events.text
-
-
-async def test_a_server_can_give_a_grader_fewer_slots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with serving(str(tmp_path), ServerSettings(location="", grader_slots=1)) as site:
-        await site.made("slow")
-        hanging = Hanging(monkeypatch, "slow")
-        tasks = await _asked(site, "slow", 3)
-        await _until(site, "slow", (1, 2))
-        hanging.go_on.set()
-        assert set(await asyncio.gather(*tasks)) == {200}
 
 
 @pytest.mark.parametrize(
@@ -142,19 +125,19 @@ async def test_a_server_can_give_a_grader_fewer_slots(
 async def test_who_is_refused_is_told_how_long_the_queue_is_in_seconds(
     seconds: float | None, waiting: int, told: str
 ) -> None:
-    turns = Turns(1, most_waiting=2 * waiting)
-    await turns.come("p", "g")
-    turns.give_back("p", "g", seconds)
-    await turns.come("p", "g")
-    tasks = [asyncio.create_task(turns.come("p", "g")) for _ in range(waiting)]
+    turns = Turns(1, most_waiting=waiting)
+    await turns.come("p")
+    turns.give_back("p", seconds)
+    await turns.come("p")
+    tasks = [asyncio.create_task(turns.come("p")) for _ in range(waiting)]
     await asyncio.sleep(0)
     with pytest.raises(ProblemError) as refused:
-        await turns.come("p", "g")
+        await turns.come("p")
     assert refused.value.headers["Retry-After"] == told
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert list(turns.standing()) == [("p", "g", 1, 0)]
+    assert list(turns.standing()) == [("p", 1, 0)]
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["at work", "in the queue"])
@@ -178,11 +161,11 @@ def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
             opened[-1].sendall(head.encode() + body)
 
         def wait_for(waiting: int) -> None:
-            stands = f'assay_grader_waiting{{grader="slow",project="default"}} {waiting}.0'
+            stands = f'assay_project_gradings{{project="default",state="waiting"}} {waiting}.0'
             until(lambda: stands in httpx.get(f"{server.url}/metrics").text)
 
         try:
-            for _ in range(4 if waits else 1):
+            for _ in range(8 if waits else 1):
                 ask()
                 assert hanging.begun.acquire(timeout=60)
             if waits:
@@ -193,7 +176,7 @@ def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
         finally:
             for one in opened:
                 one.close()
-        for _ in range(4 if waits else 1):
+        for _ in range(8 if waits else 1):
             assert hanging.stopped.acquire(timeout=60)
         hanging.go_on.set()
         assert client.graders.grade("slow", [{"answer": LONG, "expected": LONG}])[0].score == 1.0
@@ -256,40 +239,10 @@ async def test_an_item_that_is_late_is_an_error_and_takes_no_other_with_it(tmp_p
             assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "deadline")
 
 
-def _labels(figures: GraderFigures, name: str) -> dict[tuple[str, str], float]:
-    (metric,) = [one for one in figures.collect() if one.name == name]
-    found: dict[tuple[str, str], float] = {}
-    for one in metric.samples:
-        place = (one.labels["project"], one.labels["grader"])
-        found[place] = found.get(place, 0.0) + one.value
-    return found
-
-
-def test_ten_thousand_graders_make_few_series_and_the_busy_one_keeps_its_name() -> None:
-    figures = GraderFigures(lambda project: project, most=3)
-    done = [Graded(id="1", status="scored", score=1.0)]
-    seen = 0.0
-    for number in range(10_000):
-        figures.graded("p", f"g{number}", done, 0.1)
-        figures.refused("p", f"g{number}")
-        for _ in range(2):
-            figures.graded("p", "busy", done, 0.1)
-        if number % 1_000 == 0:
-            others = _labels(figures, "assay_grader_items").get(("p", "_others"), 0.0)
-            assert others >= seen, "a count never falls"
-            seen = others
-    items = _labels(figures, "assay_grader_items")
-    assert len(items) <= 4
-    assert sum(items.values()) == 30_000
-    assert items["p", "busy"] > 19_900
-    assert sum(_labels(figures, "assay_grader_refused").values()) == 10_000
-
-
 def test_the_figures_of_a_project_are_for_those_who_may_see_it() -> None:
     metrics = Metrics()
-    for project in ("a", "b"):
-        metrics.graders.graded(project, "g", [], 0.25)
+    metrics.standing([("a", 1, 2), ("b", 3, 4), ("a", 1, 0)])
     text = metrics.text("a").decode()
-    assert 'assay_grader_work_seconds{grader="g",project="a",quantile="0.99"} 0.25' in text
+    assert 'assay_project_gradings{project="a",state="running"} 2.0' in text
     assert not re.search(r'project="b"', text)
     assert 'project="b"' in metrics.text("*").decode()

@@ -146,7 +146,7 @@ async def test_attack_streams_of_one_key_leave_connections_for_others(
             assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
         async with _events(server, "/api/v1/run-events") as events:
             await anext(events)
-    assert streams.total() == 0
+    assert streams.total == 0
 
 
 async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> None:

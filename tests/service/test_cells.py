@@ -17,7 +17,8 @@ from assay.reports.cell_records import CellView
 from assay.reports.figures import TIMES
 from assay.scoring.json_safe import Json
 from assay.service import cells
-from assay.service.operation import Desk, Identity, ask, do, local_desk
+from assay.service.here import ask, do, local_desk
+from assay.service.operation import Desk, Identity
 from assay.store.database import Database
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store

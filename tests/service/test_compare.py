@@ -17,7 +17,8 @@ from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.service import compare
-from assay.service.operation import LOCAL, Desk, as_json, ask
+from assay.service.here import ask
+from assay.service.operation import LOCAL, Desk, as_json
 from assay.store.database import Database
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store

@@ -13,7 +13,8 @@ from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service import data, graders, kinds, uses
-from assay.service.operation import LOCAL, Desk, ask
+from assay.service.here import ask
+from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.scores import ScoreRecord, Scores

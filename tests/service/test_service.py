@@ -14,7 +14,8 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError, 
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import data, graders, site
-from assay.service.operation import LOCAL, Desk, Identity, as_json, ask
+from assay.service.here import ask
+from assay.service.operation import LOCAL, Desk, Identity, as_json
 from assay.service.pages import Page, cursor_cell, cursor_number, cursor_text, page
 from assay.service.table import OPERATIONS
 from assay.store.database import Database

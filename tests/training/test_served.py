@@ -39,7 +39,7 @@ from adaptive_harmony import StringThread
 async def grade(thread: StringThread) -> float:
     return 0.5
 """
-SLOW = HALF.replace("    return", "    import time\n    time.sleep(0.05)\n    return")
+SLOW = HALF.replace("    return", "    import time\n    time.sleep(0.2)\n    return")
 GRADED = [1.0, 0.0, 1.0, 1.0]
 NONE = [None] * len(ROWS)
 
@@ -441,7 +441,7 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle_of_a_batch_grad
         doing = threading.Thread(target=lambda: done.append(reward.grade_now(ROWS * 10).rewards))
         done: list[list[float | None]] = []
         doing.start()
-        while "assay_grader_running" not in _metrics(process):
+        while 'project="default",state="running"} 1.0' not in _metrics(process):
             assert doing.is_alive()
         process.kill()
         process.start(port=port)

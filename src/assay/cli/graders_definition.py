@@ -55,7 +55,7 @@ def opened(
         )
     with Database.open(place) as database:
         if make and given.project not in {p.key for p in Projects(database).all()}:
-            from assay.service.operation import do, local_desk
+            from assay.service.here import do, local_desk
             from assay.service.site import create_project
 
             do(create_project, local_desk(database), given.project)
@@ -68,7 +68,7 @@ def opened(
                 allow_internal=trusted is not False,
             )
             if change:
-                from assay.service.operation import local_desk
+                from assay.service.here import local_desk
 
                 local_desk(database, given.project).note(change, what)
         except NotFoundError as error:

@@ -90,7 +90,7 @@ def run(given: Namespace) -> int:
 
 
 def _changed(given: Namespace, database: Database) -> ProjectRecord:
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
     from assay.service.site import create_project, limit_project
 
     if given.action == "create":

@@ -229,7 +229,7 @@ def _export_traces(given: Namespace, store: Store, run_id: str) -> int:
 
 
 def _import(given: Namespace, store: Store) -> int:
-    from assay.service.operation import local_desk
+    from assay.service.here import local_desk
     from assay.store.exported import import_run
 
     run = import_run(store, given.path)
@@ -244,7 +244,7 @@ def _import(given: Namespace, store: Store) -> int:
 def _delete(given: Namespace, store: Store) -> int:
     import asyncio
 
-    from assay.service.operation import ask, local_desk
+    from assay.service.here import ask, local_desk
     from assay.service.runs import delete_run
 
     desk = local_desk(store.database)

@@ -115,15 +115,8 @@ def add(parser: ArgumentParser) -> None:
         type=positive,
         default=512,
         metavar="N",
-        help="requests of a project that may wait for graders of one sort, half of them for one "
-        "grader, before it gets 429; 512 by default",
-    )
-    add(
-        "--grader-slots",
-        type=positive,
-        metavar="N",
-        help="requests that one grader grades at once; by default 4 of comparisons, 8 of "
-        "functions, 16 of judges, fewer where others are asked too",
+        help="requests of a project that may wait for graders of one sort before it gets 429; "
+        "512 by default",
     )
     add(
         "--grace",
@@ -206,7 +199,6 @@ def run(given: Namespace) -> int:
             job_slots=given.job_slots,
             engine=given.engine,
             max_waiting=given.max_waiting,
-            grader_slots=given.grader_slots,
             limits=Limits(
                 connections=given.max_connections,
                 proxies=tuple(given.proxy),
@@ -335,7 +327,7 @@ def make_key(
     where: str, name: str, role: KeyRole, project: str, *, expires: datetime | None = None
 ) -> tuple[KeyRecord, str]:
     """Make a key."""
-    from assay.service.operation import local_desk
+    from assay.service.here import local_desk
     from assay.service.site import create_key, new_key
     from assay.store.database import Database
     from assay.store.projects import ApiKeys
@@ -364,7 +356,7 @@ def _all_keys(where: str) -> list[KeyRecord]:
 
 
 def _revoke(where: str, key: str, *, as_json: bool) -> None:
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
     from assay.service.site import revoke_key
     from assay.store.database import Database
     from assay.store.projects import ApiKeys

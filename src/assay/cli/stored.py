@@ -190,7 +190,7 @@ def run_jobs(given: Namespace) -> int:
 
 def run_scores(given: Namespace) -> int:
     """Delete scores."""
-    from assay.service.operation import local_desk
+    from assay.service.here import local_desk
     from assay.store.scores import Scores
 
     with Database.open(given.db or state_home()) as database:
@@ -270,7 +270,8 @@ def _flags(trace: TraceRecord) -> Iterator[str]:
 def _show_trace(given: Namespace, database: Database) -> int:
     import asyncio
 
-    from assay.service.operation import as_json, ask, local_desk
+    from assay.service.here import ask, local_desk
+    from assay.service.operation import as_json
     from assay.service.traces import show_trace
 
     found = asyncio.run(ask(show_trace, local_desk(database, given.project), given.key))
@@ -281,7 +282,7 @@ def _show_trace(given: Namespace, database: Database) -> int:
 def _collect(given: Namespace, database: Database) -> int:
     import asyncio
 
-    from assay.service.operation import ask, local_desk
+    from assay.service.here import ask, local_desk
     from assay.service.traces import collect_traces
 
     desk = local_desk(database, given.project)
@@ -292,7 +293,7 @@ def _collect(given: Namespace, database: Database) -> int:
 
 
 def _delete_traces(given: Namespace, database: Database) -> int:
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
     from assay.service.traces import delete_trace, delete_traces
     from assay.store.traces import Traces
 
@@ -411,14 +412,14 @@ def _job(given: Namespace, jobs: Jobs, job: str) -> Record:
 
 def _cancel(given: Namespace, database: Database) -> int:
     from assay.service.data import cancel_job
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
 
     return _shown(given, do(cancel_job, local_desk(database, given.project), given.key))
 
 
 def _delete_datasets(given: Namespace, database: Database) -> int:
     from assay.service.data import delete_dataset, show_dataset
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
 
     desk = local_desk(database, given.project)
     for key in given.keys:
@@ -431,7 +432,7 @@ def _delete_datasets(given: Namespace, database: Database) -> int:
 
 def _delete_jobs(given: Namespace, database: Database) -> int:
     from assay.service.data import delete_job, show_job
-    from assay.service.operation import do, local_desk
+    from assay.service.here import do, local_desk
 
     desk = local_desk(database, given.project)
     for job in given.keys:

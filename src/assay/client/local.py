@@ -17,7 +17,8 @@ from assay.registry.grading import grade_rows
 from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, import_graders
-from assay.service.operation import Desk, Operation, ask, local_desk
+from assay.service.here import ask, local_desk
+from assay.service.operation import Desk, Operation
 from assay.store import (
     Database,
     DatasetRecord,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from collections.abc import Callable
@@ -162,7 +161,7 @@ def run_app(
     Raises:
         InputError: If the port cannot be listened on.
     """
-    from assay.endpoint.listening import Limits, server_for
+    from assay.endpoint.listening import Limits, run, server_for
 
     with listen(host, port) as listener:
         url = url_of(listener, host)
@@ -174,9 +173,7 @@ def run_app(
                 on_start(url)
 
         limits = Limits(grace_seconds=_SECONDS_TO_FINISH)
-        asyncio.run(
-            server_for(app, limits, start=started, is_told=on_start is None).serve([listener])
-        )
+        run(server_for(app, limits, start=started, is_told=on_start is None).serve([listener]))
 
 
 def _always(served: Served) -> Find:

@@ -74,14 +74,14 @@ async def grade_submission(
 
 
 async def grade_batch(
-    specs: Sequence[GraderSpec], submissions: Sequence[Submission]
+    specs: Sequence[GraderSpec], submissions: Sequence[Submission], *, explained: bool = False
 ) -> list[EvaluationResult]:
     """Grade many submissions, each as `grade_submission` would.
 
     Returns:
-        In the order of the submissions; those whose every score is the same share one result.
+        In their order; those whose every score is the same share one result unless ``explained``.
     """
-    columns = [await _grade_each(spec, submissions) for spec in specs]
+    columns = [await _grade_each(spec, submissions, explained=explained) for spec in specs]
     known: dict[tuple[int, ...], EvaluationResult] = {}
     results: list[EvaluationResult] = []
     for nodes in zip(*columns, strict=True):

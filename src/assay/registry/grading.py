@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.graders.apply import grade_many, grade_submission
+from assay.graders.apply import grade_batch, grade_many, grade_submission
 from assay.graders.batch import Batch, Batches, way_of
 from assay.graders.driver import each
 from assay.graders.judges.base import JudgeGrader
@@ -184,16 +184,13 @@ async def grade_items(
 async def _grade_declared(
     specs: Sequence[GraderSpec], threshold: float, items: Items
 ) -> list[Graded]:
-    turn, found = current_turn() or Turn(), list[Graded]()
+    turn = current_turn() or Turn()
     if all(spec.kind.grader.is_pure for spec in specs):  # nothing waits, so none is ahead
-        seconds: list[float] = []
-        for item, submission in items:
-            turn.begin()
-            result = await grade_submission(specs, submission)
-            found.append(_outcome(item, result, threshold))
-            seconds.append(turn.spent)
-        turn.each = seconds
-        return found
+        results = await grade_batch(specs, [one for _, one in items], explained=True)
+        return [
+            _outcome(item, result, threshold)
+            for (item, _), result in zip(items, results, strict=True)
+        ]
 
     async def grade(one: tuple[str, Submission]) -> tuple[Graded, float]:
         item, submission = one

@@ -129,7 +129,7 @@ async def show_server(request: Request) -> Response:
                     (
                         "gradings that wait",
                         f"{settings.max_waiting:,}",
-                        "of a project and sort, half of them for one grader",
+                        "of a project and sort",
                     ),
                     ("connections", f"{settings.limits.connections:,}", ""),
                     ("traces of a project", f"{settings.traces.traces:,}", ""),

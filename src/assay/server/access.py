@@ -1,21 +1,21 @@
-"""Who is asking, what they may do, and how much of it."""
+"""Who is asking, and what they may do."""
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from assay.endpoint.problems import ProblemError
-from assay.errors import InputError, StoreError
+from assay.errors import StoreError
+from assay.server.limits import Failures, trim
 from assay.service.operation import LOCAL, Identity
 from assay.service.site import hash_secret
-from assay.store.projects import ApiKeys, KeyRecord, ProjectRecord, Projects
+from assay.store.projects import ApiKeys, KeyRecord
 from assay.types.codec import Problem
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ COOKIE: Final = "assay_session"
 _SESSION_SECONDS = 30 * 24 * 3600.0
 _MOST_SESSIONS = 1_000
 _MOST_OF_KEY = 50  # one key must not end the sessions of all others
-_MOST_ADDRESSES = 10_000
 _REMEMBERED_SECONDS = 2.0
 _TOUCH_SECONDS = 60.0
-_WINDOW_SECONDS = 60.0
-_MOST_PROJECTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class _Session:
 
 
 class Access:
-    """Keys, one-time links, sessions, and who failed too often. Belongs to the server's loop.
+    """Keys, one-time links and sessions. Belongs to the server's loop.
 
     Args:
         storage: Where keys are.
@@ -66,11 +63,10 @@ class Access:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
-        self._most_failures = most_failures
+        self._failures = Failures(most_failures, clock)
         self._clock = clock
         self._links: set[str] = set()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
-        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._remembered: OrderedDict[str, tuple[KeyRecord, float]] = OrderedDict()
         self._touched: dict[str, float] = {}
 
@@ -81,14 +77,10 @@ class Access:
         return secret
 
     def exchange(self, secret: str, address: str) -> str:
-        """Use up a one-time link.
-
-        Raises:
-            ProblemError: 403 for a link that is unknown or used up; 429 after too many of them.
-        """
+        """Use up a one-time link."""
         hashed = hash_secret(secret)
         if hashed not in self._links:
-            self._failed(address)
+            self._failures.add(address)
             hint = "restart the server for a new link, or send an API key"
             raise ProblemError(
                 403,
@@ -99,12 +91,7 @@ class Access:
         return self._begin("")
 
     async def log_in(self, token: str, address: str) -> str:
-        """Begin a session that is worth what a key is worth, and no longer.
-
-        Raises:
-            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
-            StoreError: If the keys cannot be read.
-        """
+        """Begin a session that is worth what a key is worth, and no longer."""
         await self.of_key(token, address)
         return self._begin(hash_secret(token))
 
@@ -114,7 +101,7 @@ class Access:
             del self._sessions[oldest]
         session = secrets.token_urlsafe(32)
         self._sessions[hash_secret(session)] = _Session(self._clock() + _SESSION_SECONDS, key)
-        _trim(self._sessions, _MOST_SESSIONS)
+        trim(self._sessions, _MOST_SESSIONS)
         return session
 
     def end(self, session: str) -> None:
@@ -122,11 +109,7 @@ class Access:
         self._sessions.pop(hash_secret(session), None)
 
     async def of_session(self, session: str) -> Identity | None:
-        """Who a cookie stands for; a key is looked at again each time.
-
-        Raises:
-            StoreError: If the keys cannot be read.
-        """
+        """Who a cookie stands for; a key is looked at again each time."""
         found = self._sessions.get(hash_secret(session))
         if found is None or self._clock() >= found.ends:
             return None
@@ -139,15 +122,10 @@ class Access:
         return _identity(record)
 
     async def of_key(self, token: str, address: str) -> Identity:
-        """Whose key this is.
-
-        Raises:
-            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
-            StoreError: If the keys cannot be read.
-        """
+        """Whose key this is."""
         record = await self._known(hash_secret(token))
         if record is None:
-            self._failed(address)
+            self._failures.add(address)
             raise unauthorized("the API key is unknown or was revoked, or it has expired")
         return _identity(record)
 
@@ -160,7 +138,7 @@ class Access:
         record = self._recall(hashed)
         if record is None and (record := await self._find(hashed)) is not None:
             self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
-            _trim(self._remembered, _MOST_SESSIONS)
+            trim(self._remembered, _MOST_SESSIONS)
             await self._touch(record.id)
         return record
 
@@ -178,103 +156,6 @@ class Access:
             self._touched[key] = now
             with suppress(StoreError):  # a database that cannot be written can still be read
                 await self._storage.run(lambda database: ApiKeys(database).touch(key))
-
-    def _failed(self, address: str) -> None:
-        """Count a failure. A good key from the same address, say a proxy's, is never held up."""
-        failures = self._failures.setdefault(address, deque(maxlen=self._most_failures))
-        self._failures.move_to_end(address)
-        _trim(self._failures, _MOST_ADDRESSES)
-        now = self._clock()
-        while failures and now - failures[0] > _WINDOW_SECONDS:
-            failures.popleft()
-        if len(failures) >= self._most_failures:
-            wait = int(_WINDOW_SECONDS - (now - failures[0])) + 1
-            raise ProblemError(
-                429,
-                "too many wrong keys or links came from this address",
-                headers={"Retry-After": str(wait)},
-            )
-        failures.append(now)
-
-
-class Allowances:
-    """How much of this server projects may have. Belongs to the server's loop.
-
-    Args:
-        storage: Where limits are.
-        clock: Seconds that only grow.
-    """
-
-    def __init__(self, storage: Storage, clock: Callable[[], float] = time.monotonic) -> None:
-        self._storage = storage
-        self._clock = clock
-        self._known: OrderedDict[str, tuple[ProjectRecord, float]] = OrderedDict()
-        self._minutes: OrderedDict[str, tuple[float, int]] = OrderedDict()
-
-    async def find(self, project: str) -> ProjectRecord | None:
-        """A project with its limits; None where there is none, or nobody can be asked.
-
-        It is remembered for a moment: the database is not asked with each request.
-        """
-        record, ends = self._known.get(project, (None, 0.0))
-        if self._clock() < ends:
-            return record
-        try:
-            record = await self._storage.run(lambda database: Projects(database).get(project))
-        except (InputError, StoreError):  # the request itself is told what is wrong
-            return None
-        self._known[project] = (record, self._clock() + _REMEMBERED_SECONDS)
-        _trim(self._known, _MOST_PROJECTS)
-        return record
-
-    def forget(self, project: str) -> None:
-        """Ask the database again about a project: its limits were changed."""
-        if project in self._known:
-            self._known[project] = (self._known[project][0], 0.0)
-
-    def at_once(self, project: str) -> int | None:
-        """How many gradings of one sort a project may have under way, as far as is known."""
-        record, _ = self._known.get(project, (None, 0.0))
-        return None if record is None else record.gradings_at_once
-
-    def spend(self, project: ProjectRecord) -> Mapping[str, str]:
-        """Count a request of a project; a minute begins with the first one.
-
-        Returns:
-            Headers that say what is left; none where there is no limit.
-
-        Raises:
-            ProblemError: 429, with the same headers, if nothing is left.
-        """
-        most = project.requests_per_minute
-        if most is None:
-            return {}
-        now = self._clock()
-        began, used = self._minutes.pop(project.key, (now, 0))
-        if now - began >= _WINDOW_SECONDS:
-            began, used = now, 0
-        is_over = used >= most
-        used += not is_over
-        self._minutes[project.key] = (began, used)
-        _trim(self._minutes, _MOST_PROJECTS)
-        wait = math.ceil(_WINDOW_SECONDS - (now - began))
-        headers = {
-            "RateLimit-Policy": f'"minute";q={most};w={_WINDOW_SECONDS:.0f}',
-            "RateLimit": f'"minute";r={most - used};t={wait}',
-        }
-        if is_over:
-            raise ProblemError(
-                429,
-                f"project {project.key!r} may send {most} requests a minute",
-                headers={"Retry-After": str(wait), **headers},
-            )
-        return headers
-
-
-def _trim(remembered: OrderedDict[str, Any], most: int) -> None:
-    """Forget the oldest."""
-    while len(remembered) > most:
-        remembered.popitem(last=False)
 
 
 def _identity(record: KeyRecord) -> Identity:

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from assay.endpoint.listening import server_for
+from assay.endpoint import listening
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
 from assay.server import (
@@ -28,12 +28,13 @@ from assay.server import (
     uploads,
     watching,
 )
-from assay.server.access import Access, Allowances
+from assay.server.access import Access
 from assay.server.cluster import JobCluster
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
 from assay.server.jobs import Workers
 from assay.server.lanes import Lanes
+from assay.server.limits import Allowances
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
@@ -84,7 +85,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     storage = Storage(settings.location, settings.store_seconds)
     access = Access(storage, most_failures=settings.login_failures)
     allowances = Allowances(storage)
-    lanes = Lanes(settings.max_waiting, allowances.at_once, settings.grader_slots, metrics.graders)
+    lanes = Lanes(settings.max_waiting, allowances.at_once)
     app.state.context = Context(
         settings,
         storage,
@@ -178,7 +179,7 @@ def run(
 
         if server.cluster is not None:
             await server.cluster.join()
-        await server_for(app, settings.limits, start=start, stop=stop).serve([opened])
+        await listening.server_for(app, settings.limits, start=start, stop=stop).serve([opened])
 
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    asyncio.run(serve())
+    listening.run(serve())

@@ -212,11 +212,7 @@ _HINTS = {
 
 
 def parse(body: bytes, *, max_depth: int, max_values: int | None = None, where: str = "") -> Json:
-    """Read a body.
-
-    Raises:
-        ProblemError: 400, with the place and the fix.
-    """
+    """Read a body."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -239,11 +235,7 @@ def parse(body: bytes, *, max_depth: int, max_values: int | None = None, where: 
 
 
 def check_size(body: Json, model: type[BaseModel]) -> None:
-    """Refuse what is far too large by a look at it: to say what is wrong where takes too long.
-
-    Raises:
-        ProblemError: 422, for lists that are too long and for very many unknown fields.
-    """
+    """Refuse what is far too large by a look at it: to say what is wrong where takes too long."""
     if not isinstance(body, dict):
         return
     for name, most in _longest(model):
@@ -269,11 +261,7 @@ def _longest(model: type[BaseModel]) -> tuple[tuple[str, int], ...]:
 
 
 def parse_line(line: bytes, number: int, *, max_depth: int) -> dict[str, Json]:
-    """Read a line of a dataset, which must be an object.
-
-    Raises:
-        ProblemError: 400, with the number of the line.
-    """
+    """Read a line of a dataset, which must be an object."""
     where = f"line {number}"
     data = parse(line, max_depth=max_depth, where=where)
     if isinstance(data, dict):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -25,10 +25,11 @@ from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
-from assay.server.access import Access, Allowances
+from assay.server.access import Access
 from assay.server.cluster import JobCluster
 from assay.server.gate import Metrics
 from assay.server.lanes import Lanes, lane_of
+from assay.server.limits import Allowances, Opened
 from assay.server.problems import SlowStoreError
 from assay.server.regrades import Regrading
 from assay.service.operation import LOCAL, Desk, Identity
@@ -64,9 +65,7 @@ class ServerSettings:
         max_depth: Deepest nesting of JSON.
         max_values: Most values in the JSON of a request.
         job_slots: Jobs worked on at once; a project has half of those that are left, at most.
-        max_waiting: Requests of a project that may wait for graders of one sort; half of them, or
-            as many as others leave, for one grader.
-        grader_slots: Requests and jobs of one grader at once; None for its share.
+        max_waiting: Requests of a project that may wait for graders of one sort.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
         engine: What grades jobs: ``local``, ``ray`` or ``ray://HOST:PORT``.
         lease_seconds: How long a job is this server's without a sign of life, and so how long it
@@ -94,7 +93,6 @@ class ServerSettings:
     max_values: int = MAX_VALUES
     job_slots: int = 8
     max_waiting: int = 512
-    grader_slots: int | None = None
     job_batch: int = 64
     engine: str = "local"
     lease_seconds: float = 6.0
@@ -174,9 +172,16 @@ class Context:
     cluster: JobCluster | None = None
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    streams: Counter[str] = field(default_factory=Counter[str])
-    downloads: Counter[str] = field(default_factory=Counter[str])
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    # whoever reads slowly holds a part in memory
+    downloads: Opened = field(default_factory=lambda: Opened("downloads", 32, 8))
+    streams: Opened = field(init=False)
+
+    def __post_init__(self) -> None:
+        most = self.settings.limits.connections // 2  # they must not take every one there is
+        # tabs of many people may share a key
+        streams = Opened("streams of events", most, min(100, most))
+        object.__setattr__(self, "streams", streams)
 
     def desk(self, database: Database, project: str, who: Identity = LOCAL) -> Desk:
         """The database at hand for a project, with what this server allows."""
@@ -189,37 +194,21 @@ class Context:
         items: Sequence[Item],
         deadline: float | None = None,
     ) -> Batch:
-        """Grade items for a project, when it is the turn of its grader.
-
-        Raises:
-            InputError: If graders of this kind cannot run here.
-            ProblemError: If too many requests of the project, or for the grader, wait.
-        """
+        """Grade items for a project, when it is its turn."""
         lane = lane_of(version)
-        return await self.lanes.run(
-            lane, project, lambda: self.grade(version, items, deadline), version.key
-        )
+        return await self.lanes.run(lane, project, lambda: self.grade(version, items, deadline))
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
     ) -> Batch:
-        """Grade items with a stored version, and count what came of them; on a loop of a lane.
-
-        Raises:
-            InputError: If graders of this kind cannot run here.
-        """
+        """Grade items with a stored version, and count what came of them; on a loop of a lane."""
         started = time.perf_counter()
         batch = await grade_timed(version, items, self.settings.permissions, deadline)
         self.metrics.graded(version, batch.graded, time.perf_counter() - started)
         return batch
 
     async def grade_for_job(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        """The same with what grades jobs.
-
-        Raises:
-            ClusterAwayError: If that is a cluster, and it is away.
-            AssayError: If graders of this kind cannot run there.
-        """
+        """The same with what grades jobs."""
         if self.cluster is None:
             return list((await self.grade(version, items)).graded)
         started = time.perf_counter()

@@ -120,12 +120,7 @@ class Door(APIRoute):
 
 
 async def admit(request: Request, role: Entrance, where: str = "") -> None:
-    """Find out who asks, and whether they may.
-
-    Raises:
-        ProblemError: 401 without a valid key or session, 403 without the role, 429 after too many
-            failures, or more requests than the project may send.
-    """
+    """Find out who asks, and whether they may."""
     if role == "anyone":
         return
     identity = await _identify(request)
@@ -153,11 +148,7 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
 
 
 async def spend(request: Request, project: str) -> None:
-    """Count a request of a project that there is; the gate tells what is left.
-
-    Raises:
-        ProblemError: 429 if nothing is left.
-    """
+    """Count a request of a project that there is; the gate tells what is left."""
     allowances = context(request).allowances
     found = await allowances.find(project) if re.search(KEY_PATTERN, project) else None
     if found is not None:
@@ -166,11 +157,7 @@ async def spend(request: Request, project: str) -> None:
 
 
 async def is_still_known(request: Request) -> bool:
-    """Whether who was let in would be let in now: keys are revoked, sessions end.
-
-    Raises:
-        StoreError: If the keys cannot be read.
-    """
+    """Whether who was let in would be let in now: keys are revoked, sessions end."""
     try:
         return await _identify(request) == caller(request)
     except ProblemError:

@@ -10,7 +10,6 @@ from starlette.responses import StreamingResponse
 
 from assay.server.context import Context, context
 from assay.server.door import Door, needs
-from assay.server.live import Counted, too_many
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
 from assay.server.problems import in_pieces
@@ -20,8 +19,6 @@ from assay.store.datasets import Datasets
 router = APIRouter(route_class=Door, tags=["datasets"])
 
 _JSONL = "application/x-ndjson"
-_MOST, _MOST_OF_PROJECT = 32, 8
-"""Downloads at once: whoever reads slowly holds a part in memory."""
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row as a JSON object on each line.",
@@ -51,12 +48,8 @@ async def download_dataset(
     """All rows as a file, which a browser saves."""
     server = context(request)
     await server.storage.run(lambda database: Datasets(database).get(project, key))
-    at_once = server.downloads
-    if at_once[project] >= _MOST_OF_PROJECT or at_once.total() >= _MOST:
-        raise too_many("downloads")
     headers = {"Content-Disposition": f'attachment; filename="{key}.jsonl"'}
-    lines = _lines(server, project, key)
-    return Counted(lines, at_once, project, media_type=_JSONL, headers=headers)
+    return server.downloads.reply(project, _lines(server, project, key), _JSONL, headers)
 
 
 async def _lines(server: Context, project: str, key: str) -> AsyncIterator[bytes]:

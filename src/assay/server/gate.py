@@ -13,7 +13,8 @@ import logging
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter as Counts
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import urlsplit
@@ -23,7 +24,6 @@ from starlette.datastructures import Headers
 
 from assay.endpoint.problems import ProblemError
 from assay.scoring.graded import Graded
-from assay.server.figures import OTHERS, GraderFigures
 from assay.server.problems import problem_reply
 from assay.types.codec import Problem
 
@@ -236,15 +236,14 @@ def _is_same(origin: str, host: str) -> bool:
 
 MOST_PROJECTS: Final = 100
 """Projects that are counted by their names."""
+OTHERS: Final = "_others"
+"""The label of those that are not; no key of a project."""
 
 
 class Metrics:
     """What one server counts. Labels are of few values: routes, never paths; kinds, never keys.
 
-    Of projects only the first `MOST_PROJECTS` are told apart, and of graders the busiest.
-
-    Attributes:
-        graders: What is counted of each grader.
+    Of projects only the first `MOST_PROJECTS` are told apart.
     """
 
     def __init__(self) -> None:
@@ -289,12 +288,16 @@ class Metrics:
         self._project_seconds = self._counted("grading_seconds", "Time that grading took.")
         self._project_spans = self._counted("spans", "Spans by outcome.", "outcome")
         self._project_jobs = self._counted("jobs", "Jobs by how they ended.", "status")
-        self.graders = GraderFigures(self._project)
-        self._of_projects.register(self.graders)
         self._project_queue = Gauge(
             "assay_project_jobs_waiting",
             "Of each project: Jobs that wait or run.",
             ("project",),
+            registry=self._of_projects,
+        )
+        self._project_gradings = Gauge(
+            "assay_project_gradings",
+            "Of each project: Requests and batches that are graded, or wait for their turn.",
+            ("project", "state"),
             registry=self._of_projects,
         )
 
@@ -324,11 +327,10 @@ class Metrics:
     def graded(self, version: GraderVersion, items: Sequence[Graded], seconds: float) -> None:
         """Count a batch that was graded."""
         kind, project = version.kind, version.project
-        self.graders.graded(project, version.key, items, seconds)
         label = self._project(project)
-        for item in items:
-            self._grades.labels(kind, item.outcome).inc()
-            self._project_grades.labels(label, item.outcome).inc()
+        for outcome, number in Counts(item.outcome for item in items).items():
+            self._grades.labels(kind, outcome).inc(number)
+            self._project_grades.labels(label, outcome).inc(number)
         self._grading.labels(kind).observe(seconds)
         self._project_seconds.labels(label).inc(seconds)
 
@@ -350,6 +352,14 @@ class Metrics:
         self._project_queue.clear()
         for project, number in jobs.items():
             self._project_queue.labels(self._project(project)).inc(number)
+
+    def standing(self, gradings: Iterable[tuple[str, int, int]]) -> None:
+        """Note how many gradings of each project are under way, and how many wait."""
+        self._project_gradings.clear()
+        for project, running, waiting in gradings:
+            label = self._project(project)
+            self._project_gradings.labels(label, "running").inc(running)
+            self._project_gradings.labels(label, "waiting").inc(waiting)
 
     def cluster(self, cluster: JobCluster) -> None:
         """Note how the cluster that grades jobs is; without one there are no such numbers."""

@@ -130,6 +130,7 @@ async def show_metrics(request: Request) -> Response:
             lambda database: Jobs(database).waiting(), seconds=_DEADLINE_SECONDS
         )
         server.metrics.waiting(jobs)
+    server.metrics.standing(server.lanes.standing())
     if server.cluster is not None:
         server.metrics.cluster(server.cluster)
     return Response(server.metrics.text(project), media_type=CONTENT_TYPE_LATEST)

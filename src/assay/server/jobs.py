@@ -30,7 +30,8 @@ from assay.registry.grading import grade_rows
 from assay.server.cluster import REST_SECONDS, ClusterAwayError
 from assay.server.context import Context, caller, context
 from assay.server.door import Door, needs
-from assay.server.lanes import Turns, lane_of, waits
+from assay.server.lanes import lane_of, waits
+from assay.server.limits import Turns
 from assay.server.live import Told, described, streamed
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
@@ -229,9 +230,8 @@ class _Worker:
                 stretch = partial(self._stretch, job.id, version, batches, at_once)
                 await server.allowances.find(job.project)
                 try:
-                    await server.lanes.run(
-                        lane_of(version), job.project, stretch, version.key, is_refused=False
-                    )
+                    lane = lane_of(version)
+                    await server.lanes.run(lane, job.project, stretch, is_refused=False)
                 except ClusterAwayError as error:
                     graded = await self._wait_for_cluster(job.id, str(error))
                     continue

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
-from assay.endpoint.problems import ProblemError
 from assay.errors import NotFoundError, StoreError
 from assay.scoring.json_safe import Json
 from assay.server.context import Context, caller, context
@@ -23,8 +20,6 @@ from assay.server.door import is_still_known
 _STREAM = "text/event-stream"
 _REST = 8
 """How many times as long as a look took it rests: the database has others to serve."""
-_MOST_OF_KEY = 100
-"""Streams of one key: tabs of many people who share it."""
 _TEXT = {"type": "string"}
 _EVENT = {
     "type": "object",
@@ -69,44 +64,9 @@ def streamed(
         first: The state as it was found.
         look: Finds it again, a few times a second.
         last: The id that the client was told last: that state is not told again.
-
-    Raises:
-        ProblemError: 429 if too many are listening: they must not take every connection there is.
     """
-    streams, key = context(request).streams, caller(request).id
-    most = context(request).settings.limits.connections // 2
-    if streams[key] >= min(_MOST_OF_KEY, most) or streams.total() >= most:
-        raise too_many("streams of events")
-    return Counted(_stream(request, first, look, last), streams, key, media_type=_STREAM)
-
-
-def too_many(what: str) -> ProblemError:
-    """What is told to who asks for one more than may be open."""
-    return ProblemError(429, f"too many {what} are open", headers={"Retry-After": "10"})
-
-
-class Counted(StreamingResponse):
-    """A reply that is counted for as long as it is being read."""
-
-    def __init__(
-        self,
-        content: AsyncIterator[bytes],
-        counts: Counter[str],
-        name: str,
-        *,
-        media_type: str,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(content, media_type=media_type, headers=headers)
-        self._counts, self._name = counts, name
-        counts[name] += 1
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._counts[self._name] -= 1
+    events = _stream(request, first, look, last)
+    return context(request).streams.reply(caller(request).id, events, _STREAM)
 
 
 async def _stream(

@@ -12,19 +12,11 @@ import hashlib
 import inspect
 import json
 import logging
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Mapping,
-    Sequence,
-)
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Annotated, Any, Generic, TypeVar, cast
+from functools import cache
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
@@ -146,9 +138,11 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     made: list[ChangeRecord] = []
 
     async def work(keep: Keep | None) -> Answer:
-        host = _ServerHost(request, project, operation, keep, made.append, is_short=is_short)
+        host = _ServerHost(
+            request, project, operation, given, keep=keep, tell=made.append, is_short=is_short
+        )
         try:
-            return await host.answered(given)
+            return await host.answered()
         except LockedError:
             raise
         except ConflictError as error:
@@ -189,26 +183,18 @@ def log_changes(made: Sequence[ChangeRecord], found: Response) -> None:
         _AUDIT.info(json.dumps(line))
 
 
-class _Aside(Generic[T]):
-    """What an operation waits for away from its desk; awaited, it puts the operation aside."""
-
-    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
-        self.work = work
-
-    def __await__(self) -> Generator[_Aside[T], T, T]:
-        return (yield self)
+class _SlowError(Exception):
+    """What was begun in the database's thread takes longer than it may there."""
 
 
 class _ServerHost:
-    """Carries out one operation in the database's thread, and what it waits for in others.
-
-    It goes back to the server's loop only where it must wait for something else: to wake another
-    thread costs more than most of what is done there.
+    """Carries out one operation: in the database's thread what needs it, elsewhere what takes long.
 
     Args:
         request: What was sent.
         project: The project that is asked about.
         operation: What is asked.
+        given: Its arguments.
         keep: Stores the answer, if it is to be kept.
         tell: Is told of the change that was made, if there was one.
         is_short: Whether little was sent, so that to compare it takes no time.
@@ -219,80 +205,66 @@ class _ServerHost:
         request: Request,
         project: str,
         operation: Operation[..., Any],
+        given: Mapping[str, Any],
+        *,
         keep: Keep | None,
         tell: Callable[[ChangeRecord], object],
-        *,
         is_short: bool,
     ) -> None:
         self._request = request
         self._server = context(request)
         self._project = project
         self._operation = operation
+        self._given = given
         self._keep = keep
         self._tell = tell
         self._is_short = is_short
-        self._given: Mapping[str, Any] = {}
-        self._at: Desk | None = None
-        self._running: Coroutine[_Aside[Any], Any, object] | None = None
+        self._here: Desk | None = None
         self._answer: Answer | None = None
 
     @property
     def permissions(self) -> Permissions:
         return self._server.settings.permissions
 
-    async def answered(self, given: Mapping[str, Any]) -> Answer:
+    async def answered(self) -> Answer:
         """Carry the operation out."""
-        self._given = given
-        if self._operation.apart:
-            await self._read(await self._server.storage.run(self._sit), self._begin_at)
-            assert self._answer is not None
+        function, given = self._operation.function, self._given
+        if self._operation is graders.grade and self._is_short and given.get("deadline") is None:
+            with suppress(_SlowError):
+                await self._server.storage.run(self._at_once)
+        if self._answer is not None:
             return self._answer
-        go_on: Callable[[], _Aside[Any] | None] = partial(self._begin, given)
-        while (aside := await self._server.storage.run(partial(self._step, go_on))) is not None:
-            assert self._running is not None
-            try:
-                go_on = partial(self._running.send, await aside.work())
-            except Exception as error:  # it is the operation's to deal with
-                go_on = partial(self._running.throw, error)
+        if self._operation.waits:
+            output: object = await function(self, **given)
+            if self._answer is None:
+                await self.finish(lambda _: output)
+        elif self._operation.apart:
+            await self.read(lambda desk: self._finished(desk, lambda at: function(at, **given)))
+        else:
+            await self.finish(lambda desk: function(desk, **given))
         assert self._answer is not None
         return self._answer
 
-    def _sit(self, database: Database) -> Desk:
-        return desk_of(self._request, database, self._project)
-
-    def _begin_at(self, desk: Desk) -> None:
-        self._at = desk
-        self._begin(self._given)
-
-    def _begin(self, given: Mapping[str, Any]) -> _Aside[Any] | None:
-        function = self._operation.function
-        if self._operation.waits:
-            self._running = cast("Coroutine[_Aside[Any], Any, object]", function(self, **given))
-            return self._running.send(None)
-        self._finish(lambda desk: function(desk, **given))
-        return None
-
-    def _step(
-        self, go_on: Callable[[], _Aside[Any] | None], database: Database
-    ) -> _Aside[Any] | None:
-        """Go on until the operation waits for something, or has ended."""
-        self._at = self._sit(database)
+    def _at_once(self, database: Database) -> None:
+        """Carry out what waits for nothing: to wake another thread costs more than to compare."""
+        self._here = self._desk(database)
         try:
-            return go_on()
-        except StopIteration as ended:
-            if self._answer is None:
-                output: object = ended.value
-                self._finish(lambda _: output)
-            return None
+            self._operation.function(self, **self._given).send(None)
+        except StopIteration:
+            return
+        finally:
+            self._here = None
 
     async def run(self, work: Callable[[Desk], T]) -> T:
-        return work(self._desk)
+        if self._here is not None:
+            return work(self._here)
+        return await self._server.storage.run(lambda database: work(self._desk(database)))
 
     async def finish(self, work: Callable[[Desk], T]) -> T:
-        return self._finish(work)
+        return await self.run(lambda desk: self._finished(desk, work))
 
-    def _finish(self, work: Callable[[Desk], T]) -> T:
-        desk, operation = self._desk, self._operation
+    def _finished(self, desk: Desk, work: Callable[[Desk], T]) -> T:
+        operation = self._operation
         change: ChangeRecord | None = None
         lasts = self._keep is not None or operation.is_change
         with desk.database.writing() if lasts else nullcontext():
@@ -310,10 +282,8 @@ class _ServerHost:
         return output
 
     async def read(self, work: Callable[[Desk], T]) -> T:
-        desk = self._desk
-        return await _Aside(lambda: self._read(desk, work))
+        desk = await self.run(lambda desk: desk)
 
-    async def _read(self, desk: Desk, work: Callable[[Desk], T]) -> T:
         async def read() -> T:
             with desk.database.another() as own:
                 return work(replace(desk, database=own))
@@ -322,37 +292,28 @@ class _ServerHost:
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.
-        return await self._in_turn(lambda: self._server.lanes.run("functions", self._project, work))
+        doing = self._server.lanes.run("functions", self._project, work)
+        return await _while_connected(self._request, doing)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        by = self._desk.who.name
-        return await _Aside(lambda: self._server.regrades.begin(run, cells, by))
+        return await self._server.regrades.begin(run, cells, caller(self._request).name)
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
     ) -> Batch:
-        if self._is_short and deadline is None and is_quick(version):
+        if self._here is not None:
+            if not is_quick(version):
+                raise _SlowError
             return await self._server.grade(version, items)
-        return await self._in_turn(
-            lambda: self._server.grade_apart(self._project, version, items, deadline)
-        )
+        doing = self._server.grade_apart(self._project, version, items, deadline)
+        return await _while_connected(self._request, doing)
 
-    def _in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> _Aside[T]:
-        """Work that waits for its turn, and has none any more once its client goes away."""
-        return _Aside(lambda: _while_connected(self._request, work()))
-
-    @property
-    def _desk(self) -> Desk:
-        assert self._at is not None
-        return self._at
+    def _desk(self, database: Database) -> Desk:
+        return desk_of(self._request, database, self._project)
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Stop working for a client that goes away.
-
-    Raises:
-        ProblemError: 499, which nobody reads.
-    """
+    """Stop working for a client that goes away."""
     doing, leaving = asyncio.create_task(work), asyncio.create_task(_gone(request))
     try:
         await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -24,11 +24,7 @@ _SCALARS: dict[object, str] = {
 
 
 def check(operation: Operation[..., Any], given: Mapping[str, object]) -> None:
-    """Check arguments of an operation.
-
-    Raises:
-        InputError: For the first that is not what its parameter may be, by its name.
-    """
+    """Check arguments of an operation."""
     sent = operation.sent(given)
     for one in operation.places:
         if one.name in sent:

@@ -70,11 +70,7 @@ class Placed(Protocol):
 
 
 def key_of(cell: Placed | CellKey) -> CellKey:
-    """Case, harness, model and trial of a cell.
-
-    Raises:
-        InputError: For what is none.
-    """
+    """Case, harness, model and trial of a cell."""
     if isinstance(cell, tuple):
         return cell
     try:

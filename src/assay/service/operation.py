@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import typing
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import (
@@ -265,45 +263,6 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Here:
-    """A host in the thread that has the database."""
-
-    desk: Desk
-
-    @property
-    def permissions(self) -> Permissions:
-        return self.desk.permissions
-
-    async def run(self, work: Callable[[Desk], T]) -> T:
-        return work(self.desk)
-
-    async def finish(self, work: Callable[[Desk], T]) -> T:
-        with self.desk.database.writing():
-            return work(self.desk)
-
-    async def read(self, work: Callable[[Desk], T]) -> T:
-        return work(self.desk)
-
-    async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await work()
-
-    async def grade(
-        self, version: GraderVersion, items: Items, deadline: float | None = None
-    ) -> Batch:
-        from assay.registry.grading import grade_timed
-
-        return await grade_timed(version, items, self.permissions, deadline)
-
-    async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        from assay.eval.regrading import regrade
-        from assay.store.regrades import Regrades
-        from assay.store.runs import Store
-
-        with Regrades(self.desk.database).held(run):
-            return await regrade(Store(self.desk.database), run, cells, by=self.desk.who.name)
-
-
-@dataclass(frozen=True, slots=True)
 class Input:
     """One parameter of an operation.
 
@@ -545,49 +504,6 @@ class Noun:
         """Put a function into the table; see `operation`."""
         usual: Options = {"tag": self.tag, "where": self.where}
         return operation(method, self.path + path, **{**usual, **more})
-
-
-async def ask(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
-    """Carry out an operation here, with the database at hand; a change is noted."""
-    if not operation.waits:
-        return do(operation, desk, *args, **given)
-    output = await operation.function(_Here(desk), *args, **given)
-    _note(operation, desk, output, args, given)
-    return output
-
-
-def do(operation: Operation[P, T], desk: Desk, /, *args: P.args, **given: P.kwargs) -> T:
-    """Carry out an operation that waits for nothing; a change is noted in its transaction."""
-    with desk.database.writing() if operation.is_change else nullcontext():
-        output = operation.function(desk, *args, **given)
-        _note(operation, desk, output, args, given)
-    return output
-
-
-def _note(
-    operation: Operation[..., Any],
-    desk: Desk,
-    output: object,
-    args: tuple[object, ...],
-    given: Mapping[str, object],
-) -> None:
-    if operation.is_change:
-        desk.note(operation, operation.signature.bind(*args, **given).arguments, output)
-
-
-def local_desk(database: Database, project: str = "") -> Desk:
-    """The desk of whoever works on the store itself: they run what the project's authors wrote."""
-    who = Identity(LOCAL.id, _user(), "admin", EVERY_PROJECT)
-    return Desk(database, project, who, Permissions(custom_code=True, internal=True))
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user that has no name
-        return str(os.getuid())
 
 
 def as_json(output: object) -> Json:

@@ -49,11 +49,7 @@ def page(find: Callable[[int], Sequence[T]], limit: int, place: Callable[[T], ob
 
 
 def cursor_text(cursor: str | None) -> str:
-    """The name that a page begins after; empty for the first one.
-
-    Raises:
-        InputError: For what is not a cursor of ours, as the two below.
-    """
+    """The name that a page begins after; empty for the first one."""
     value = _read(cursor) if cursor else ""
     if isinstance(value, str):
         return value
