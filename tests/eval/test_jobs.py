@@ -106,7 +106,7 @@ def test_every_command_takes_a_job(tmp_path: Path) -> None:
     assert (done.returncode, len(cells(done))) == (3, 4)
     done = assay("compare", "first", "second", cwd=tmp_path)
     assert "tasks:" not in done.stdout
-    assert "test_eval_jobs.py" in assay("runs", cwd=tmp_path).stdout
+    assert "test_jobs.py" in assay("runs", cwd=tmp_path).stdout
     done = assay("regrade", "second", "--json", cwd=tmp_path)
     assert (done.returncode, len(cells(done))) == (0, 4), done.stderr
     for form in ("chat", "atif"):

@@ -1,6 +1,6 @@
 """Graders that attack their sandbox gain nothing, and no other call pays for it.
 
-Each file of `tests/hostile` is run as one batch of honest and hostile calls on one worker. They are
+Each file of `tests/sandbox/hostile` is run as one batch of honest and hostile calls on one worker. They are
 run side by side, once, because most of them only wait for a limit.
 """
 
@@ -172,7 +172,7 @@ def test_an_attack_that_takes_its_time_gains_nothing(file: Path, slow: dict[str,
 
 async def test_the_search_of_memory_can_find_what_its_own_call_holds(canary: Path) -> None:
     ran = await run(
-        Path(__file__).parents[1] / "hostile" / "search_memory.txt",
+        Path(__file__).with_name("hostile") / "search_memory.txt",
         canary,
         "bwrap",
         ("ATTACK SECRET_OF_ANOTHER", "ATTACK"),
