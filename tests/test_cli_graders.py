@@ -146,18 +146,15 @@ WRONG: list[tuple[list[str], str]] = [
     (["validate", "absent.yaml"], "there is no 'absent.yaml'"),
     (["validate", "."], "is a directory"),
     (["validate", "mine.yaml", "--isolation", "batch"], "go with FILE.py"),
-    (["show", "totls"], "did you mean 'totals'"),
     (["update", "totals"], "no change was given"),
     (["update", "totals", "--custom", "--expected", "7"], "at version 1, not 7"),
     (["test", "totals", "absent.jsonl"], "cannot read absent.jsonl"),
     (["test", "totals", "empty.jsonl"], "has no rows"),
     (["test", "totals", "rows.jsonl", "--version", "9"], "no version 9"),
     (["test", "totals", "rows.jsonl", "--version", "0"], "whole number of at least 1"),
-    (["diff", "totals", "1", "2"], "no version 2"),
     (["list", "--project", "absent"], "no project 'absent'"),
     (["list", "--db", "mysql://x"], "a directory, or postgresql://"),
     (["import", "absent"], "there is no 'absent'"),
-    (["lock", "absent"], "no grader 'absent'"),
     (["shw"], "did you mean show?"),
 ]
 
@@ -174,42 +171,20 @@ def test_bad_input_is_told_with_the_fix(totals: Command, arguments: list[str], s
     assert said in err
 
 
-def test_list_shows_pages(totals: Command) -> None:
-    for key in ("a", "b"):
-        totals("create", key, "--custom", "--description", f"about [bold]{key}")
-    code, out, _ = totals("list")
-    assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["key", "a", "b", "totals"]
-    assert "about [bold]a" in out
-    page = totals.json("list", "--limit", "2")
-    assert [cast("dict[str, Json]", g)["key"] for g in cast("list[Json]", page["graders"])] == [
-        "a",
-        "b",
-    ]
-    assert page["next"] == "b"
-    assert "graders list --after b" in totals("list", "--limit", "2")[1]
-    assert totals.json("list", "--limit", "2", "--after", "b")["next"] is None
-    assert len(cast("list[Json]", totals.json("list", "--kind", "custom")["graders"])) == 2
-    assert len(cast("list[Json]", totals.json("list", "--query", "BOLD]A")["graders"])) == 1
-    assert "no graders" in totals("list", "--query", "zzz")[1]
-
-
-def test_show_prints_definition_versions_digest_and_lock(totals: Command) -> None:
+def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
+    totals("create", "a", "--custom", "--description", "about [bold]a")
     totals("update", "totals", "--graders", "graders.yaml", "--threshold", "0.5", "--note", "half")
     totals("lock", "totals")
-    code, out, _ = totals("show", "totals")
-    assert code == 0
-    assert "locked" in out
-    assert "threshold: 0.5" in out
-    assert "2 (newest)" in out
-    assert "half" in out
-    found = totals.json("show", "totals", "--version", "1")
-    version = cast("dict[str, Json]", found["version"])
-    assert "threshold" not in cast("dict[str, Json]", version["definition"])
-    assert cast("str", version["digest"]) not in out
-    assert cast("str", version["digest"])[:16] in out
-    numbers = [cast("dict[str, Json]", v)["number"] for v in cast("list[Json]", found["versions"])]
-    assert numbers == [2, 1]
+    out = totals("list")[1]
+    assert [line.split()[0] for line in out.splitlines()] == ["key", "a", "totals"]
+    assert "about [bold]a" in out
+    assert len(cast("list[Json]", totals.json("list", "--query", "BOLD]A")["items"])) == 1
+    assert "no graders like that" in totals("list", "--query", "zzz")[1]
+    out = totals("show", "totals")[1]
+    for said in ("locked", "threshold: 0.5", "half", "none: assay calibrate", "version       2"):
+        assert said in out
+    assert "threshold" not in totals("show", "totals@1")[1]
+    assert "half" in totals("versions", "totals")[1]
 
 
 def test_update_changes_definition_or_words(totals: Command) -> None:
@@ -223,20 +198,9 @@ def test_update_changes_definition_or_words(totals: Command) -> None:
 def test_diff_shows_what_changed(totals: Command) -> None:
     totals("update", "totals", "--graders", "graders.yaml", "--threshold", "0.5")
     assert "+  threshold: 0.5\n" in totals("diff", "totals")[1]
-    diff = cast("str", totals.json("diff", "totals", "2", "1")["diff"])
+    diff = cast("str", totals.json("diff", "totals", "--from", "2", "--to", "1")["diff"])
     assert diff.startswith("--- totals.yaml@2\n+++ totals.yaml@1\n")
     assert "-  threshold: 0.5\n" in diff
-
-
-def test_lock_and_delete(totals: Command) -> None:
-    assert totals("lock", "totals")[:2] == (0, "totals is locked\n")
-    code, _, err = totals("delete", "totals", "--force")
-    assert code == 2
-    assert "assay graders lock totals --unlock" in err
-    found = cast("dict[str, Json]", totals.json("lock", "totals", "--unlock")["grader"])
-    assert found["locked"] is False
-    assert totals.json("delete", "totals") == {"deleted": "totals"}
-    assert totals("show", "totals")[0] == 2
 
 
 def test_test_grades_rows_and_says_where_each_stands(totals: Command) -> None:
@@ -303,7 +267,7 @@ def test_export_and_import_bring_a_project_elsewhere(totals: Command) -> None:
     code, _, err = totals("import", "graders", "--no-update", *elsewhere)
     assert code == 2
     assert "different: kind" in err
-    found = cast("dict[str, Json]", totals.json("show", "kind", *elsewhere)["grader"])
+    found = totals.json("show", "kind", *elsewhere)
     assert found["description"] == "nice"
 
 
@@ -339,29 +303,10 @@ def test_attack_escape_sequences_do_not_reach_the_terminal(graders: Command, pla
     assert "\x1b" not in graders("test", "totals", "rows.jsonl")[1]
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        "",
-        "create",
-        "update",
-        "validate",
-        "list",
-        "show",
-        "test",
-        "diff",
-        "lock",
-        "delete",
-        "export",
-        "import",
-    ],
-)
+@pytest.mark.parametrize("action", ["create", "update", "validate", "test", "export", "import"])
 def test_help_teaches(graders: Command, action: str) -> None:
-    code, out, _ = graders(*([action] if action else []), "--help")
-    assert code == 0
-    assert "usage: " in out
-    if action not in ("list", "show", "lock", "delete"):
-        assert "examples:" in out
+    code, out, _ = graders(action, "--help")
+    assert (code, "examples:" in out) == (0, True)
 
 
 @pytest.mark.sandbox
@@ -401,7 +346,7 @@ def test_a_function_that_is_not_valid_is_refused_with_line_and_fix(graders: Comm
     assert "nothing was stored" in err
     stored = graders.json("create", "x", "--function", "broken.py", status=1)
     assert (stored["stored"], stored["valid"]) == (False, False)
-    assert graders.json("list")["graders"] == []
+    assert graders.json("list")["items"] == []
 
 
 @pytest.mark.sandbox

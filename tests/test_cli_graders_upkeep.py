@@ -253,13 +253,11 @@ def test_a_function_without_its_yaml_is_not_passed_over(totals: Command) -> None
 
 def test_a_diff_of_the_only_version_says_so(graders: Command) -> None:
     graders.ok("create", "x", "--custom")
-    assert "only one version" in graders.ok("diff", "x")
-    found = graders.json("diff", "x")
-    assert (found["diff"], found["older"], found["newer"]) == ("", None, 1)
-    assert "no version before 1" in graders.ok("diff", "x@1")
+    assert "no version before it" in graders.ok("diff", "x")
+    assert graders.json("diff", "x") == {"diff": ""}
     graders.ok("update", "x", "--graders", "graders.yaml")
     graders.ok("update", "x", "--custom")
-    assert graders.ok("diff", "x", "1", "3") == "no difference\n"
+    assert graders.ok("diff", "x", "--from", "1") == "no difference\n"
 
 
 def test_a_diff_after_a_new_creation_is_against_the_last_version_before_it(
@@ -277,15 +275,11 @@ def test_a_key_and_a_version_can_be_one_word(totals: Command) -> None:
     assert totals.json("test", "totals@1", "rows.jsonl")["grader"] == "totals@1"
     against = "--- totals.yaml@1\n+++ totals.yaml@2\n"
     assert against in totals.ok("diff", "totals@2")
-    assert against in totals.ok("diff", "totals@1", "2")
+    assert against in totals.ok("diff", "totals", "--from", "1")
     assert totals.ok("show", "totals@2", "--version", "2")
     for arguments, said in (
         (("show", "totals@9"), "no version 9"),
-        (("show", "totals@x"), "'x' is not a version"),
-        (("show", "totals@0"), "'0' is not a version"),
         (("show", "totals@"), "'' is not a version"),
-        (("show", "totals@1", "--version", "2"), "are two versions"),
-        (("diff", "totals@1", "1", "2"), "three versions"),
     ):
         code, _, err = totals(*arguments)
         assert code == 2, arguments
@@ -358,7 +352,7 @@ def test_a_class_that_is_no_grader_is_not_stored(graders: Command, path: str) ->
     code, out, err = graders("create", "c", "--custom", path)
     assert (code, err) == (1, "nothing was stored\n")
     assert path.split(":")[1] in out
-    assert graders.json("list")["graders"] == []
+    assert graders.json("list")["items"] == []
     Path("c.yaml").write_text(f"kind: custom\ndefinition: {{path: '{path}'}}\n", "utf-8")
     assert graders("validate", "c.yaml")[0] == 1
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, TypeAlias
 
+from assay.cli import nouns
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     AddAction,
-    actions,
-    add_json,
     add_trust_authors,
     bounds,
-    explain,
     positive,
 )
 from assay.cli.rows import add_reading
@@ -22,19 +20,6 @@ if TYPE_CHECKING:
 
     ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
 
-
-_MORE = """\
-A grader has a key, versions that never change, and a lock. What is stored was validated before;
-scores say which version gave them. State is in .assay (or ASSAY_HOME), or where --db says.
-
-exit status: 0 done, 1 invalid or not passed, 2 bad input, 3 something could not be graded,
-130 interrupted"""
-
-_EXAMPLES = """\
-  assay graders validate exact.py --sample answers.jsonl
-  assay graders create exact --function exact.py --description "Equal, but for white space"
-  assay graders test exact answers.jsonl
-  assay graders export --into graders && git add graders"""
 
 _CREATE = """\
   assay graders create exact --function exact.py --sample answers.jsonl
@@ -60,15 +45,11 @@ graders that are not stored are named; --prune removes them. Nothing else there 
 _IMPORT_MORE = """\
 All graders are imported, or none. What did not change makes no version; what is locked is not
 changed. A KEY.py that defines `grade` needs its KEY.yaml; other files are ignored."""
-_DELETE_MORE = """\
-Refused when it is locked, and without --force while a job grades with it. The key is free again;
-versions that scores name stay readable."""
 
 
 def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay graders``."""
-    explain(parser, _MORE, _EXAMPLES)
-    action = actions(parser, _add_common)
+    action = nouns.add_verbs(parser, "graders")
     _add_create(action("create", "store a new grader", examples=_CREATE))
     _add_update(
         action(
@@ -90,13 +71,13 @@ def add(parser: ArgumentParser) -> None:
             "  assay graders validate graders/exact.yaml",
         )
     )
-    _add_list(action("list", "list graders, by key"))
-    _add_show(action("show", "show a grader: definition, versions, digest, lock"))
     _add_use(action)
 
 
 def run(given: Namespace) -> int:
     """Run one of the actions."""
+    if nouns.is_verb(given):
+        return nouns.run(given)
     from assay.cli.graders_actions import run_action
 
     return run_action(given)
@@ -112,21 +93,6 @@ def _add_use(action: AddAction) -> None:
             "  assay graders test exact answers.jsonl --fail-under 0.9",
         )
     )
-    _add_diff(
-        action(
-            "diff",
-            "show what changed between two versions",
-            examples="  assay graders diff exact       # the newest against the one before\n"
-            "  assay graders diff exact@2     # version 2 against the one before\n"
-            "  assay graders diff exact 1 3",
-        )
-    )
-    lock = action("lock", "forbid changes and deletion of a grader, or allow them again")
-    lock.add_argument("key", metavar="KEY")
-    lock.add_argument("--unlock", action="store_true", help="allow them again")
-    delete = action("delete", "delete a grader", _DELETE_MORE)
-    delete.add_argument("key", metavar="KEY")
-    delete.add_argument("--force", action="store_true", help="also while a job grades with it")
     _add_files(
         action(
             "export",
@@ -141,13 +107,6 @@ def _add_use(action: AddAction) -> None:
             "  assay graders import graders\n  assay graders import graders/exact.yaml",
         ),
     )
-
-
-def _add_common(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--project", default="default", metavar="KEY", help="the project; `default` by default")
-    add("--db", metavar="URL|DIR", help="a directory, or postgresql://user@host/database")
-    add_json(parser)
 
 
 def _add_create(parser: ArgumentParser) -> None:
@@ -243,19 +202,6 @@ def _add_validate(parser: ArgumentParser) -> None:
     _add_function_options(parser)
 
 
-def _add_list(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--kind", help="only this kind: function, binary_judge, prebuilt_judge ...")
-    add("--query", default="", metavar="TEXT", help="only where key, name or description has it")
-    add("--limit", type=positive, default=50, metavar="N", help="how many; 50 by default")
-    add("--after", default="", metavar="KEY", help="those after this key")
-
-
-def _add_show(parser: ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY[@N]")
-    parser.add_argument("--version", type=positive, metavar="N", help="the newest by default")
-
-
 def _add_test(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("key", metavar="KEY[@N]")
@@ -265,13 +211,6 @@ def _add_test(parser: ArgumentParser) -> None:
     add("--fail-under", type=float, metavar="X", help="exit with 1 if the mean is below")
     add_trust_authors(parser)
     add_judging(parser)
-
-
-def _add_diff(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("key", metavar="KEY[@N]")
-    add("older", nargs="?", type=positive, metavar="A", help="the version before B by default")
-    add("newer", nargs="?", type=positive, metavar="B", help="the newest by default")
 
 
 def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Generator, Mapping
@@ -11,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_shared, state_home
-from assay.errors import InputError, Location, LockedError, NotFoundError
+from assay.cli.nouns import key_and_number, place_of, store_of
+from assay.cli.options import is_shared
+from assay.errors import InputError, Location
 from assay.registry import Registry
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
@@ -47,82 +47,41 @@ def opened(
         change: What is changed with them, for the log of changes.
         **what: Of what, likewise.
     """
-    place = _place(given)
-    if not make and _is_nothing(place):
-        raise InputError(
-            f"there is no store at {place}",
-            hint="`assay graders create` and `import` make one; --db or ASSAY_HOME names another",
-        )
-    with Database.open(place) as database:
+    with store_of(given, make=make) as database:
         if make and given.project not in {p.key for p in Projects(database).all()}:
             from assay.service.operation import do, local_desk
             from assay.service.site import create_project
 
             do(create_project, local_desk(database), given.project)
             print(f"made project {given.project!r}", file=sys.stderr)
-        try:
-            yield Registry(
-                database,
-                given.project,
-                allow_custom_code=not is_shared(given) if trusted is None else trusted,
-                allow_internal=trusted is not False,
-            )
-            if change:
-                from assay.service.operation import local_desk
+        yield Registry(
+            database,
+            given.project,
+            allow_custom_code=not is_shared(given) if trusted is None else trusted,
+            allow_internal=trusted is not False,
+        )
+        if change:
+            from assay.service.operation import local_desk
 
-                local_desk(database, given.project).note(change, what)
-        except NotFoundError as error:
-            message = f"{error.message}, in the store {database.place}"
-            raise NotFoundError(message, location=error.location, hint=error.hint) from error
-        except LockedError as error:
-            raise LockedError(error.message, hint=f"first: {_unlock(given)}") from error
+            local_desk(database, given.project).note(change, what)
 
 
 def key_and_version(given: Namespace) -> tuple[str, int | None]:
     """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``."""
-    said: int | None = getattr(given, "version", None)
-    key, at, number = given.key.partition("@")
-    if not at:
-        return key, said
-    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
+    key, number = key_and_number(given.key)
+    if None not in (number, given.version) and number != given.version:
         raise InputError(
-            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
+            f"{given.key!r} and --version {given.version} are two versions", hint="keep one"
         )
-    if said not in (None, int(number)):
-        raise InputError(f"{given.key!r} and --version {said} are two versions", hint="keep one")
-    return key, int(number)
+    return key, number or given.version
 
 
 def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
     """The calibration card of a stored grader; None where there is none."""
     from assay.reports.standing import stored_standing
 
-    with Database.open(_place(given)) as database:
+    with Database.open(place_of(given)) as database:
         return stored_standing(database, version)
-
-
-def _place(given: Namespace) -> str:
-    return given.db or state_home()
-
-
-def _is_nothing(place: str) -> bool:
-    """Whether a place is a directory without a store in it, or not there at all."""
-    folder = Path(place)
-    try:
-        return "://" not in place and (
-            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
-        )
-    except OSError:
-        return False  # opening it says what is wrong
-
-
-def _unlock(given: Namespace) -> str:
-    words = ["assay", "graders", "lock", getattr(given, "key", "KEY"), "--unlock"]
-    if given.project != "default":
-        words += ["--project", given.project]
-    if given.db and not is_shared(given):
-        words += ["--db", given.db]
-    return shlex.join(words)
 
 
 _KINDS = {
