@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from assay.cli.graders_definition import (
     described,
+    fields_of,
     grader_of_file,
-    kept_fields,
     opened,
     read_samples,
 )
@@ -77,7 +77,7 @@ def _print(data: Mapping[str, Json]) -> None:
 
 
 def _create(given: Namespace) -> int:
-    grader = described(given)
+    grader, _ = described(given)
     if grader is None:
         raise InputError("no definition of the grader was given", hint="such as --function FILE.py")
     samples = read_samples(given.sample)
@@ -108,8 +108,7 @@ def _update(given: Namespace) -> int:
     told: list[str] = []
     with opened(given, change="update_grader", key=given.key) as registry:
         before = record = registry.get(given.key)
-        kept = kept_fields(given, before.latest)
-        grader = described(given, kept)
+        grader, kept = described(given, before.latest)
         said: dict[str, str | None] = {
             field: getattr(given, field) if grader is None else getattr(grader, field) or None
             for field in _SAID
@@ -222,13 +221,12 @@ def _no_list(file: str) -> str:
 
 def _definition_to_validate(given: Namespace) -> Definition:
     if not given.file.endswith(".py"):
-        if given.isolation or given.range:
-            raise InputError("--isolation and --range go with FILE.py", hint="write them there")
+        if given.set:
+            raise InputError("--set goes with FILE.py", hint="write it there")
         return grader_of_file(_no_list(given.file)).definition
     from assay.graders.functions.source import read_source
 
-    data: dict[str, Json] = {"source": read_source(given.file)}
-    data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
+    data = {**fields_of(given.set), "source": read_source(given.file)}
     return definition_from("function", data)
 
 

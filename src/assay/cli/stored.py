@@ -95,26 +95,35 @@ def _say_locked(page: Page, grader: GraderRecord, _: Namespace) -> None:
 
 
 def _say_diff(page: Page, found: GraderDiff, given: Namespace) -> None:
-    if not found.diff:
+    if found.diff:
+        _say_text(page, found.diff, {"+": "green", "-": "red", "@": "cyan"})
+    else:
         page.line("no difference" if given.older else "no difference, or no version before it")
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    for line in plain(found.diff).removesuffix("\n").split("\n") if found.diff else ():
+
+
+def _say_text(page: Page, text: str, styles: Mapping[str, str]) -> None:
+    """Show text that may be copied: no line of it is broken where it goes to a file or a pipe."""
+    if not page.is_live:
+        print(plain(text).removesuffix("\n"))
+        return
+    for line in plain(text).removesuffix("\n").split("\n"):
         page.line((line, styles.get(line[:1], "")))
 
 
 def _say_grader(page: Page, found: GraderDetail, _: Namespace) -> None:
     latest, card = found.latest, found.calibration
+    by = f" by {latest.created_by}" if latest.created_by else ""
     say_fields(
         page,
         {
             "key": found.key,
-            "name": found.name,
+            "name": found.name if found.name != found.key else "",
             "project": found.project,
             "kind": latest.kind,
             "description": found.description,
             "feedback_key": found.feedback_key,
             "lock": "locked: no changes, no deletion" if found.locked else "open",
-            "version": f"{latest.number}, {to_minute(latest.created_at)} by {latest.created_by}",
+            "version": f"{latest.number}, {to_minute(latest.created_at)}{by}",
             "note": latest.note,
             "digest": latest.digest,
             "calibration": card.line
@@ -125,8 +134,7 @@ def _say_grader(page: Page, found: GraderDetail, _: Namespace) -> None:
     for warning in found.warnings:
         page.line(("warning ", "yellow"), warning)
     page.blank()
-    for line in _definition(latest).split("\n"):
-        page.line(line)
+    _say_text(page, _definition(latest), {})
 
 
 def _definition(version: GraderVersion) -> str:
