@@ -151,7 +151,7 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
     assert assay("keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
-    assay("keys", "create", "soon", "--days", "90", cwd=tmp_path)
+    assay("keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
     listed = assay("keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
     assert "revoked 2" in listed
     assert "used never, expires 2" in listed

@@ -6,14 +6,20 @@ the table of operations cannot know is said of a command: see `Verb` and `assay.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import os
+import re
 import shlex
 import sys
 import typing
-from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import (
+    SUPPRESS,
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+)
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
@@ -235,6 +241,8 @@ def _add_input(parser: ArgumentParser, verb: Verb, one: Input) -> None:
     if one.name == _BEFORE:
         when = "only older ones: 2026-11-21, 12h, 7d, 4w"
         more = {"type": moment, "required": not verb.instead[1], "metavar": "WHEN", "help": when}
+    elif one.name == "days":
+        more |= {"type": _days, "metavar": "WHEN", "help": "in 90d, 4w; never by default"}
     elif verb.keeps:
         said = "a number, or none; as it is by default"
         more = {"type": _limit, "default": SUPPRESS, "metavar": "N", "help": said}
@@ -254,6 +262,14 @@ def _add_input(parser: ArgumentParser, verb: Verb, one: Input) -> None:
 
 def _limit(text: str) -> int | None:
     return None if text == "none" else positive(text)
+
+
+def _days(text: str) -> int:
+    """How many days a span has."""
+    span = re.fullmatch(r"([1-9][0-9]{0,3})([dw])", text)
+    if not span:
+        raise ArgumentTypeError(f"{text!r} is no time such as 90d or 4w")
+    return int(span[1]) * {"d": 1, "w": 7}[span[2]]
 
 
 def _help(one: Input, default: object = None) -> str:
@@ -344,7 +360,11 @@ def _asker(given: Namespace, database: Database, name: str = "") -> Callable[...
         said = {one.name: options[one.name] for one in found.places if one.name in options}
         check(found, said := {**said, **told})
         desk = local_desk(database, given.project if found.in_project else "")
-        return asyncio.run(ask(found, desk, **said)) if found.waits else do(found, desk, **said)
+        if not found.waits:
+            return do(found, desk, **said)
+        import asyncio  # a third of what a list takes to start
+
+        return asyncio.run(ask(found, desk, **said))
 
     return asked
 

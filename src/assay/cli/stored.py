@@ -288,14 +288,17 @@ keys, of the command line and Python by the user of the machine. Newest first.""
 A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
 and grades, an admin also makes keys. Without an action it lists them.""",
         examples="""\
-  assay keys create ci --role editor --days 90
+  assay keys create ci --role editor --expires 90d
   assay keys create ops --role admin --project '*'
   assay keys
   assay keys revoke 1a2b3c4d5e6f""",
         verbs={
             "list": Verb("list_keys", "id begins_with=prefix role project name state=used"),
             "create": Verb(
-                "create_key", says=_say_key, defaults={"role": "editor", "project": "default"}
+                "create_key",
+                says=_say_key,
+                names={"days": "expires"},
+                defaults={"role": "editor", "project": "default"},
             ),
             "revoke": Verb("revoke_key"),
         },
