@@ -57,7 +57,7 @@ def found(done: Any) -> dict[str, Any]:
 
 
 def ids(root: Path, *words: str) -> list[str]:
-    return [run["id"] for run in found(assay("runs", *words, "--json", cwd=root))["runs"]]
+    return [run["id"] for run in found(assay("runs", *words, "--json", cwd=root))["items"]]
 
 
 def rewards(done: Any) -> dict[str, float]:
@@ -131,7 +131,7 @@ def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     assert " · assay 0.0.9" in assay("runs", "show", "old", cwd=tmp_path).stdout
     shown = found(assay("runs", "show", "old", "--json", cwd=tmp_path))
     assert shown["run"]["assay"] == "0.0.9"
-    listed = found(assay("runs", "--json", cwd=tmp_path))["runs"]
+    listed = found(assay("runs", "--json", cwd=tmp_path))["items"]
     assert [run["assay"] for run in listed] == [__version__, "0.0.9"]
     compared = assay("compare", "old", "new", cwd=tmp_path)
     assert f"assay: 0.0.9 → {__version__}" in compared.stdout
@@ -139,7 +139,8 @@ def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     assay("runs", "delete", "old", "--yes", cwd=tmp_path)
     assay("runs", "import", "out", cwd=tmp_path)
     assert (
-        found(assay("runs", "--name", "old", "--json", cwd=tmp_path))["runs"][0]["assay"] == "0.0.9"
+        found(assay("runs", "--search", "old", "--json", cwd=tmp_path))["items"][0]["assay"]
+        == "0.0.9"
     )
 
 
@@ -152,15 +153,15 @@ def test_show_is_report(listed: Path) -> None:
     ("words", "names"),
     [
         (("--limit", "2"), "dc"),
-        (("--suite", "evals/b"), "b"),
-        (("--name", "night-c"), "c"),
+        (("--search", "evals/b"), "b"),
+        (("--search", "night-c"), "c"),
         (("--status", "failed"), "b"),
         (("--status", "passed"), "a"),
         (("--status", "errors"), "c"),
         (("--status", "unfinished"), "d"),
         (("--since", "2026-11-22"), "dc"),
         (("list", "--since", "2026-11-20T10:00:00+00:00", "--limit", "1"), "d"),
-        (("--name", "nope"), ""),
+        (("--search", "nope"), ""),
     ],
 )
 def test_runs_are_found_by_what_is_known_of_them(
@@ -271,8 +272,8 @@ def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     before = rewards(assay("run", "evals", "--label", "second", "--json", cwd=tmp_path))
     both = kept_files(tmp_path)
     done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
-    assert done["freed"]["files"] == 2  # the second recording's file, and its workspace's manifest
-    (noted,) = found(assay("audit", "--json", cwd=tmp_path))["changes"]
+    assert done["files"] == 2  # the second recording's file, and its workspace's manifest
+    (noted,) = found(assay("audit", "--json", cwd=tmp_path))["items"]
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before

@@ -340,9 +340,19 @@ def command(
 
 
 def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake: FakeJudge) -> None:
-    options = ["--examples", "examples.jsonl", "--user-template", "user.hbs",
-               "--variables", "variables.json", "--allow-na"]  # fmt: skip
-    made = command.json("create", "capital", "--judge", CRITERIA, "--model", fake.model, *options)
+    options = ["--set", "examples=@examples.jsonl", "--set", "user_template=@user.hbs",
+               "--set", "template_variables=@variables.json", "--set", "allow_na=true"]  # fmt: skip
+    made = command.json(
+        "create",
+        "capital",
+        "--kind",
+        "binary_judge",
+        "--set",
+        f"criteria={CRITERIA}",
+        "--set",
+        f"judge_model={fake.model}",
+        *options,
+    )
     assert made["warnings"] == []
     latest = cast("dict[str, dict[str, dict[str, Json]]]", made["grader"])["latest"]
     assert latest["definition"]["template_variables"] == {"tone": "strict"}
@@ -361,20 +371,23 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
 
 def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJudge) -> None:
     Path("user.hbs").write_text(DOUBTFUL)
-    given = ["--judge", "c", "--model", fake.model, "--user-template", "user.hbs"]
+    judge = ["--kind", "binary_judge", "--set", "criteria=c", "--set"]
+    given = [*judge, f"judge_model={fake.model}", "--set", "user_template=@user.hbs"]
     code, out, _ = command("create", "typo", *given)
     assert code == 0
     assert "did you mean 'completion'" in out
-    assert "did you mean 'completion'" in command("show", "typo")[1]
+    shown = " ".join(command("show", "typo")[1].split())
+    assert "did you mean 'completion'" in shown
     assert len(cast("list[str]", command.json("show", "typo")["warnings"])) == 2
     Path("user.hbs").write_text("\n{{#if x}}")
     code, _, err = command("update", "typo", *given)
     assert code == 2
-    assert "--user-template: line 2: {{#if}} is not closed" in err
-    code, out, _ = command("create", "unknown", "--judge", "c", "--model", "nobodys")
+    assert "user_template: line 2: {{#if}} is not closed" in err
+    code, out, _ = command("create", "unknown", *judge, "judge_model=nobodys")
     assert (code, "cannot ask its model" in out) == (0, True)
     Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
-    code, _, err = command("create", "bad", *given[:4], "--examples", "examples.jsonl")
-    assert (code, "--examples: examples[0].pass: " in err) == (2, True)
-    code, _, err = command("create", "bad", *given[:4], "--variables", "user.hbs")
-    assert (code, "user.hbs: not JSON" in err) == (2, True)
+    code, _, err = command("create", "bad", *given[:6], "--set", "examples=@examples.jsonl")
+    assert (code, "examples[0].pass: " in err) == (2, True)
+    Path("v.json").write_text("{{")
+    code, _, err = command("create", "bad", *given[:6], "--set", "template_variables=@v.json")
+    assert (code, "v.json: not JSON" in err) == (2, True)

@@ -127,7 +127,7 @@ async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -
     with listen("127.0.0.1", 0) as opened:
         serving = asyncio.create_task(server.serve([opened]))
         await started.wait()
-        token = make_key(str(tmp_path), "ci", "admin", "*")[1]
+        token = make_key(str(tmp_path), "ci", "admin", "*")
         reader, writer = await asyncio.open_connection(*opened.getsockname())
         more = f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\r\n{{"
         writer.write((head + more).encode())
@@ -150,14 +150,11 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     assert token not in listed.stdout
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
-    revoked = assay("keys", "revoke", str(record["id"]), cwd=tmp_path)
-    assert "revoked" in revoked.stdout
-    past = assay("keys", "create", "x", "--expires", "2026-01-01", cwd=tmp_path)
-    assert (past.returncode, "would have expired" in past.stderr) == (2, True)
+    assert assay("keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
     assay("keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
-    assert ", expires 2" in assay("keys", "list", cwd=tmp_path).stdout
-    assert assay("keys", "revoke", "none", cwd=tmp_path).returncode == 2
-    assert assay("keys", "create", "x", "--project", "none", cwd=tmp_path).returncode == 2
+    listed = assay("keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
+    assert "revoked 2" in listed
+    assert "used never, expires 2" in listed
 
 
 @pytest.mark.parametrize(

@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, TypeAlias
 
+from assay.cli import nouns
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     AddAction,
-    actions,
-    add_json,
     add_trust_authors,
-    bounds,
-    explain,
     positive,
 )
 from assay.cli.rows import add_reading
 
-if TYPE_CHECKING:
-    from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
-
-    ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
-
-
-_MORE = """\
-A grader has a key, versions that never change, and a lock. What is stored was validated before;
-scores say which version gave them. State is in .assay (or ASSAY_HOME), or where --db says.
-
-exit status: 0 done, 1 invalid or not passed, 2 bad input, 3 something could not be graded,
-130 interrupted"""
-
-_EXAMPLES = """\
-  assay graders validate exact.py --sample answers.jsonl
-  assay graders create exact --function exact.py --description "Equal, but for white space"
-  assay graders test exact answers.jsonl
-  assay graders export --into graders && git add graders"""
-
 _CREATE = """\
-  assay graders create exact --function exact.py --sample answers.jsonl
-  assay graders create helpful --judge "Answers the question" --model llama-3.1-8b-instruct
-  assay graders create grounded --prebuilt FAITHFULNESS --model llama-3.1-8b-instruct
-  assay graders create rewards --endpoint https://rewards.example.com \\
-      --secret-env ASSAY_SECRET_REWARDS
-  assay graders create totals --graders graders.yaml --threshold 0.8
-  assay graders create human --custom
+  assay graders create exact --function exact.py --set range=[-1,1] --sample answers.jsonl
+  assay graders create totals --graders graders.yaml --set threshold=0.8
+  assay graders create helpful --kind binary_judge --set criteria="Answers the question" \\
+      --set judge_model=llama-3.1-8b-instruct --set examples=@examples.jsonl
+  assay graders create rewards --kind external_endpoint --set url=https://rewards.example.com \\
+      --set secret_env=ASSAY_SECRET_REWARDS
+  assay graders create human --kind custom
   assay graders create exact --file graders/exact.yaml"""
+_CREATE_MORE = """\
+The fields of each kind are in docs/registry.md, and in the files that `export` writes."""
 _UPDATE_MORE = """\
 What no option mentions stays as it was, where the kind stays the same: a function's range and
 isolation, a threshold, a model. With --file the whole definition is the file's."""
+_UPDATE = """\
+  assay graders update exact --function exact.py --note "ignore case"
+  assay graders update exact --set isolation=batch --set range=null
+  assay graders update exact --file graders/exact.yaml --expected 3
+  assay graders update exact --description "Equal, whatever the case\""""
 _VALIDATE_MORE = """\
 A function goes through five checks in the sandbox: syntax, structure, signature, execution and a
 test run. With --sample it also grades those rows.
@@ -60,26 +44,14 @@ graders that are not stored are named; --prune removes them. Nothing else there 
 _IMPORT_MORE = """\
 All graders are imported, or none. What did not change makes no version; what is locked is not
 changed. A KEY.py that defines `grade` needs its KEY.yaml; other files are ignored."""
-_DELETE_MORE = """\
-Refused when it is locked, and without --force while a job grades with it. The key is free again;
-versions that scores name stay readable."""
 
 
 def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay graders``."""
-    explain(parser, _MORE, _EXAMPLES)
-    action = actions(parser, _add_common)
-    _add_create(action("create", "store a new grader", examples=_CREATE))
-    _add_update(
-        action(
-            "update",
-            "store a new version of a grader, or change its description",
-            _UPDATE_MORE,
-            examples='  assay graders update exact --function exact.py --note "ignore case"\n'
-            "  assay graders update exact --file graders/exact.yaml --expected 3\n"
-            '  assay graders update exact --description "Equal, whatever the case"',
-        )
-    )
+    action = nouns.add_verbs(parser, "graders")
+    _add_create(action("create", "store a new grader", _CREATE_MORE, _CREATE))
+    about = "store a new version of a grader, or change its description"
+    _add_update(action("update", about, _UPDATE_MORE, _UPDATE))
     _add_validate(
         action(
             "validate",
@@ -90,13 +62,13 @@ def add(parser: ArgumentParser) -> None:
             "  assay graders validate graders/exact.yaml",
         )
     )
-    _add_list(action("list", "list graders, by key"))
-    _add_show(action("show", "show a grader: definition, versions, digest, lock"))
     _add_use(action)
 
 
 def run(given: Namespace) -> int:
     """Run one of the actions."""
+    if nouns.is_verb(given):
+        return nouns.run(given)
     from assay.cli.graders_actions import run_action
 
     return run_action(given)
@@ -112,21 +84,6 @@ def _add_use(action: AddAction) -> None:
             "  assay graders test exact answers.jsonl --fail-under 0.9",
         )
     )
-    _add_diff(
-        action(
-            "diff",
-            "show what changed between two versions",
-            examples="  assay graders diff exact       # the newest against the one before\n"
-            "  assay graders diff exact@2     # version 2 against the one before\n"
-            "  assay graders diff exact 1 3",
-        )
-    )
-    lock = action("lock", "forbid changes and deletion of a grader, or allow them again")
-    lock.add_argument("key", metavar="KEY")
-    lock.add_argument("--unlock", action="store_true", help="allow them again")
-    delete = action("delete", "delete a grader", _DELETE_MORE)
-    delete.add_argument("key", metavar="KEY")
-    delete.add_argument("--force", action="store_true", help="also while a job grades with it")
     _add_files(
         action(
             "export",
@@ -141,13 +98,6 @@ def _add_use(action: AddAction) -> None:
             "  assay graders import graders\n  assay graders import graders/exact.yaml",
         ),
     )
-
-
-def _add_common(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--project", default="default", metavar="KEY", help="the project; `default` by default")
-    add("--db", metavar="URL|DIR", help="a directory, or postgresql://user@host/database")
-    add_json(parser)
 
 
 def _add_create(parser: ArgumentParser) -> None:
@@ -174,86 +124,32 @@ def _add_said(parser: ArgumentParser) -> None:
 
 
 def _add_definition(parser: ArgumentParser, *, update: bool) -> None:
-    kinds = parser.add_argument_group("what it is")
-    one = kinds.add_mutually_exclusive_group(required=not update)
+    one = parser.add_argument_group("what it is").add_mutually_exclusive_group(required=not update)
     add = one.add_argument
     add("--function", metavar="FILE.py", help="async def grade(thread: StringThread) -> float")
-    add("--judge", metavar="CRITERIA", help="a model says whether this is met; --model names it")
-    add("--prebuilt", metavar="TYPE", help="FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY")
-    add("--endpoint", metavar="URL", help="a service that grades")
     add("--graders", metavar="FILE.yaml", help="a list of graders, as cases declare them")
-    add(
-        "--custom",
-        nargs="?",
-        const="",
-        metavar="python:MODULE:CLASS",
-        help="a Grader class of your own; without one, scores that are written in",
-    )
     add("--file", metavar="KEY.yaml", help="a grader's file, as `export` writes it")
-    _add_options(parser.add_argument_group("how it grades"), update=update)
+    add("--kind", help="binary_judge, prebuilt_judge, external_endpoint or custom; with --set")
+    _add_set(parser)
+    sample = "rows it must grade"
+    parser.add_argument("--sample", action="append", default=[], metavar="DATA.jsonl", help=sample)
 
 
-def _add_options(group: ArgumentGroup, *, update: bool) -> None:
-    add = group.add_argument
-    add("--sample", action="append", default=[], metavar="DATA.jsonl", help="rows it must grade")
-    _add_function_options(group, update=update)
-    _add_judge_options(group)
-    add("--threshold", type=float, metavar="X", help="--graders: reward that an item needs to pass")
-    add("--protocol", metavar="NAME", help="--endpoint: assay, adaptive, openrlhf or nemo_gym")
-    add("--secret-env", metavar="NAME", help="--endpoint: variable that holds its secret")
-    add("--auth", metavar="HOW", help="--endpoint: bearer, hmac or none")
-    add("--timeout", type=float, metavar="SECONDS", help="--endpoint: time for one answer")
-    add("--batch", type=positive, metavar="N", help="--endpoint: items in one request")
-    add("--allow-internal", action="store_true", help="--endpoint: it is on a private network")
-
-
-def _add_judge_options(group: ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--model", metavar="NAME", help="--judge, --prebuilt: the model that judges")
-    add("--examples", metavar="FILE.jsonl", help="--judge: {input, output, pass, reasoning} each")
-    add("--system-template", metavar="FILE", help="--judge: Handlebars, behind assay's own words")
-    add("--user-template", metavar="FILE", help="--judge: Handlebars instead of assay's own")
-    add("--variables", metavar="FILE.json", help="--judge: variables for the templates")
-    add(
-        "--allow-na",
-        action="store_true",
-        help="--judge: it may answer that the criterion does not apply",
+def _add_set(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="a field of the definition: JSON, else text; @FILE is what is in a file; null removes",
     )
-
-
-def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None:
-    add = group.add_argument
-    add(
-        "--isolation", choices=("call", "batch"), help="--function: a process for each call, or one"
-    )
-    ranges = group.add_mutually_exclusive_group()
-    ranges.add_argument(
-        "--range", type=_range, metavar="LOW,HIGH", help="scores are within these, such as -1,1"
-    )
-    if update:
-        ranges.add_argument("--no-range", action="store_true", help="remove the range")
-    else:
-        group.set_defaults(no_range=False)
 
 
 def _add_validate(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="FILE.py, or KEY.yaml as `export` writes it")
     add("--sample", action="append", default=[], metavar="DATA.jsonl", help="rows to grade")
-    _add_function_options(parser)
-
-
-def _add_list(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--kind", help="only this kind: function, binary_judge, prebuilt_judge ...")
-    add("--query", default="", metavar="TEXT", help="only where key, name or description has it")
-    add("--limit", type=positive, default=50, metavar="N", help="how many; 50 by default")
-    add("--after", default="", metavar="KEY", help="those after this key")
-
-
-def _add_show(parser: ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY[@N]")
-    parser.add_argument("--version", type=positive, metavar="N", help="the newest by default")
+    _add_set(parser)
 
 
 def _add_test(parser: ArgumentParser) -> None:
@@ -267,13 +163,6 @@ def _add_test(parser: ArgumentParser) -> None:
     add_judging(parser)
 
 
-def _add_diff(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("key", metavar="KEY[@N]")
-    add("older", nargs="?", type=positive, metavar="A", help="the version before B by default")
-    add("newer", nargs="?", type=positive, metavar="B", help="the newest by default")
-
-
 def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
     export.add_argument("keys", nargs="*", metavar="KEY", help="which; all by default")
     export.add_argument("--into", default="graders", metavar="DIR", help="`graders` by default")
@@ -284,7 +173,3 @@ def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
     import_.add_argument(
         "--no-update", action="store_true", help="refuse to change existing graders"
     )
-
-
-def _range(text: str) -> list[float]:
-    return list(bounds(text))  # as JSON has it

@@ -1,4 +1,4 @@
-"""What ``assay graders`` does: create, list, show, validate, lock, delete, export, import, diff."""
+"""What ``assay graders`` does: create, update, validate, test, export, import."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from typing import Any, TypeVar
 
 from assay.cli.graders_definition import (
     described,
+    fields_of,
     grader_of_file,
-    kept_fields,
-    key_and_version,
     opened,
     read_samples,
-    standing_of,
 )
 from assay.cli.graders_output import (
-    print_diff,
-    print_grader,
-    print_graders,
     print_imported,
     print_preview,
     print_report,
@@ -82,7 +77,7 @@ def _print(data: Mapping[str, Json]) -> None:
 
 
 def _create(given: Namespace) -> int:
-    grader = described(given)
+    grader, _ = described(given)
     if grader is None:
         raise InputError("no definition of the grader was given", hint="such as --function FILE.py")
     samples = read_samples(given.sample)
@@ -113,8 +108,7 @@ def _update(given: Namespace) -> int:
     told: list[str] = []
     with opened(given, change="update_grader", key=given.key) as registry:
         before = record = registry.get(given.key)
-        kept = kept_fields(given, before.latest)
-        grader = described(given, kept)
+        grader, kept = described(given, before.latest)
         said: dict[str, str | None] = {
             field: getattr(given, field) if grader is None else getattr(grader, field) or None
             for field in _SAID
@@ -183,44 +177,6 @@ def _warnings(version: GraderVersion, told: Sequence[str] = ()) -> dict[str, Jso
     return {"warnings": list[Json](dict.fromkeys((*_warned(version), *told)))}
 
 
-def _list(given: Namespace) -> int:
-    with opened(given) as registry:
-        found = registry.page(
-            limit=given.limit, after=given.after, kind=given.kind, query=given.query
-        )
-        following = (
-            registry.page(limit=1, after=found[-1].key, kind=given.kind, query=given.query)
-            if len(found) == given.limit
-            else []
-        )
-    more = found[-1].key if following else ""
-    if given.json:
-        rows: list[Json] = [record.to_dict() for record in found]
-        _print({"graders": rows, "next": more or None})
-    else:
-        print_graders(found, more=more)
-    return 0
-
-
-def _show(given: Namespace) -> int:
-    key, number = key_and_version(given)
-    with opened(given) as registry:
-        record = registry.get(key)
-        version = registry.version(key, number)
-        versions = registry.versions(key)
-    standing = standing_of(given, version)
-    if given.json:
-        rows: list[Json] = [{**v.to_dict(), "definition": None} for v in versions]
-        shown: dict[str, Json] = {"grader": record.to_dict(), "version": version.to_dict()}
-        shown["calibration"] = None if standing is None else standing.to_dict()
-        _print({**shown, "versions": rows, **_warnings(version)})
-    else:
-        card = None if standing is None else standing.line
-        print_grader(record, version, versions, card=card)
-        print_warnings(_warned(version))
-    return 0
-
-
 def _validate(given: Namespace) -> int:
     definition = _definition_to_validate(given)
     samples = read_samples(given.sample)
@@ -265,59 +221,13 @@ def _no_list(file: str) -> str:
 
 def _definition_to_validate(given: Namespace) -> Definition:
     if not given.file.endswith(".py"):
-        if given.isolation or given.range:
-            raise InputError("--isolation and --range go with FILE.py", hint="write them there")
+        if given.set:
+            raise InputError("--set goes with FILE.py", hint="write it there")
         return grader_of_file(_no_list(given.file)).definition
     from assay.graders.functions.source import read_source
 
-    data: dict[str, Json] = {"source": read_source(given.file)}
-    data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
+    data = {**fields_of(given.set), "source": read_source(given.file)}
     return definition_from("function", data)
-
-
-def _diff(given: Namespace) -> int:
-    key, version = key_and_version(given)
-    older, newer = given.older, given.newer
-    if version is not None:
-        if newer is not None:
-            raise InputError(f"{given.key!r}, {older} and {newer} are three versions")
-        older, newer = (None, version) if older is None else (version, older)
-    with opened(given) as registry:
-        after = registry.version(key, newer)
-        before = registry.before(after) if older is None else registry.version(key, older)
-        text = "" if before is None else registry.diff(key, before.number, after.number)
-    if given.json:
-        number = None if before is None else before.number
-        _print({"key": key, "older": number, "newer": after.number, "diff": text})
-    elif before is not None:
-        print_diff(text)
-    elif newer is None:
-        print(f"{key} has only one version, {key}@{after.number}: nothing to compare it with")
-    else:
-        print(f"{key} has no version before {after.number}: nothing to compare it with")
-    return 0
-
-
-def _lock(given: Namespace) -> int:
-    locked = not given.unlock
-    with opened(given, change="lock_grader", key=given.key, locked=locked) as registry:
-        record = registry.lock(given.key, locked=locked)
-    if given.json:
-        _print({"grader": record.to_dict()})
-    else:
-        print(f"{record.key} is {'locked' if record.locked else 'open'}")
-    return 0
-
-
-def _delete(given: Namespace) -> int:
-    change = {"key": given.key, "force": given.force}
-    with opened(given, change="delete_grader", **change) as registry:
-        registry.delete(given.key, force=given.force)
-    if given.json:
-        _print({"deleted": given.key})
-    else:
-        print(f"{given.key} is deleted")
-    return 0
 
 
 def _export(given: Namespace) -> int:
@@ -364,13 +274,8 @@ def _import(given: Namespace) -> int:
 _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "create": _create,
     "update": _update,
-    "list": _list,
-    "show": _show,
     "validate": _validate,
     "test": try_grader,
-    "diff": _diff,
-    "lock": _lock,
-    "delete": _delete,
     "export": _export,
     "import": _import,
 }

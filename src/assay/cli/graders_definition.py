@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_shared, state_home
-from assay.errors import InputError, Location, LockedError, NotFoundError
+from assay.cli.nouns import key_and_number, place_of, store_of
+from assay.cli.options import is_shared
+from assay.errors import InputError, Location
+from assay.graders.functions.source import read_source
 from assay.registry import Registry
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
@@ -47,205 +48,116 @@ def opened(
         change: What is changed with them, for the log of changes.
         **what: Of what, likewise.
     """
-    place = _place(given)
-    if not make and _is_nothing(place):
-        raise InputError(
-            f"there is no store at {place}",
-            hint="`assay graders create` and `import` make one; --db or ASSAY_HOME names another",
-        )
-    with Database.open(place) as database:
+    with store_of(given, make=make) as database:
         if make and given.project not in {p.key for p in Projects(database).all()}:
             from assay.service.here import do, local_desk
             from assay.service.site import create_project
 
             do(create_project, local_desk(database), given.project)
             print(f"made project {given.project!r}", file=sys.stderr)
-        try:
-            yield Registry(
-                database,
-                given.project,
-                allow_custom_code=not is_shared(given) if trusted is None else trusted,
-                allow_internal=trusted is not False,
-            )
-            if change:
-                from assay.service.here import local_desk
+        yield Registry(
+            database,
+            given.project,
+            allow_custom_code=not is_shared(given) if trusted is None else trusted,
+            allow_internal=trusted is not False,
+        )
+        if change:
+            from assay.service.here import local_desk
 
-                local_desk(database, given.project).note(change, what)
-        except NotFoundError as error:
-            message = f"{error.message}, in the store {database.place}"
-            raise NotFoundError(message, location=error.location, hint=error.hint) from error
-        except LockedError as error:
-            raise LockedError(error.message, hint=f"first: {_unlock(given)}") from error
+            local_desk(database, given.project).note(change, what)
 
 
 def key_and_version(given: Namespace) -> tuple[str, int | None]:
     """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``."""
-    said: int | None = getattr(given, "version", None)
-    key, at, number = given.key.partition("@")
-    if not at:
-        return key, said
-    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
+    key, number = key_and_number(given.key)
+    if None not in (number, given.version) and number != given.version:
         raise InputError(
-            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
+            f"{given.key!r} and --version {given.version} are two versions", hint="keep one"
         )
-    if said not in (None, int(number)):
-        raise InputError(f"{given.key!r} and --version {said} are two versions", hint="keep one")
-    return key, int(number)
+    return key, number or given.version
 
 
 def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
     """The calibration card of a stored grader; None where there is none."""
     from assay.reports.standing import stored_standing
 
-    with Database.open(_place(given)) as database:
+    with Database.open(place_of(given)) as database:
         return stored_standing(database, version)
 
 
-def _place(given: Namespace) -> str:
-    return given.db or state_home()
+_MOST_BYTES = 1 << 20
 
 
-def _is_nothing(place: str) -> bool:
-    """Whether a place is a directory without a store in it, or not there at all."""
-    folder = Path(place)
-    try:
-        return "://" not in place and (
-            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
-        )
-    except OSError:
-        return False  # opening it says what is wrong
+def described(
+    given: Namespace, before: GraderVersion | None = None
+) -> tuple[GraderFile | None, dict[str, Json]]:
+    """The grader that options describe, None where none of them says anything of it.
 
-
-def _unlock(given: Namespace) -> str:
-    words = ["assay", "graders", "lock", getattr(given, "key", "KEY"), "--unlock"]
-    if given.project != "default":
-        words += ["--project", given.project]
-    if given.db and not is_shared(given):
-        words += ["--db", given.db]
-    return shlex.join(words)
-
-
-_KINDS = {
-    "function": "function",
-    "judge": "binary_judge",
-    "prebuilt": "prebuilt_judge",
-    "endpoint": "external_endpoint",
-    "graders": "declared",
-    "custom": "custom",
-}
-"""The option that says what a grader is, and the kind."""
-
-_OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "isolation": ("isolation", ("function",)),
-    "no_range": ("range", ("function", "endpoint")),
-    "range": ("range", ("function", "endpoint")),
-    "model": ("judge_model", ("judge", "prebuilt")),
-    "examples": ("examples", ("judge",)),
-    "system_template": ("system_template", ("judge",)),
-    "user_template": ("user_template", ("judge",)),
-    "variables": ("template_variables", ("judge",)),
-    "allow_na": ("allow_na", ("judge",)),
-    "threshold": ("threshold", ("graders",)),
-    "protocol": ("protocol", ("endpoint",)),
-    "secret_env": ("secret_env", ("endpoint",)),
-    "auth": ("auth", ("endpoint",)),
-    "timeout": ("timeout_seconds", ("endpoint",)),
-    "batch": ("batch", ("endpoint",)),
-    "allow_internal": ("allow_internal", ("endpoint",)),
-}
-"""Each further option: the definition's field, and the kinds that take it."""
-
-
-_OWN_FIELDS = {
-    "function": "source",
-    "judge": "criteria",
-    "prebuilt": "type",
-    "endpoint": "url",
-    "graders": "graders",
-    "custom": "path",
-}
-"""The option that says what a grader is, and the field that it gives."""
-
-
-def kept_fields(given: Namespace, before: GraderVersion) -> dict[str, Json]:
-    """What an update takes over: fields of a version of the same kind that no option speaks of.
-
+    An update of the same kind takes over the fields that no option speaks of, which are given, too.
     An endpoint at another address is another service, so that nothing is: not its secret either.
     """
-    form = _form(given)
-    if form not in _OWN_FIELDS or before.kind != _KINDS[form]:
-        return {}
-    if form == "endpoint" and before.definition.get("url") != given.endpoint:
-        return {}
-    spoken = {_OPTIONS[name][0] for name in _OPTIONS if _is_given(given, name)}
-    spoken.add(_OWN_FIELDS[form])
-    return {name: value for name, value in before.definition.items() if name not in spoken}
-
-
-def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> GraderFile | None:
-    """The grader that options describe; None where none of them says what it is."""
     from assay.registry.files import GraderFile
 
-    form = _form(given)
-    options = {name: getattr(given, name) for name in _OPTIONS if _is_given(given, name)}
-    for name in options:
-        takes = _OPTIONS[name][1]
-        if form not in takes:
-            wanted = " or ".join(f"--{kind}" for kind in takes)
-            raise InputError(f"{_flag(name)} goes with {wanted}", hint="leave it out")
-    if form is None:
-        return None
-    kept = kept or {}
-    if form == "file":
+    fields, kind, kept = fields_of(given.set), cast("str | None", given.kind), dict[str, Json]()
+    if given.file is not None:
+        if fields:
+            raise InputError("--set does not go with --file", hint="write it in the file")
         said = grader_of_file(given.file)
     else:
-        value = cast("str", getattr(given, form))
-        data = {**kept, **_own_fields(form, value)}
-        options.pop("no_range", None)  # it said what not to keep
-        data |= {_OPTIONS[name][0]: _option(name, option) for name, option in options.items()}
-        said = GraderFile(key=given.key, definition=_read(form, data, value))
-    return replace(
+        if given.function is not None:
+            kind, fields = "function", {**fields, "source": read_source(given.function)}
+        elif given.graders is not None:
+            kind, fields = "declared", {**fields, "graders": _grader_list(given.graders)}
+        elif kind is None and fields and before is not None:
+            kind = before.kind
+        if kind is None:
+            return None, {}
+        if before is not None and before.kind == kind and not _has_moved(before, fields):
+            kept = {n: value for n, value in before.definition.items() if n not in fields}
+        data = {name: value for name, value in {**kept, **fields}.items() if value is not None}
+        said = GraderFile(key=given.key, definition=_read(kind, data, given.graders))
+    named = replace(
         said,
         key=given.key,
         name=given.name or said.name,
         description=given.description or said.description,
         feedback_key=given.feedback_key or said.feedback_key,
     )
+    return named, kept
 
 
-def _form(given: Namespace) -> str | None:
-    return next((name for name in (*_KINDS, "file") if getattr(given, name) is not None), None)
+def _has_moved(before: GraderVersion, fields: Mapping[str, Json]) -> bool:
+    url = before.definition.get("url")
+    return fields.get("url", url) != url
 
 
-def _is_given(given: Namespace, name: str) -> bool:
-    return getattr(given, name) not in (None, False)
+def fields_of(said: Sequence[str]) -> dict[str, Json]:
+    """The fields of some ``FIELD=VALUE``, and what is in the file of ``FIELD=@FILE``."""
+    fields: dict[str, Json] = {}
+    for one in said:
+        name, equals, value = one.partition("=")
+        if not (name and equals):
+            raise InputError(
+                f"--set takes FIELD=VALUE, not {one!r:.80}", hint="such as threshold=1"
+            )
+        fields[name] = _in(value[1:]) if value.startswith("@") else _value(value)
+    return fields
 
 
-def _own_fields(form: str, value: str) -> dict[str, Json]:
-    """What the option that names the kind says itself."""
-    if form == "function":
-        from assay.graders.functions.source import read_source
-
-        return {"source": read_source(value)}
-    if form == "graders":
-        return {"graders": _grader_list(value)}
-    return {_OWN_FIELDS[form]: value} if value or form != "custom" else {}
+def _value(text: str) -> Json:
+    try:
+        return read_json(text, Location(), nan=True)
+    except InputError:
+        return text
 
 
-_TEXT_FILES = ("system_template", "user_template")
-_MOST_BYTES = 1 << 20
-
-
-def _option(name: str, given: object) -> Json:
-    """The value of an option; of those that name a file, what is in it."""
-    if name in _TEXT_FILES:
-        return _text_of(cast("str", given))
-    if name == "variables":
-        return _json_of(_text_of(cast("str", given)), cast("str", given))
-    if name == "examples":
-        lines = enumerate(_text_of(cast("str", given)).splitlines(), 1)
-        return [_json_of(line, cast("str", given), n) for n, line in lines if line.strip()]
-    return cast("Json", given)
+def _in(file: str) -> Json:
+    """What is in a file: data of JSON or JSON lines, else text."""
+    text = _text_of(file)
+    if file.endswith(".jsonl"):
+        lines = enumerate(text.splitlines(), 1)
+        return [_json_of(line, file, number) for number, line in lines if line.strip()]
+    return _json_of(text, file) if file.endswith(".json") else text
 
 
 def _text_of(file: str) -> str:
@@ -276,20 +188,13 @@ def _grader_list(file: str) -> Json:
     raise InputError("is not a list of graders", location=where, hint="or a mapping with `graders`")
 
 
-def _read(form: str, data: dict[str, Json], value: str) -> Definition:
+def _read(kind: str, data: Mapping[str, Json], file: str | None) -> Definition:
     from assay.registry import definition_from
 
     try:
-        return definition_from(_KINDS[form], data)
+        return definition_from(kind, data)
     except ShapeError as error:
-        if form == "graders":
-            raise _in_file(value, error) from error
-        names = {field: _flag(name) for name, (field, _) in _OPTIONS.items()}
-        first = error.problems[0]
-        where = names.get(str(first.path[0]) if first.path else "", f"--{form}")
-        inside = f"{first.field}: " if len(first.path) > 1 else ""
-        hint = first.hint.replace("allow_internal: true", "--allow-internal")
-        raise InputError(f"{where}: {inside}{error.message}", hint=hint) from error
+        raise error if file is None else _in_file(file, error) from error
 
 
 def _in_file(file: str, error: ShapeError) -> InputError:
@@ -303,10 +208,6 @@ def _in_file(file: str, error: ShapeError) -> InputError:
         for p in error.problems
     ]
     return problems_to_error(problems, document)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def grader_of_file(file: str) -> GraderFile:

@@ -37,11 +37,9 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.graders.functions.checks import ValidationReport
     from assay.registry import Imported
-    from assay.store.catalog import GraderRecord, GraderVersion
 
 
 _MOST_ROWS = 200
-_SHOWN_DIGITS = 16
 
 
 def _console() -> Console:
@@ -53,69 +51,6 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def print_graders(records: Sequence[GraderRecord], *, more: str = "") -> None:
-    """A line for each grader."""
-    console = _console()
-    if not records:
-        console.print("no graders; start with: assay graders create --help")
-        return
-    table = _table("key", "kind", "version", "lock", "description")
-    for record in records:
-        latest = record.latest
-        said = record.description or (record.name if record.name != record.key else "")
-        lock = "locked" if record.locked else ""
-        table.add_row(record.key, latest.kind, str(latest.number), lock, Text(one_line(said)))
-    console.print(table)
-    if more:
-        console.print(f"\nmore: assay graders list --after {more}")
-
-
-def print_grader(
-    record: GraderRecord,
-    version: GraderVersion,
-    versions: Sequence[GraderVersion],
-    *,
-    card: str | None = None,
-) -> None:
-    """A grader, one version of it in full with its calibration card, and all its versions."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, show_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    number = f"{version.number}" + (" (newest)" if version.number == record.latest.number else "")
-    for label, text in (
-        ("key", record.key),
-        ("name", record.name),
-        ("project", record.project),
-        ("kind", version.kind),
-        ("description", record.description),
-        ("feedback key", record.feedback_key),
-        ("lock", "locked: no changes, no deletion" if record.locked else "open"),
-        ("version", number),
-        ("digest", version.digest),
-        ("calibration", card or "none: assay calibrate measures the agreement with people"),
-    ):
-        if text:
-            table.add_row(label, Text(one_line(text, 2_000)))
-    console.print(table)
-    console.print(Text("\ndefinition", style="bold"))
-    console.print(Text(plain(_definition_text(version))), soft_wrap=True)
-    history = _table("version", "made", "by", "digest", "note")
-    for one in versions:
-        digest = one.digest[:_SHOWN_DIGITS]
-        by, note = Text(one_line(one.created_by)), Text(one_line(one.note))
-        history.add_row(str(one.number), one.created_at, by, digest, note)
-    console.print(history)
-
-
-def _definition_text(version: GraderVersion) -> str:
-    from assay.registry.files import definition_files
-
-    files = definition_files(version)
-    source = files.pop(f"{version.key}.py", None)
-    return "".join(files.values()) + ("" if source is None else f"\n{source.rstrip()}\n")
 
 
 def print_report(report: ValidationReport, *, what: str, file: str | None = None) -> None:
@@ -186,17 +121,6 @@ def print_imported(done: Sequence[Imported]) -> None:
     for one in done:
         table.add_row(one.record.key, str(one.record.latest.number), one.change)
     _console().print(table)
-
-
-def print_diff(text: str) -> None:
-    """A unified diff, coloured on a terminal."""
-    console = _console()
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    if not text:
-        console.print("no difference")
-        return
-    for line in plain(text).removesuffix("\n").split("\n"):
-        console.print(Text(line, styles.get(line[:1], "")), soft_wrap=True)
 
 
 _NOT_PASSED = 1

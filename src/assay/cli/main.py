@@ -43,10 +43,10 @@ _COMMANDS = {
         "trainability",
         "show whether a run's groups of trials would teach a trainer anything",
     ),
-    "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
-    "traces": ("stored:traces", "list, show, collect and delete traces that a server was sent"),
-    "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),
-    "scores": ("stored:scores", "delete old scores of stored graders"),
+    "datasets": ("nouns", "list, show, export and delete stored datasets"),
+    "traces": ("nouns", "list, show, collect and delete traces that a server was sent"),
+    "jobs": ("nouns", "list, show, export, cancel and delete jobs over stored datasets"),
+    "scores": ("nouns", "list scores of stored graders, and delete old ones"),
     "review": ("review", "decide about the cells of a run that are held or flagged"),
     "graders": ("graders", "store, version, prove and use graders"),
     "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
@@ -54,9 +54,9 @@ _COMMANDS = {
     "fake-model": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
     "env": ("env", "serve the tasks of a Python environment to agents and trainers elsewhere"),
     "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
-    "projects": ("projects", "list projects, make them, limit what they may ask of a server"),
-    "audit": ("projects:audit", "show who changed what, on servers and on the command line"),
-    "keys": ("serve:keys", "make, list and revoke the server's API keys"),
+    "projects": ("nouns", "list projects, make them, limit what they may ask of a server"),
+    "audit": ("nouns", "show who changed what, on servers and on the command line"),
+    "keys": ("nouns", "make, list and revoke the server's API keys"),
     "validate": ("check:validate", "check cases and grader files without running anything"),
     "list": ("check:list", "list the cases under some paths"),
     "harnesses": ("harnesses", "list the agents that need no declaration, and what is installed"),
@@ -72,7 +72,7 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
-_LISTED = ("runs", "datasets", "traces", "jobs", "projects", "images")
+_LISTED = ("runs", "datasets", "traces", "jobs", "scores", "projects", "keys", "graders", "images")
 """Commands that list what there is where no action is named."""
 
 

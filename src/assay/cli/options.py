@@ -114,20 +114,11 @@ def moment(text: str) -> datetime:
     Raises:
         ArgumentTypeError: If it names none.
     """
-    return _moment(text, -1)
-
-
-def deadline(text: str) -> datetime:
-    """A time that an option names: a date, or how long from now; see `moment`."""
-    return _moment(text, 1)
-
-
-def _moment(text: str, way: int) -> datetime:
     from argparse import ArgumentTypeError
     from datetime import UTC, datetime, timedelta
 
     if span := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
-        return datetime.now(UTC) + way * timedelta(hours=int(span[1]) * _HOURS[span[2]])
+        return datetime.now(UTC) - timedelta(hours=int(span[1]) * _HOURS[span[2]])
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

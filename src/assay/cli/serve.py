@@ -1,4 +1,4 @@
-"""``assay serve`` and ``assay keys``: the server as a process, and who may use it."""
+"""``assay serve``: the server as a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from assay.cli.options import (
     add_engine,
-    deadline,
     explain,
     number_between,
     port,
@@ -21,10 +20,9 @@ from assay.cli.options import (
     state_home,
 )
 from assay.errors import InputError, MissingExtraError
-from assay.store.projects import KeyRecord, KeyRole
+from assay.store.projects import KeyRole
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from io import TextIOWrapper
 
     from assay.server.app import Listening
@@ -40,14 +38,6 @@ _SERVE = """\
   assay serve --db postgresql://assay@db.internal/assay --host 0.0.0.0 --create-key first
   assay serve --engine ray://10.0.0.1:6379
   assay serve --endpoint-secret ASSAY_SECRET_REWARDS=rewards.example.com"""
-_KEYS_MORE = """\
-A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
-and grades, an admin also makes keys.
-"""
-_KEYS = """\
-  assay keys create ci --role editor --expires 90d
-  assay keys list
-  assay keys revoke 1a2b3c4d5e6f"""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -134,32 +124,6 @@ def add(parser: ArgumentParser) -> None:
     add("--json", action="store_true", help="say where it listens as one JSON object")
 
 
-def add_keys(parser: ArgumentParser) -> None:
-    """Add the commands below ``assay keys``."""
-    explain(parser, _KEYS_MORE, _KEYS)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    create = actions.add_parser("create", help="make a key", allow_abbrev=False)
-    create.add_argument("name", metavar="NAME", help="name of the key")
-    create.add_argument(
-        "--role",
-        choices=("viewer", "editor", "admin"),
-        default="editor",
-        help="editor by default: stores and grades",
-    )
-    create.add_argument(
-        "--project", default="default", metavar="KEY", help="default by default; * for all"
-    )
-    create.add_argument(
-        "--expires", type=deadline, metavar="WHEN", help="12h, 90d, 2027-01-31; never by default"
-    )
-    listing = actions.add_parser("list", help="show the keys, without secrets", allow_abbrev=False)
-    revoke = actions.add_parser("revoke", help="revoke a key for good", allow_abbrev=False)
-    revoke.add_argument("id", metavar="ID", help="as `assay keys list` shows it")
-    for action in (create, listing, revoke):
-        add_store(action)
-        action.add_argument("--json", action="store_true", help="print one JSON object")
-
-
 def add_store(parser: ArgumentParser) -> None:
     """Add where the store of a server is; see `store_location`."""
     parser.add_argument(
@@ -226,9 +190,7 @@ def require_server(command: str) -> None:
 
 
 def _first_key(where: str, name: str | None) -> str:
-    if name is None:
-        return ""
-    return make_key(where, name, "admin", "*")[1]
+    return "" if name is None else make_key(where, name, "admin", "*")
 
 
 def _require_store(where: str, host: str, *, needs_key: bool) -> None:
@@ -305,79 +267,11 @@ def log_changes(file: str | None) -> None:
     audit.setLevel(logging.INFO)
 
 
-def run_keys(given: Namespace) -> int:
-    """Make, list or revoke keys."""
-    where = store_location(given.db)
-    if given.action == "create":
-        record, token = make_key(
-            where, given.name, given.role, given.project, expires=given.expires
-        )
-        if given.json:
-            print(json.dumps({**record.to_dict(), "token": token}, indent=2))
-        else:
-            print(f"{token}\n\n{_key_line(record)}\nThe key is shown this once; keep it safe.")
-    elif given.action == "list":
-        _show_keys(_all_keys(where), as_json=given.json)
-    else:
-        _revoke(where, given.id, as_json=given.json)
-    return 0
-
-
-def make_key(
-    where: str, name: str, role: KeyRole, project: str, *, expires: datetime | None = None
-) -> tuple[KeyRecord, str]:
-    """Make a key."""
-    from assay.service.here import local_desk
-    from assay.service.site import create_key, new_key
-    from assay.store.database import Database
-    from assay.store.projects import ApiKeys
-
-    made = new_key()
-    with Database.open(where) as database, database.writing():
-        record = ApiKeys(database).create(
-            name, role, project, made.hashed, made.prefix, expires=expires
-        )
-        said = {"name": name, "role": role, "project": project}
-        local_desk(database).note(create_key.name, said, record)
-    return record, made.token
-
-
-def _all_keys(where: str) -> list[KeyRecord]:
-    from assay.store.database import Database
-    from assay.store.projects import ApiKeys
-
-    found: list[KeyRecord] = []
-    with Database.open(where) as database:
-        after = ""
-        while page := ApiKeys(database).page(limit=500, after=after):
-            found.extend(page)
-            after = page[-1].id
-    return found
-
-
-def _revoke(where: str, key: str, *, as_json: bool) -> None:
+def make_key(where: str, name: str, role: KeyRole, project: str) -> str:
+    """Make a key; its token."""
     from assay.service.here import do, local_desk
-    from assay.service.site import revoke_key
+    from assay.service.site import create_key
     from assay.store.database import Database
-    from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
-        do(revoke_key, local_desk(database), key)
-        record = ApiKeys(database).get(key)
-    print(json.dumps(record.to_dict(), indent=2) if as_json else _key_line(record))
-
-
-def _show_keys(keys: list[KeyRecord], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"items": [key.to_dict() for key in keys]}, indent=2))
-    elif keys:
-        print("\n".join(map(_key_line, keys)))
-    else:
-        print("no keys yet; make one with: assay keys create NAME")
-
-
-def _key_line(key: KeyRecord) -> str:
-    state = f"revoked {key.revoked_at}" if key.revoked_at else f"used {key.last_used_at or 'never'}"
-    if key.expires_at:
-        state += f", expires {key.expires_at}"
-    return f"{key.id}  {key.prefix}...  {key.role:<6}  {key.project:<12}  {key.name}  ({state})"
+        return do(create_key, local_desk(database), name, role, project).token

@@ -119,6 +119,7 @@ class Scores(Part[M_co]):
 
     add = ask(data.add_scores, lambda found: found.stored)
     list = ask(data.list_scores)
+    delete = ask(data.delete_scores, lambda found: found.deleted)
 
 
 def _file_rows(file: str) -> Rows:

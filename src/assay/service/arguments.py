@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Mapping, Sized
-from typing import Any, Literal, NoReturn
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 from assay.errors import InputError, Location, nearest
-from assay.service.operation import KEY_PATTERN, NO_NULL, Input, Operation
+from assay.service.operation import KEY_PATTERN, NO_NULL, Input, Operation, Spec
 from assay.store.checks import valid_key
 
 _SCALARS: dict[object, str] = {
@@ -21,6 +22,33 @@ _SCALARS: dict[object, str] = {
     float: "a number",
     bool: "true or false",
 }
+
+
+Before: TypeAlias = Annotated[
+    str,
+    Spec(
+        max_length=40,
+        description="A date, or a time of ISO 8601; in UTC if it names no zone.",
+        example="2026-11-21",
+    ),
+]
+
+
+def time_before(before: str) -> datetime:
+    """The time that a `Before` names.
+
+    Raises:
+        InputError: If it names none.
+    """
+    try:
+        when = datetime.fromisoformat(before)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{before!r:.60} is no time",
+            location=Location(field="before"),
+            hint="such as 2026-11-21 or 2026-11-21T09:08:30Z",
+        ) from None
 
 
 def check(operation: Operation[..., Any], given: Mapping[str, object]) -> None:

@@ -11,6 +11,7 @@ from assay.errors import AssayError, InputError, Location, NotFoundError, neares
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
+from assay.service.arguments import Before, time_before
 from assay.service.graders import Calibration, calibration_of, version_to_run
 from assay.service.operation import (
     Cursor,
@@ -80,6 +81,13 @@ class StoredScores:
     """How many scores were stored."""
 
     stored: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedScores:
+    """How many scores were deleted."""
+
+    deleted: int
 
 
 @of_datasets("GET")
@@ -172,6 +180,20 @@ def add_scores(
         ]
         Scores(desk.database).add(desk.project, records)
     return StoredScores(len(records))
+
+
+@of_scores("DELETE", repeatable=True)
+def delete_scores(
+    desk: Desk,
+    before: Before,
+    *,
+    grader: Annotated[
+        str | None, Spec(max_length=100, description="Only those of this `KEY`, or `KEY@NUMBER`.")
+    ] = None,
+    project: InProject = None,
+) -> DeletedScores:
+    """Delete old scores that belong to no job; those of a job go with it."""
+    return DeletedScores(Scores(desk.database).delete(desk.project, time_before(before), grader))
 
 
 @of_jobs("GET")

@@ -10,11 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-from assay.errors import InputError, Location, StoreError
+from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
+from assay.service.arguments import Before, time_before
 from assay.service.operation import (
     Cursor,
     DatasetKey,
@@ -131,31 +131,12 @@ def list_traces(
 @of_traces("DELETE", repeatable=True)
 def delete_traces(
     desk: Desk,
-    before: Annotated[
-        str,
-        Spec(
-            max_length=40,
-            description="A date, or a time of ISO 8601; in UTC if it names no zone.",
-            example="2026-11-21",
-        ),
-    ],
+    before: Before,
     *,
     project: InProject = None,
 ) -> DeletedTraces:
     """Delete the traces to which nothing was added since a time."""
-    try:
-        when = datetime.fromisoformat(before)
-        when = when if when.tzinfo else when.replace(tzinfo=UTC)
-        found = Traces(desk.database).delete_older(desk.project, when)
-    except (ValueError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{before!r:.60} is no time",
-            location=Location(field="before"),
-            hint="such as 2026-11-21 or 2026-11-21T09:08:30Z",
-        ) from None
-    return DeletedTraces(found)
+    return DeletedTraces(Traces(desk.database).delete_older(desk.project, time_before(before)))
 
 
 @of_traces("POST", "/collect", status=201, repeatable=True)

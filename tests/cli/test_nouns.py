@@ -1,0 +1,287 @@
+"""Commands on stored things: each is an operation's other face, and prints its reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.agents.transcripts.otlp import sent_spans
+from assay.cli.nouns import operation_of
+from assay.cli.stored import NOUNS
+from assay.scoring.graded import Graded
+from assay.service.here import ask, local_desk
+from assay.service.operation import as_json
+from assay.service.traces import new_spans, receive
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
+from assay.store.records import RunRecord
+from assay.store.runs import Store
+from tests.command_line import assay, result
+from tests.otlp import TRACE, agent_spans, otlp_request
+
+ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
+VERBS = [(noun, verb) for noun, found in NOUNS.items() for verb in found.verbs]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with two of most things; the job was cancelled after a row."""
+    with Database.open(tmp_path / ".assay") as database:
+        graders = Catalog(database)
+        graders.create("default", "g", kind="custom", definition={}, digest="d1")
+        graders.add_version("default", "g", kind="custom", definition={"path": "x"}, digest="d2")
+        for key in ("one", "two"):
+            Datasets(database).create("default", key, "", ROWS)
+        jobs = Jobs(database)
+        job = jobs.create("default", grader="g", dataset="one")
+        graded = Graded(id="0", status="scored", score=1.0, grader="g@1", digest="d1")
+        jobs.add_scores(job.id, [(1, ScoreRecord(item="0", graded=graded))])
+        (tmp_path / "job").write_text(job.id, "utf-8")
+        for trace in (TRACE, "a" * 32, "b" * 32):
+            spans = agent_spans(trace=trace)[: 3 if trace[0] == "b" else 4]
+            kept, _ = new_spans(sent_spans(otlp_request(spans)), TraceLimits())
+            receive(local_desk(database, "default"), kept, TraceLimits())
+    with Store.open(str(tmp_path / ".assay")) as store:
+        when = "2026-11-20T09:00:00+00:00"
+        run = RunRecord(id="20261120-a", created_at=when, label="night", config={}, planned=1)
+        store.create_run(run)
+    return tmp_path
+
+
+def found(root: Path, *words: str) -> dict[str, Any]:
+    done = assay(*words, "--json", cwd=root)
+    assert done.returncode == 0, done.stderr
+    return cast("dict[str, Any]", result(done))
+
+
+def items(root: Path, *words: str) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", found(root, *words)["items"])
+
+
+def keys(root: Path, *words: str) -> list[str]:
+    return [each["key"] for each in items(root, "datasets", *words)]
+
+
+# What holds of every command
+
+
+@pytest.mark.parametrize(("noun", "verb"), VERBS)
+def test_help_teaches(tmp_path: Path, noun: str, verb: str) -> None:
+    words = (noun,) if noun == "audit" else (noun, verb)
+    said = " ".join(assay(*words, "--help", cwd=tmp_path).stdout.split())
+    asked = operation_of(noun, NOUNS[noun].verbs[verb].asks)
+    about = NOUNS[noun].verbs[verb].about or cast("str", asked.function.__doc__)
+    assert noun == "audit" or " ".join(about.partition("\n")[0].split())[1:] in said
+    for one in asked.places:
+        is_paged = NOUNS[noun].verbs[verb].lines and one.name in ("limit", "cursor")
+        called = NOUNS[noun].verbs[verb].names.get(one.name, one.sent_as).replace("_", "-")
+        assert is_paged or f"--{called}" in said or called.upper() in said, one.name
+
+
+READS: list[tuple[tuple[str, ...], dict[str, object]]] = [
+    (("datasets", "list"), {}),
+    (("datasets", "show", "two"), {"key": "two"}),
+    (("traces", "list"), {}),
+    (("traces", "show", TRACE), {"trace": TRACE}),
+    (("jobs", "list", "--dataset", "one"), {"dataset": "one"}),
+    (("jobs", "show", "JOB"), {"job": "JOB"}),
+    (("scores", "list", "--grader", "g@1"), {"grader": "g@1"}),
+    (("projects", "list"), {}),
+    (("audit", "--by", "local"), {"by": "local"}),
+    (("keys", "list"), {}),
+    (("graders", "list", "--kind", "custom"), {"kind": "custom"}),
+    (("graders", "show", "g@1"), {"grader_key": "g", "version": 1}),
+    (("graders", "versions", "g"), {"grader_key": "g"}),
+    (("graders", "diff", "g"), {"grader_key": "g"}),
+    (("runs", "list", "--search", "night"), {"search": "night"}),
+]
+CHANGES: list[tuple[tuple[str, ...], object]] = [
+    (("datasets", "delete", "two", "two", "--yes"), {"deleted": ["two"]}),
+    (("traces", "collect", "new", "--clear"), {"key": "new", "rows": 2}),
+    (("traces", "delete", "b" * 32, "--yes"), {"deleted": ["b" * 32]}),
+    (("traces", "delete", "--before", "2020-01-01", "--yes"), {"deleted": 0}),
+    (("jobs", "cancel", "JOB"), {"status": "cancelled"}),
+    (("jobs", "delete", "JOB", "--yes"), {"deleted": ["JOB"]}),
+    (("scores", "delete", "--before", "1h", "--yes"), {"deleted": 0}),
+    (("projects", "create", "qa", "--name", "Q"), {"key": "qa", "name": "Q"}),
+    (("projects", "limit", "default", "--at-once", "3"), {"gradings_at_once": 3}),
+    (("keys", "create", "ci", "--expires", "1w"), {"name": "ci", "role": "editor"}),
+    (("keys", "revoke", "KEY"), {"revoked": ["KEY"]}),
+    (("graders", "lock", "g"), {"locked": True}),
+    (("graders", "lock", "g", "--unlock"), {"locked": False}),
+    (("graders", "delete", "g", "--force"), {"deleted": ["g"]}),
+    (("runs", "delete", "night", "--yes"), {"deleted": ["20261120-a"], "files": 0, "bytes": 0}),
+]
+
+
+def test_every_command_is_tried_here() -> None:
+    tried = {words[:2] for words, _ in (*READS, *CHANGES)}
+    missing = {(noun, verb) for noun, verb in VERBS if (noun, verb) not in tried}
+    assert missing == {("datasets", "export"), ("jobs", "export"), ("audit", "list")}
+
+
+def _with_names(root: Path, value: Any) -> Any:
+    job = (root / "job").read_text("utf-8")
+    text = json.dumps(value).replace("JOB", job)
+    if "KEY" in text:
+        text = text.replace("KEY", found(root, "keys", "create", "x")["id"])
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(("words", "given"), READS)
+def test_json_is_the_operations_reply(
+    root: Path, words: tuple[str, ...], given: dict[str, object]
+) -> None:
+    words, given = _with_names(root, [words, given])
+    printed = found(root, *words)
+    noun, verb = words[0], "list" if words[0] == "audit" else words[1]
+    operation = operation_of(noun, NOUNS[noun].verbs[verb].asks)
+    with Database.open(root / ".assay") as database:
+        desk = local_desk(database, "default" if operation.in_project else "")
+        assert printed == as_json(asyncio.run(ask(operation, desk, **given)))
+    assert printed.get("items") != [] or noun in ("audit", "keys")
+    shown = assay(*words, cwd=root)
+    assert (shown.returncode, shown.stdout[-1:]) == (0, "\n"), shown.stderr
+
+
+@pytest.mark.parametrize(("words", "reply"), CHANGES)
+def test_a_change_prints_what_came_of_it(root: Path, words: tuple[str, ...], reply: object) -> None:
+    if words[:2] == ("jobs", "delete"):
+        assay("jobs", "cancel", (root / "job").read_text("utf-8"), cwd=root)
+    words, reply = _with_names(root, [words, reply])
+    printed = found(root, *words)
+    assert printed | cast("dict[str, Any]", reply) == printed
+    assert "deleted" not in printed or printed == reply
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("traces", "show", "f" * 32), f"there is no trace '{'f' * 32}'"),
+        (("traces", "show", "x"), "trace: 'x' is none: Id of the trace"),
+        (("traces", "collect", "one"), "already a dataset 'one'"),
+        (("traces", "delete", "--yes"), "say which traces"),
+        (("traces", "delete", TRACE, "--before", "7d", "--yes"), "say which traces"),
+        (("traces", "delete", "--before", "soon", "--yes"), "neither a date such as"),
+        (("datasets", "show", "tow"), "did you mean 'two'"),
+        (("datasets", "show", "two", "--db", "none"), "there is no store at none"),
+        (("datasets", "delete", "one", "--yes"), "used by jobs"),
+        (("datasets", "delete", "two"), "--yes"),
+        (("datasets", "delete", "two", "none", "--yes"), "no dataset 'none'"),
+        (("datasets", "--project", "absent"), "no project 'absent'"),
+        (("datasets", "--limit", "0"), "whole number of at least 1"),
+        (("datasets", "--cursor", "x"), "not a cursor of this list"),
+        (("jobs", "show", "none"), "there is no job 'none'"),
+        (("jobs", "delete", "none", "--yes"), "there is no job 'none'"),
+        (("jobs", "export", "none"), "there is no job 'none'"),
+        (("jobs", "--status", "faild"), "did you mean failed?"),
+        (("scores", "delete", "--yes"), "--before"),
+        (("scores", "delete", "--before", "7d"), "--yes"),
+        (("projects", "create", "Q A"), "key"),
+        (("projects", "limit", "none", "--at-once", "3"), "no project 'none'"),
+        (("projects", "limit", "default", "--at-once", "1000001"), "from 1 to 1,000,000"),
+        (("audit", "--project", "absent"), "no project 'absent'"),
+        (("keys", "create", "x", "--project", "none"), "no project 'none'"),
+        (("keys", "create", "x", "--role", "owner"), "invalid choice: 'owner'"),
+        (("keys", "create", "x", "--expires", "2026-01-01"), "no time such as 90d or 4w"),
+        (("keys", "revoke", "none"), "there is no API key 'none'"),
+        (("graders", "show", "h"), "no grader 'h'"),
+        (("graders", "show", "g@0"), "'0' is not a version number"),
+        (("graders", "show", "g@1", "--version", "2"), "are two versions"),
+        (("graders", "diff", "g", "--from", "9"), "no version 9"),
+        (("runs", "delete", "none", "--yes"), "no run, or more than one"),
+        (("runs", "--status", "broken"), "invalid choice: 'broken'"),
+        (("runs", "--serach", "x"), "did you mean --search?"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says: str) -> None:
+    done = assay(*words, cwd=root)
+    assert (done.returncode, done.stdout, says in done.stderr) == (2, "", True), done.stderr
+    assert keys(root) == ["one", "two"]
+
+
+# What single ones are for
+
+
+def test_lists_go_on_where_they_stopped(root: Path) -> None:
+    first = found(root, "datasets", "--limit", "1")
+    assert [each["key"] for each in first["items"]] == ["one"]
+    assert keys(root, "list", "--cursor", first["next_cursor"]) == ["two"]
+    said = assay("datasets", "--limit", "1", cwd=root).stdout
+    assert said.splitlines()[-1] == f"more: --cursor {first['next_cursor']}"
+    with Database.open(root / ".assay") as database:
+        for number in range(250):
+            Datasets(database).create("default", f"d{number:03}", "", ROWS[:1])
+    assert len(keys(root, "--limit", "1000")) == 252, "more than a page of a server has"
+
+
+@pytest.mark.parametrize("into", [(), ("--into", "rows.jsonl")])
+def test_a_dataset_comes_back_as_it_was(root: Path, into: tuple[str, ...]) -> None:
+    done = assay("datasets", "export", "one", *into, cwd=root)
+    text = (root / "rows.jsonl").read_text("utf-8") if into else done.stdout
+    assert [json.loads(line) for line in text.splitlines()] == ROWS
+    (line,) = assay("jobs", "export", (root / "job").read_text(), cwd=root).stdout.splitlines()
+    assert json.loads(line)["graded"]["score"] == 1.0
+
+
+def test_an_id_that_is_broken_cannot_be_copied(root: Path) -> None:
+    narrow = assay("traces", cwd=root, env={"COLUMNS": "60"}).stdout
+    assert all(trace in narrow for trace in (TRACE, "a" * 32, "b" * 32))
+    assert "not whole" in assay("traces", cwd=root, env={"COLUMNS": "120"}).stdout
+    assert json.loads(assay("traces", "show", TRACE, cwd=root).stdout)["answer"] == "4"
+
+
+def test_limits_that_no_option_names_stay(root: Path) -> None:
+    found(root, "projects", "limit", "default", "--per-minute", "600", "--at-once", "3")
+    left = found(root, "projects", "limit", "default", "--at-once", "none")
+    assert (left["requests_per_minute"], left["gradings_at_once"]) == (600, None)
+    assert "600" in assay("projects", cwd=root).stdout
+
+
+def test_changes_on_the_command_line_stand_in_the_log_with_their_user(root: Path) -> None:
+    job = (root / "job").read_text("utf-8")
+    done = [
+        ("graders", "lock", "g"),
+        ("graders", "delete", "g"),  # it is locked, so nothing was done
+        ("jobs", "cancel", job),
+        ("projects", "create", "qa"),
+        ("projects", "limit", "qa", "--per-minute", "600", "--at-once", "none"),
+        ("keys", "create", "ci", "--project", "qa"),
+        ("audit",),
+    ]
+    ended = [assay(*words, cwd=root, env={"LOGNAME": "ada"}) for words in done]
+    assert [one.returncode for one in ended] == [0, 2, 0, 0, 0, 0, 0]
+    assert "ada" in ended[-1].stdout
+    noted = [one for one in items(root, "audit")[::-1] if one["operation"] != "receive_traces"]
+    assert [(each["operation"], each["project"], each["what"]) for each in noted[:-1]] == [
+        ("lock_grader", "default", {"key": "g", "locked": True}),
+        ("cancel_job", "default", {"id": job}),
+        ("create_project", "*", {"key": "qa", "name": ""}),
+        ("limit_project", "qa", {"requests_per_minute": 600, "gradings_at_once": None}),
+    ]
+    assert (noted[-1]["operation"], noted[-1]["project"]) == ("create_key", "qa")
+    assert {(each["by"], each["key"], each["address"]) for each in noted} == {("ada", "local", "")}
+    assert len(items(root, "audit", "--project", "qa", "--limit", "1")) == 1
+    assert items(root, "audit", "--since", "2100-01-01") == []
+    assert [one["operation"] for one in items(root, "audit", "--what", "lock_grader")] == [
+        "lock_grader"
+    ]
+
+
+def test_old_scores_are_deleted_and_those_of_jobs_stay(root: Path) -> None:
+    graded = Graded(id="0", status="scored", score=1.0, grader="g@1", digest="d1")
+    with Database.open(root / ".assay") as database:
+        database.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
+        Scores(database).add("default", [ScoreRecord(item="old", graded=graded)] * 2)
+        other = replace(graded, grader="h@1")
+        Scores(database).add("default", [ScoreRecord(item="other", graded=other)])
+        database.clock = lambda: datetime(2026, 3, 1, tzinfo=UTC)
+        Scores(database).add("default", [ScoreRecord(item="new", graded=graded)])
+    words = ("scores", "delete", "--before", "2026-02-01", "--grader", "g", "--yes")
+    assert [found(root, *words), found(root, *words)] == [{"deleted": 2}, {"deleted": 0}]
+    assert {score["item"] for score in items(root, "scores")} == {"0", "other", "new"}
