@@ -1,7 +1,7 @@
 """Graders that attack their sandbox gain nothing, and no other call pays for it.
 
-Each file of `tests/sandbox/hostile` is run as one batch of honest and hostile calls on one worker. They are
-run side by side, once, because most of them only wait for a limit.
+Each file of `tests/sandbox/hostile` is run as one batch of honest and hostile calls on one worker.
+They are run side by side, once, because most of them only wait for a limit.
 """
 
 from __future__ import annotations
