@@ -1,4 +1,4 @@
-"""``--range`` is one option in three commands, in either spelling."""
+"""``--range`` is one option in two commands, in either spelling."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from assay.cli.main import parse
 
 _COMMANDS = [
     (("grade", "rows.jsonl", "--function", "f.py"), "range"),
-    (("graders", "create", "key", "--function", "f.py"), "range"),
-    (("graders", "validate", "f.py"), "range"),
     (("endpoint", "f.py"), "score_range"),
 ]
 _SPELLINGS = [
@@ -34,8 +32,8 @@ def test_both_spellings_are_taken(
 
 
 def test_it_takes_no_file_for_a_number() -> None:
-    given = parse(["graders", "validate", "--range", "0,1", "2.py"])
-    assert (given.file, given.range) == ("2.py", [0.0, 1.0])
+    given = parse(["endpoint", "--range", "0,1", "2.py"])
+    assert (given.grader, given.score_range) == ("2.py", (0.0, 1.0))
 
 
 @pytest.mark.parametrize(
