@@ -5,10 +5,13 @@ The two take different ways through the kernel.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import pickle
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,11 +44,24 @@ while True:
 Drive = Callable[[Callable[..., object], list[str], dict[str, object]], object]
 
 
+@functools.cache
+def _sources() -> str:
+    """Where assay and these tests are; copied where only their owner gets there, as in a home."""
+    packages = [Path(assay.sandbox.__file__).parents[1], Path(__file__).parent]
+    if all(one.stat().st_mode & 0o005 == 0o005 for place in packages for one in place.parents):
+        return ":".join(str(place.parent) for place in packages)
+    copied = Path(tempfile.mkdtemp(prefix="sources-"))
+    copied.chmod(0o755)
+    atexit.register(shutil.rmtree, copied)
+    for place in packages:
+        shutil.copytree(place, copied / place.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return str(copied)
+
+
 def surroundings() -> dict[str, str]:
     """The variables of an interpreter that finds assay and these tests."""
-    places = [str(Path(assay.sandbox.__file__).parents[2]), str(Path(__file__).parents[1])]
     path = os.environ["PATH"]
-    return {"PYTHONPATH": ":".join(places), "PYTHONDONTWRITEBYTECODE": "1", "PATH": path}
+    return {"PYTHONPATH": _sources(), "PYTHONDONTWRITEBYTECODE": "1", "PATH": path}
 
 
 @contextmanager
