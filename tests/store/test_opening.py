@@ -42,9 +42,13 @@ def filled(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unprivileged() -> Iterator[Path]:
+def unprivileged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory that belongs to us while we are not the superuser, who may write anywhere."""
     directory = Path(tempfile.mkdtemp())
+    # The sources may lie where only the superuser gets to.
+    schema = Path(shutil.copy(sqlite.SCHEMA_FILE, directory))
+    monkeypatch.setattr(sqlite, "SCHEMA_FILE", schema)
+    schema.chmod(0o444)
     if os.geteuid() != 0:
         yield directory
     else:
