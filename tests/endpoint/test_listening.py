@@ -144,6 +144,18 @@ async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list
         writer.close()
 
 
+@pytest.mark.parametrize("size", [1_000, 70_000, 3_000_000])
+async def test_a_large_body_is_no_large_head(size: int) -> None:
+    request = f"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: {size}\r\n\r\n".encode()
+    async with listening(Limits()) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        for _ in range(2):
+            writer.write(request + b"x" * size)
+            assert await reader.readline() == b"HTTP/1.1 204 No Content\r\n"
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+
 async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
     seen: list[list[tuple[bytes, bytes]]] = []
 

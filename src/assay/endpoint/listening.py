@@ -164,15 +164,15 @@ class _Connection(_Protocol):
             self.leave()
 
     def data_received(self, data: bytes) -> None:
+        self._seen += len(data)  # before: where a request ends in it, nothing was seen of the next
         super().data_received(data)
-        self._seen += len(data)
         if self._is_head and self._seen > _HEAD_BYTES:
             self.leave()
         self._note()
 
     def on_message_begin(self) -> None:
         """A head begins."""
-        self._seen, self._is_head = 0, True
+        self._is_head = True
         if len(self.pipeline) >= _AHEAD:
             raise ValueError("too many requests at once")
         super().on_message_begin()
