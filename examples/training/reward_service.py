@@ -84,7 +84,7 @@ def main() -> None:
         asked = Request(f"{url}/metrics", headers={"Authorization": f"Bearer {told['key']}"})
         with urlopen(asked) as reply:
             lines = reply.read().decode().splitlines()
-        graded = (one for one in lines if one.startswith("assay_project_grades_total"))
+        graded = (one for one in lines if one.startswith('assay_project_grades_total{outcome="ok"'))
         print(next(graded).split()[0])
 
 
