@@ -37,7 +37,7 @@ from assay.service.operation import (
 )
 from assay.service.pages import Page, cursor_cell, page
 from assay.service.runs import Run, of_runs, show_run
-from assay.store.decisions import Decision, Ruling, cell_digest, decide, needs_decision
+from assay.store.decisions import Decision, Ruling, decide, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
@@ -276,11 +276,9 @@ def decide_cell(
     newest = _newest(store, found, key)
     if not needs_decision(newest):
         raise ConflictError(f"cell {key} is neither flagged nor held: there is nothing to decide")
-    if cell_digest(newest) != seen:
-        raise ConflictError(f"cell {key} was graded again meanwhile", hint="look at it again")
     now = desk.database.now()
     decision = Decision(ruling=ruling, by=desk.who.name, at=now, note=note)
-    decide(store, newest, decision)
+    decide(store, newest, decision, seen=seen)
     return decision
 
 

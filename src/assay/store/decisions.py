@@ -70,8 +70,8 @@ def gradings(store: Store, run_id: str, key: CellKey) -> list[CellRecord]:
     return [one for one in store.history(run_id, key) if decision_of(one) is None]
 
 
-def decide(store: Store, cell: CellRecord, decision: Decision) -> CellRecord:
-    """Append what follows from a decision about a cell as it was seen.
+def decide(store: Store, cell: CellRecord, decision: Decision, *, seen: str = "") -> CellRecord:
+    """Append what follows from a decision about a cell, or about what was ``seen`` of it.
 
     Raises:
         ConflictError: If it was graded again meanwhile, to another reward or with other signs.
@@ -81,7 +81,7 @@ def decide(store: Store, cell: CellRecord, decision: Decision) -> CellRecord:
     valid_text(decision.by, "by", most=_MOST_NOTE)
     with store.database.writing():
         graded = gradings(store, cell.run_id, cell.key)[-1]
-        if cell_digest(graded) != cell_digest(cell):
+        if cell_digest(graded) != (seen or cell_digest(cell)):
             why = f"cell {cell.key} was graded again meanwhile"
             raise ConflictError(why, hint="look at it again")
         found = _decided(graded, replace(decision, at=decision.at or store.database.now()))

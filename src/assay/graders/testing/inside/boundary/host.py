@@ -29,7 +29,7 @@ if __name__ == "__main__":
         sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
 from assay.graders.testing.inside.boundary import host_objects, host_side, wire  # noqa: E402
 
-_MOST_OUTPUT = 4 * 1024 * 1024
+_MOST_AT_ONCE = 4 * 1024 * 1024
 _LIBRARY = frozenset(
     # The second half is what those of the first import.
     "asyncio base64 concurrent copy dataclasses decimal fractions inspect ipaddress json logging "
@@ -54,7 +54,7 @@ class Output:
 
     def take(self) -> str:
         """What was written since the last time, or a part of it."""
-        return os.read(self._reader, _MOST_OUTPUT).decode("utf-8", "replace")
+        return os.read(self._reader, _MOST_AT_ONCE).decode("utf-8", "replace")
 
 
 def _door(session: host_side.HostSide) -> None:
