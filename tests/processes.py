@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-__all__ = ["living", "marker", "open_below"]
+__all__ = ["living", "marker", "open_below", "status"]
 
 
 def marker() -> str:
@@ -24,6 +24,15 @@ def living(mark: str) -> list[str]:
         if mark.encode() in words:
             found.append(path.parent.name)
     return found
+
+
+def status(pid: str) -> str:
+    """What the kernel says of a process: its command line, its state, its parents, its signals."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        return f"{words}\n{Path(f'/proc/{pid}/status').read_text()}"
+    except OSError as error:
+        return str(error)
 
 
 def open_below(directory: Path) -> list[str]:

@@ -120,6 +120,7 @@ def user_namespace(uid_map: str, gid_map: str) -> int:
     """A new user namespace with these maps, as a descriptor; nobody lives in it."""
     child = fork(NEW_USERS)
     if child == 0:
+        _libc.prctl(_SET_DEATH_SIGNAL, SIGKILL, 0, 0, 0)  # whoever made it may be killed meanwhile
         while True:
             _libc.pause()
     try:
