@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry's own exporter sends them; for one thread.
+"""Spans as OpenTelemetry's own processor and exporter send them.
 
 What the exporter has to say it logs, batch by batch: that is kept from standard error here, because
 who exports is told once, at the end.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Protocol, Self, cast
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import cast
 
 import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
@@ -26,6 +27,10 @@ from assay.scoring.json_safe import Json
 
 __all__ = ["Sender"]
 
+_MOST_WAITING = 8_192
+_MOST_WAITING_BYTES = 64 << 20
+_BATCH = 64
+_EVERY_SECONDS = 1.0
 _LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "urllib3.connectionpool")
 _KEY = " (OTEL_EXPORTER_OTLP_HEADERS gives it a key: Authorization=Bearer KEY)"
 _MOST_REPLY = 64 << 10
@@ -33,53 +38,62 @@ _MOST_SHOWN = 200
 _MOST_WHOLE = (1 << 63) - 1
 _UNNAMED = "unknown_service"
 
+_HERE = threading.local()
 
-class _Failed(Protocol):
-    def __call__(self, why: str, *, is_unreachable: bool = False) -> None: ...
+
+def _is_others(record: logging.LogRecord) -> bool:
+    del record
+    return not getattr(_HERE, "is_quiet", False)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Log nothing of OpenTelemetry's in this thread."""
+    _HERE.is_quiet = True
+    try:
+        yield
+    finally:
+        _HERE.is_quiet = False
+
+
+for _name in _LOGGERS:
+    logging.getLogger(_name).addFilter(_is_others)
 
 
 class Sender:
-    """Sends batches.
+    """Sends spans in batches, from a thread of OpenTelemetry's.
 
     Args:
         address: Where.
-        failed: Told why a request was not taken, when it is not.
+        took: Told how many spans of each batch were taken, and why others were not.
     """
 
-    def __init__(self, address: str, failed: _Failed) -> None:
-        self._session = _Session(failed)
-        self._exporter = OTLPSpanExporter(endpoint=address, session=self._session)
+    def __init__(self, address: str, took: Callable[[int, str], None]) -> None:
         self._everyones = Resource.create()
         self._resources: dict[tuple[str, str], Resource] = {}
-        self._thread = threading.get_ident()
-        self._is_stopped = False
+        self._exporter = _Exporter(address, took)
+        self._processor = BatchSpanProcessor(
+            self._exporter,
+            max_queue_size=_MOST_WAITING,
+            schedule_delay_millis=_EVERY_SECONDS * 1000,
+            max_export_batch_size=_BATCH,
+        )
 
-    def __enter__(self) -> Self:
-        for name in _LOGGERS:
-            logging.getLogger(name).addFilter(self._is_others)
-        return self
+    def put(self, told: ToldSpan, about: Mapping[str, Json]) -> bool:
+        """Have a span sent; False if too many are waiting."""
+        span = self._span(told, about)
+        if not self._exporter.has_room(span):
+            return False
+        self._processor.on_end(span)
+        return True
 
-    def __exit__(self, *raised: object) -> None:
-        self.stop()
-        for name in _LOGGERS:
-            logging.getLogger(name).removeFilter(self._is_others)
-
-    def stop(self) -> None:
-        """Try nothing again; from any thread."""
-        if not self._is_stopped:
-            self._is_stopped = True
-            self._exporter.shutdown()
-
-    def _is_others(self, record: logging.LogRecord) -> bool:
-        return record.thread != self._thread
-
-    def send(self, batch: Sequence[tuple[ToldSpan, Mapping[str, Json]]]) -> int:
-        """Send a batch; how many spans of it were taken."""
-        self._session.rejected = 0
-        spans = [self._span(told, about) for told, about in batch]
-        if self._exporter.export(spans) is not SpanExportResult.SUCCESS:
-            return 0
-        return len(spans) - max(0, min(self._session.rejected, len(spans)))
+    def close(self, seconds: float) -> None:
+        """Send what is waiting, and forget what is not sent in that time."""
+        # The processor has thirty seconds of its own for that.
+        closing = threading.Thread(target=self._processor.shutdown, daemon=True)
+        closing.start()
+        closing.join(seconds)
+        self._exporter.shutdown()
 
     def _span(self, told: ToldSpan, about: Mapping[str, Json]) -> ReadableSpan:
         own = _context(told.trace, told.id)
@@ -110,6 +124,44 @@ class Sender:
         return self._resources[key]
 
 
+class _Exporter(OTLPSpanExporter):
+    """OpenTelemetry's own, which counts what waits for it and what became of it."""
+
+    def __init__(self, address: str, took: Callable[[int, str], None]) -> None:
+        self._session = _Session(lambda why: took(0, why))
+        super().__init__(endpoint=address, session=self._session)
+        self._took = took
+        self._lock = threading.Lock()
+        self._waiting = self._waiting_bytes = 0
+
+    def has_room(self, span: ReadableSpan) -> bool:
+        """Whether one more may wait; it is counted then."""
+        size = _size(span)
+        with self._lock:
+            if self._waiting >= _MOST_WAITING or self._waiting_bytes + size > _MOST_WAITING_BYTES:
+                return False
+            self._waiting += 1
+            self._waiting_bytes += size
+            return True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send a batch."""
+        self._session.rejected = 0
+        with _quiet():
+            result = super().export(spans)
+        if result is SpanExportResult.SUCCESS:
+            self._took(max(0, len(spans) - self._session.rejected), "")
+        with self._lock:
+            self._waiting -= len(spans)
+            self._waiting_bytes -= sum(map(_size, spans))
+        return result
+
+    def shutdown(self) -> None:
+        """Try nothing again; from any thread, also twice."""
+        with _quiet():
+            super().shutdown()
+
+
 class _Session(requests.Session):
     """Reads no more of a reply than one needs, and keeps what it says.
 
@@ -117,7 +169,7 @@ class _Session(requests.Session):
         rejected: Spans of the last request that were not taken although it was answered.
     """
 
-    def __init__(self, failed: _Failed) -> None:
+    def __init__(self, failed: Callable[[str], None]) -> None:
         super().__init__()
         self.rejected = 0
         self._failed = failed
@@ -131,7 +183,7 @@ class _Session(requests.Session):
         except Exception as error:
             slow = isinstance(error, requests.Timeout)
             why = "it did not answer in time" if slow else f"it cannot be reached: {_cause(error)}"
-            self._failed(why, is_unreachable=not slow)
+            self._failed(why)
             raise
         if len(body) > _MOST_REPLY:
             response.close()
@@ -193,3 +245,10 @@ def _value(value: Json) -> str | bool | int | float | list[str]:
 def _text(text: str) -> str:
     """A text that can be encoded: one that an agent wrote may hold half a character."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _size(span: ReadableSpan) -> int:
+    """About how many bytes a span takes."""
+    said = [*(span.attributes or {}).values()]
+    said += [one for event in span.events for one in (event.attributes or {}).values()]
+    return 500 + sum(len(one) if isinstance(one, str) else 16 for one in said)

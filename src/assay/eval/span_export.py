@@ -1,8 +1,8 @@
 """Spans of OpenTelemetry that leave while a run goes on.
 
 What an agent does is told as it does it (`assay.agents.transcripts.telling`), and sent in batches
-by a thread. Nothing that a collector does, or does not do, reaches the run: what cannot be sent is
-counted and forgotten. OpenTelemetry is loaded by that thread, when there is a first span.
+by OpenTelemetry's own thread. Nothing that a collector does, or does not do, reaches the run: what
+cannot be sent is counted and forgotten.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import Token
 from datetime import UTC, datetime
@@ -36,11 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SpanExport"]
 
-_MOST_WAITING = 8_192
-_MOST_WAITING_BYTES = 64 << 20
-_BATCH = 512
-_BATCH_BYTES = 4 << 20
-_EVERY_SECONDS = 1.0
 _LAST_SECONDS = 2.0
 _PATH = "/v1/traces"
 _DEFAULT = "http://localhost:4318"
@@ -82,12 +75,8 @@ class SpanExport:
         self.sent = 0
         self.problem = ""
         self._given = 0
-        self._waiting: deque[tuple[ToldSpan, Mapping[str, Json], int]] = deque()
-        self._waiting_bytes = 0
         self._open: dict[str, _Live] = {}
-        self._change = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_ending = self._is_over = self._is_unreachable = self._is_sending = False
+        self._lock = threading.Lock()
         self._sender: Sender | None = None
         self._token: Token[Watch | None] | None = None
 
@@ -103,6 +92,10 @@ class SpanExport:
         return f"{self.dropped:,} of {self._given:,} spans were not taken by {self._shown}{why}"
 
     def __enter__(self) -> Self:
+        if not self.is_disabled:
+            from assay.eval.otlp_sender import Sender
+
+            self._sender = Sender(self.endpoint, self._took)
         self._token = WATCH.set(None if self.is_disabled else self)
         return self
 
@@ -148,93 +141,29 @@ class SpanExport:
         self._put(spans_of(told), about_run(told.run, told.id))
 
     def _put(self, spans: Iterable[ToldSpan], about: Mapping[str, Json]) -> None:
-        with self._change:
+        with self._lock:
             try:
                 for span in spans:
                     self._given += 1
-                    self._keep(span, about)
+                    if self._sender is None or not self._sender.put(span, about):
+                        self.problem = self.problem or "more came than it took"
             except Exception as error:  # the boundary: an agent may record anything
                 self._given += 1
                 self.problem = f"a step cannot be told: {reason_of(error)}"
-            if self._waiting and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="assay-spans", daemon=True)
-                self._thread.start()
-            self._change.notify_all()
 
-    def _keep(self, span: ToldSpan, about: Mapping[str, Json]) -> None:
-        size = _size(span)
-        is_full = len(self._waiting) >= _MOST_WAITING
-        if is_full or self._is_ending or self._waiting_bytes + size > _MOST_WAITING_BYTES:
-            self.problem = self.problem or "more came than it took"
-            return
-        self._waiting.append((span, about, size))
-        self._waiting_bytes += size
-
-    # ---- the thread -----------------------------------------------------------------------------
+    def _took(self, count: int, why: str) -> None:
+        """So many spans were taken, or why others were not; from the thread that sends."""
+        self.sent += count
+        self.problem = why or self.problem
 
     def close(self) -> None:
         """Send what is waiting, as far as that goes quickly."""
-        with self._change:
-            self._is_ending = True
-            # Who could not be reached some time ago is tried once more, unless that is under way.
-            self._is_unreachable = self._is_unreachable and self._is_sending
-            self._change.notify_all()
-            if self._thread is None:
-                return
-            self._change.wait_for(lambda: self._is_over or self._is_unreachable, _LAST_SECONDS)
-            if not self._is_over:
-                self.problem = self.problem or "it did not answer in time"
-            self._waiting.clear()
+        with self._lock:
             sender, self._sender = self._sender, None
         if sender is not None:
-            sender.stop()
-
-    def _run(self) -> None:
-        try:
-            from assay.eval.otlp_sender import Sender
-
-            with Sender(self.endpoint, self._failed) as sender:
-                self._sender = sender
-                while batch := self._next():
-                    taken = sender.send(batch)
-                    with self._change:
-                        self.sent += taken
-                        self._is_unreachable = self._is_unreachable and not taken
-        except Exception as error:  # the boundary: no run fails by its export
-            self._failed(reason_of(error), is_unreachable=True)
-        finally:
-            with self._change:
-                self._is_over = True
-                self._change.notify_all()
-
-    def _next(self) -> list[tuple[ToldSpan, Mapping[str, Json]]]:
-        """The next batch; empty when no more comes."""
-        with self._change:
-            self._is_sending = False
-            until = time.monotonic() + _EVERY_SECONDS
-            while not self._is_ending and len(self._waiting) < _BATCH:
-                left = until - time.monotonic()
-                if left <= 0 and self._waiting:
-                    break
-                self._change.wait(left if left > 0 else None)
-            batch: list[tuple[ToldSpan, Mapping[str, Json]]] = []
-            size = 0
-            while self._waiting and len(batch) < _BATCH:
-                span, about, more = self._waiting[0]
-                if batch and size + more > _BATCH_BYTES:
-                    break
-                self._waiting.popleft()
-                batch.append((span, about))
-                size += more
-            self._waiting_bytes -= size
-            self._is_sending = True
-            return batch
-
-    def _failed(self, why: str, *, is_unreachable: bool = False) -> None:
-        with self._change:
-            self.problem = why
-            self._is_unreachable = is_unreachable
-            self._change.notify_all()
+            sender.close(_LAST_SECONDS)
+            if self.dropped:
+                self.problem = self.problem or "it did not answer in time"
 
 
 class _Live:
@@ -351,9 +280,3 @@ def _is_installed() -> bool:
         return find_spec("opentelemetry.exporter.otlp.proto.http.trace_exporter") is not None
     except ModuleNotFoundError:
         return False
-
-
-def _size(span: ToldSpan) -> int:
-    """About how many bytes a span takes."""
-    said = [*span.attributes.values(), *(one for _, about in span.events for one in about.values())]
-    return 500 + sum(len(one) if isinstance(one, str) else 16 for one in said)
