@@ -36,7 +36,7 @@ _COMMANDS = {
         "calibrate",
         "measure how far a grader agrees with people, and keep it on a card",
     ),
-    "label": ("label", "label answers by hand, one at a time, for `assay calibrate`"),
+    "label": ("label", "open the page to label answers, for `assay calibrate`"),
     "runs": ("runs", "list, export, import and delete stored runs"),
     "promote": ("promote", "keep the work of a cell as a recording of its case"),
     "trainability": (
@@ -47,7 +47,7 @@ _COMMANDS = {
     "traces": ("nouns", "list, show, collect and delete traces that a server was sent"),
     "jobs": ("nouns", "list, show, export, cancel and delete jobs over stored datasets"),
     "scores": ("nouns", "list scores of stored graders, and delete old ones"),
-    "review": ("review", "decide about the cells of a run that are held or flagged"),
+    "review": ("review", "open the page on the cells that are held or flagged, or decide"),
     "graders": ("graders", "store, version, prove and use graders"),
     "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
     "fake-judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
