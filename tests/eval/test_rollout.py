@@ -293,6 +293,30 @@ async def test_what_an_agent_leaves_of_another_type_is_an_error_of_its_run(
     assert str(run.trace.error).startswith(f"[agent] {said}")
 
 
+@pytest.mark.parametrize("said", [5, 0, ["5"], {"answer": "5"}, b"5"])
+async def test_what_an_agent_returns_that_is_no_text_is_an_error_and_no_empty_answer(
+    said: object,
+) -> None:
+    """It was dropped, and the answer that was none got a 0."""
+
+    async def returns(_: Run) -> object:
+        return said
+
+    work = Scripted(0.0)
+    run = await roll(work, returns)
+    assert (run.reward, run.grade.is_error, work.graded) == (None, True, [])
+    assert f"this one returned {type(said).__name__} (return str(...), or " in str(run.trace.error)
+
+
+async def test_what_an_agent_returns_beside_an_answer_that_it_gave_is_its_own() -> None:
+    async def returns(run: Run) -> object:
+        run.trace.content = "done"
+        return 5
+
+    assert (await roll(work := Scripted(1.0), returns)).reward == 1.0
+    assert work.graded[0].answer == "done"
+
+
 async def test_what_an_agent_leaves_is_kept_also_where_it_raises(tmp_path: Path) -> None:
     leaves = _sets("trace.content", 5)
 

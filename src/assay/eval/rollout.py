@@ -277,6 +277,11 @@ def _take_answer(run: Run, said: object) -> None:
     """An agent may also just return its answer."""
     if isinstance(said, str) and run.trace.content in (None, _newest_action(run)):
         run.trace.content = str.__str__(said)
+    elif said is not None and run.trace.content is None:
+        raise AgentError(
+            f"an agent returns its answer as text, and this one returned {type(said).__name__}",
+            hint="return str(...), or json.dumps(...) where the task wants JSON; or nothing",
+        )
 
 
 def _newest_action(run: Run) -> str | None:
