@@ -275,6 +275,22 @@ def test_a_card_stands_beside_every_score_of_the_grader(
     assert all(cell["calibrations"] == [one] for cell in found["cells"])
 
 
+def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the credit was a yes for the card, and a failure for the rows beside it."""
+    halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
+    Path("graders.yaml").write_text(halves, "utf-8")
+    answers = [("yes, more", True), ("yes", False), ("no", False)] * 4
+    rows = [{"answer": f"{a} {n}", "label": good} for n, (a, good) in enumerate(answers)]
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    calibrate.json("graders.yaml", "labels.jsonl")
+    shown = _grade(capsys, "--label", "label")
+    assert "agreement with people: kappa 1.00 [" in shown
+    assert "], yes from 1 up, n=12" in shown
+    assert "✓ 4 passed ✗ 8 failed" in shown
+
+
 def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -316,7 +316,7 @@ def test_measures_are_those_of_the_oracles(tmp_path: Path) -> None:
         {"id": n, "answer": f"{score}", "label": y, "n": n}
         for n, (score, y) in enumerate(zip(scores, truth, strict=True))
     ]
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
+    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, threshold=0.5)
     said = [score >= 0.5 for score in scores]
     expected = {
         "kappa": _oracle("cohen_kappa_score", truth, said),

@@ -95,7 +95,12 @@ def add(parser: ArgumentParser) -> None:
         help="all levels, lowest first, where labels are levels: 1,2,3,4,5 or POOR,FAIR,GOOD",
     )
     add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
-    add("--threshold", type=_THRESHOLD, metavar="X", help="score that passes; 0.5 by default")
+    add(
+        "--threshold",
+        type=_THRESHOLD,
+        metavar="X",
+        help="score that passes: the grader's own, else 1",
+    )
     add(
         "--repeats",
         type=positive,

@@ -297,8 +297,9 @@ def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
         return given.threshold
     if given.function is not None and given.label is None:
         return 0.0
-    own = graders[0].pass_threshold if len(graders) == 1 else None
-    return 1.0 if own is None else own
+    from assay.graders.spec import pass_mark
+
+    return pass_mark(graders)
 
 
 def _refuse(

@@ -16,7 +16,7 @@ from assay.eval.calibration.asking import Target
 from assay.eval.calibration.stored import models_of, stored_target
 from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
-from assay.graders.spec import GraderSpec
+from assay.graders.spec import GraderSpec, pass_mark
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _of_file(file: str) -> Target:
         digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
         made_of=_declared(specs),
         models=models_of(specs),
-        threshold=specs[0].pass_threshold if len(specs) == 1 else None,
+        threshold=pass_mark(specs),
         score=scorer_of_graders(specs),
     )
 
