@@ -291,7 +291,7 @@ def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> 
         assert (done.returncode, "was imported" in done.stderr) == (2, True), done.stderr
 
 
-def test_a_reward_beyond_1_is_1_in_the_cell_and_noted(place: Path) -> None:
+def test_a_reward_beyond_1_is_1_in_the_cell_noted_and_told(place: Path) -> None:
     _write(
         place,
         "far.py",
@@ -315,6 +315,11 @@ def test_a_reward_beyond_1_is_1_in_the_cell_and_noted(place: Path) -> None:
         (0.0, '{"unclamped": -2.0}'),
         (1.0, '{"unclamped": 3.5}'),
     ]
+    done = assay("report", "--all", cwd=place)
+    assert "Clamped    2 rewards outside 0 to 1 cut to that" in done.stdout
+    assert "-2.00 → 0.00 clamped; needs 1.00 → fail" in done.stdout
+    done = assay("report", "--case", "far", cwd=place)
+    assert "3.50 → 1.00 clamped; needs 1.00 → pass" in done.stdout
 
 
 def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None:
