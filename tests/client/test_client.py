@@ -172,6 +172,20 @@ def test_a_change_is_a_version_and_no_change_is_none(client: Client) -> None:
     assert client.graders.describe("g", description="better").description == "better"
 
 
+def test_versions_of_a_deleted_grader_are_read_by_their_numbers(client: Client) -> None:
+    """Scores name them, and nothing found what they name."""
+    source = "async def grade(thread):\n    return 0.5\n"
+    client.graders.create.function(key="g", fn=source, description="halves")
+    client.graders.delete("g")
+    assert client.graders.version("g", 1).definition["source"] == source
+    assert client.graders.get("g") is None
+    client.graders.create.function(key="g", fn=source.replace("0.5", "0.25"), description="new")
+    assert client.graders.version("g", 1).definition["source"] == source
+    assert client.graders.get("g").description == "new"  # pyright: ignore[reportOptionalMemberAccess]
+    with pytest.raises(NotFoundError, match=r"'g' has no version 3 \(its newest is 2\)"):
+        client.graders.version("g", 3)
+
+
 def test_a_new_function_keeps_range_and_isolation(client: Client) -> None:
     source = "async def grade(thread):\n    return -1.0\n"
     client.graders.create.function(key="g", fn=source, range=(-1.0, 1.0), isolation="batch")
