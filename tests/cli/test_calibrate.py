@@ -193,6 +193,7 @@ _REFUSED: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused(
     calibrate: Command, arguments: list[str], said: str
 ) -> None:
+    Database.open(os.environ["ASSAY_HOME"]).close()
     code, out, err = calibrate(*arguments)
     assert (code, out) == (2, "")
     assert said in err
@@ -248,6 +249,7 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
 
 def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
     """A row's own label must not count where those of the store are asked for."""
+    Database.open(os.environ["ASSAY_HOME"]).close()
     code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
     assert code == 2
     assert "assay label DATA.jsonl" in err

@@ -26,6 +26,7 @@ from assay.cli.options import (
     number_between,
     positive,
     state_home,
+    store_there,
     whole,
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
@@ -161,7 +162,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 def run(given: Namespace) -> int:
     """Calibrate a grader, or list the calibration cards."""
-    with Database.open(given.db or state_home()) as database:
+    reads = given.list or given.show or given.labels_from_store
+    with Database.open(store_there(given.db) if reads else given.db or state_home()) as database:
         cards = Cards(database)
         if given.list:
             return _list(cards, given)

@@ -17,7 +17,7 @@ from assay.cli.options import (
     is_trusted,
     port,
     positive,
-    state_home,
+    store_there,
 )
 from assay.endpoint.scorers import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
@@ -157,7 +157,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     key, _, number = given.grader.partition("@")
     if number and not (number.isascii() and number.isdecimal()):
         raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
-    database = stack.enter_context(Database.open(given.db or state_home()))
+    database = stack.enter_context(Database.open(store_there(given.db)))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -224,6 +224,26 @@ def _require_room(target: str, folder: Path) -> None:
 def state_home() -> str:
     """Where state lives: ``ASSAY_HOME``, or ``.assay`` in the working directory."""
     return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
+
+
+def store_there(named: str = "") -> str:
+    """Where the store is that is to be read: the place that is named, or where state lives.
+
+    Raises:
+        InputError: If there is none: a name that was mistyped makes nothing.
+    """
+    place = named or state_home()
+    folder = Path(place)
+    with suppress(OSError):  # opening it says what is wrong
+        if "://" not in place and (
+            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
+        ):
+            raise InputError(
+                f"there is no store at {place}",
+                hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make "
+                "one; --db or ASSAY_HOME names another",
+            )
+    return place
 
 
 def is_shared(given: Namespace) -> bool:

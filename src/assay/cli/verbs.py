@@ -12,11 +12,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 from assay.cli.nouns import BEFORE, Column, Item, Reply, Verb, noun_of, operation_of, verb_of
-from assay.cli.options import check_targets, is_shared, moment, require_yes, state_home
+from assay.cli.options import check_targets, is_shared, moment, require_yes, state_home, store_there
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.reports.figures import count
 from assay.reports.page import Page, page_on
@@ -51,13 +50,7 @@ def store_of(given: Namespace, *, make: bool = False) -> Generator[Database]:
         make: Whether to make it if it is not there.
     """
     place = place_of(given)
-    if not make and "db" in given and _is_nothing(place):
-        raise InputError(
-            f"there is no store at {place}",
-            hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make one; "
-            "--db or ASSAY_HOME names another",
-        )
-    with Database.open(place) as database:
+    with Database.open(place if make else store_there(place)) as database:
         try:
             yield database
         except NotFoundError as error:
@@ -72,17 +65,6 @@ def place_of(given: Namespace) -> str:
     of_server = noun_of(given.command).store == "server"
     named = getattr(given, "db", "") or (of_server and os.environ.get("ASSAY_DB"))
     return named or state_home()
-
-
-def _is_nothing(place: str) -> bool:
-    """Whether a place is a directory without a store in it, or not there at all."""
-    folder = Path(place)
-    try:
-        return "://" not in place and (
-            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
-        )
-    except OSError:
-        return False  # opening it says what is wrong
 
 
 def _unlock(given: Namespace) -> str:
