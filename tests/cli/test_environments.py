@@ -340,7 +340,30 @@ def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None
         "repeats on no-op",
     ]
     assert (place / "events").read_text() == "begin end "
-    assert "no runs yet" in assay("runs", cwd=place).stdout
+    assert "there is no store" in assay("runs", cwd=place).stderr
+
+
+def test_a_template_without_right_work_to_try_is_not_called_proven(place: Path) -> None:
+    """It said proven, under the sentence that nothing shows that right work gets full marks."""
+    _write(
+        place,
+        "unsolved.py",
+        """
+        from assay import Environment
+        from assay.graders import exact_match
+
+        env = Environment("unsolved")
+
+
+        @env.template()
+        async def city(name: str = "Lima"):
+            answer = yield "Which city?"
+            yield exact_match(answer, name)
+        """,
+    )
+    done = assay("selftest", "unsolved.py", cwd=place)
+    assert "PASS: 0 cases proven, BUT no right work was tried: city" in done.stdout
+    assert result(assay("selftest", "unsolved.py", "--json", cwd=place))["proven"] is False
 
 
 def test_a_template_that_pays_for_nothing_fails_its_proof_and_is_beaten(place: Path) -> None:
