@@ -649,7 +649,6 @@ def test_graders_show_tells_the_card(
 
 
 _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
-    (("grade", "labels.jsonl", "-g", "grade.py"), "a function grades with --function grade.py"),
     (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
     (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
     (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),

@@ -251,6 +251,18 @@ def is_shared(given: Namespace) -> bool:
     return "://" in (given.db or state_home())
 
 
+def key_and_number(text: str) -> tuple[str, int | None]:
+    """The key and the version of ``KEY`` or ``KEY@N``."""
+    key, at, number = text.partition("@")
+    if not at:
+        return key, None
+    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
+        raise InputError(
+            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
+        )
+    return key, int(number)
+
+
 def is_trusted(given: Namespace) -> bool:
     """Whether stored graders may do what their authors say.
 

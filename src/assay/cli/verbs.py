@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from assay.cli.nouns import BEFORE, Column, Item, Reply, Verb, noun_of, operation_of, verb_of
-from assay.cli.options import check_targets, is_shared, moment, require_yes, state_home, store_there
+from assay.cli.options import (
+    check_targets,
+    is_shared,
+    key_and_number,
+    moment,
+    require_yes,
+    state_home,
+    store_there,
+)
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.reports.figures import count
 from assay.reports.page import Page, page_on
@@ -123,18 +131,6 @@ def _read_number(given: Namespace, parameter: str) -> None:
     if None not in (number, said) and number != said:
         raise InputError(f"{given.grader_key!r} and {said} are two versions", hint="keep one")
     vars(given).update({"grader_key": key, parameter: number or said})
-
-
-def key_and_number(text: str) -> tuple[str, int | None]:
-    """The key and the version of ``KEY`` or ``KEY@N``."""
-    key, at, number = text.partition("@")
-    if not at:
-        return key, None
-    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
-        raise InputError(
-            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
-        )
-    return key, int(number)
 
 
 def _list(given: Namespace, database: Database) -> int:
