@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from assay.errors import InputError, Location
 from assay.eval.harnesses import (
@@ -151,11 +152,13 @@ def _nobody_asked(coordinate: Coordinate, request: MatrixRequest) -> InputError:
         other = "an agent: --harness agent.py:NAME"
     if request.harnesses:
         said = f"case or task {case.id!r}: nothing says which model the harness {harness!r} asks"
-    return InputError(
-        said,
-        location=Location(file=case.file) if case.file else None,
-        hint=f"name a model: --model anthropic:NAME; or {other}",
-    )
+    hint = f"name a model: --model anthropic:NAME; or {other}"
+    if harness == "replay":
+        from assay.agents.replay import recordings_of
+
+        found = recordings_of(str(Path(case.root, "recordings")))
+        hint = f"name a recording: --model {' or '.join(sorted(found)) or 'NAME'}"
+    return InputError(said, location=Location(file=case.file) if case.file else None, hint=hint)
 
 
 def _cells(matrix: Matrix, request: MatrixRequest) -> list[tuple[str, str, int]]:
