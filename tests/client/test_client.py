@@ -353,7 +353,7 @@ def test_a_project_is_limited(client: Client) -> None:
 
 def test_a_dataset_with_a_malformed_row_is_refused_whole(client: Client) -> None:
     with pytest.raises(InputError, match="'answer' must be text") as caught:
-        client.datasets.create("mixed", [ROWS[0], {"id": "none", "answer": 7}])
+        client.datasets.create("mixed", [ROWS[0], {"id": "none", "answer": 7.0}])
     assert "2" in str(caught.value)
     assert client.datasets.list() == []
 
