@@ -82,6 +82,10 @@ class GraderRecord(Record):
     updated_at: str = ""
     latest: GraderVersion
 
+    def __str__(self) -> str:
+        locked = ", locked" if self.locked else ""
+        return f"{self.key}@{self.latest.number}: {self.latest.kind}{locked}"
+
     def require_unlocked(self) -> None:
         """Refuse a change while it is locked."""
         if self.locked:
