@@ -172,7 +172,10 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
 _REFUSED: list[tuple[list[str], str]] = [
     (["graders.yaml"], "a grader and labels are needed"),
     (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
-    (["graders.yaml", "labels.jsonl", "--label", "human"], "no row has a label"),
+    (
+        ["graders.yaml", "labels.jsonl", "--label", "human"],
+        "no row of labels.jsonl has a label in 'human'; the first has 'id', 'answer', 'label'",
+    ),
     (["none.yaml", "labels.jsonl"], "none.yaml"),
     (["none.py", "labels.jsonl"], "there is no file none.py"),
     (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),

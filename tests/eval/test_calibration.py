@@ -173,7 +173,7 @@ _BAD: list[tuple[list[Json], str]] = [
     ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
     ([5, 5.0], "label 5 is a level, and labels alone do not show which levels"),
     ([10**400], r"labels.jsonl:1: a label is too large"),
-    ([None, "NA"], "no row has a label"),
+    (["NA", "NA"], "no row has a label"),
 ]
 
 
