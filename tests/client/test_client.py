@@ -264,6 +264,25 @@ def test_a_client_that_the_collector_finds_in_its_own_thread_closes() -> None:
     assert ended.event.wait(10)
 
 
+def test_what_is_left_to_end_by_itself_is_ended_with_the_client(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A script without `with` ended in "Task was destroyed but it is pending!"."""
+    left: list[asyncio.Task[None]] = []
+
+    async def last() -> None:
+        left.append(asyncio.create_task(asyncio.sleep(60)))
+
+    async def nothing() -> None: ...
+
+    portal = Portal(last)
+    portal.run(nothing())
+    portal.close()
+    assert left.pop().cancelled()
+    gc.collect()
+    assert "destroyed" not in caplog.text
+
+
 class Ended:
     """What is done last, seen."""
 
