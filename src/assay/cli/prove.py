@@ -52,7 +52,7 @@ def add_selftest(parser: ArgumentParser) -> None:
     """Say what ``assay selftest`` takes."""
     explain(
         parser,
-        "No agent is run, and nothing is stored. Exit status: 0 every case is proven,\n"
+        "No agent is run, and nothing is stored. Exit status: 0 nothing is wrong,\n"
         "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
         "130 interrupted.",
         "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rich.console import Console
 
-from assay.cli.options import RUN, explain, state_home, user_name
+from assay.cli.options import RUN, explain, store_there, user_name
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
 from assay.reports.figures import count
@@ -64,7 +64,7 @@ _RULINGS: tuple[Ruling, ...] = ("ok", "zero")
 def run(given: Namespace) -> int:
     """Open the page on the cells, or decide about those that the command line names."""
     by = given.by or user_name("reviewer")
-    with Database.open(state_home()) as database:
+    with Database.open(store_there()) as database:
         store = Store(database)
         run = store.run(given.run)
         cells = list(filter(needs_decision, store.cells(run.id)))
@@ -82,7 +82,7 @@ def run(given: Namespace) -> int:
         return 0
     if not given.decide:
         place = f"/runs/{quote(run.id, safe='')}?flagged=true"
-        return open_page(given, state_home(), lambda: place)
+        return open_page(given, store_there(), lambda: place)
     page.line(f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided")
     page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
     return 0

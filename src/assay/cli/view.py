@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from assay.cli.options import RUN, explain, port, state_home
+from assay.cli.options import RUN, explain, port, store_there
 from assay.cli.serve import announce, log_changes, log_requests, login_link, require_server
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For an unknown run, or a port that is taken.
     """
-    where: str = given.db or state_home()
+    where = store_there(given.db)
     return open_page(given, where, lambda: _place(where, given.run), as_json=given.json)
 
 

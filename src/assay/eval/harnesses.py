@@ -140,7 +140,7 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
                 hint=f"an agent of it is {name}:NAME"
                 if name.endswith(".py")
                 else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
-                "declare others in harnesses.yaml",
+                "declare others in harnesses.yaml; an agent of your own is FILE.py:NAME",
             )
         for mount in declared[name].mounts if name in declared else ():
             _check_mount(mount, name, case)
@@ -304,6 +304,8 @@ def require_model(model: str, case: Case, *, is_anothers: bool = False) -> None:
     from assay.models.client import unconfigured
 
     if model != FAKE and (missing := unconfigured(model)):
+        if (meant := nearest(model, [FAKE])).startswith("did"):
+            missing += f"; {meant}"
         if is_anothers:
             missing += f"; or name one: --model anthropic:NAME, or --model {FAKE}, without a key"
         raise InputError(f"case {case.id!r}: its agent cannot ask {model!r}: {missing}")
