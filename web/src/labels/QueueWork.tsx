@@ -2,24 +2,13 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { Link } from "react-router";
 import { useMay } from "../api/me";
 import { count, whole } from "../parts/figures";
-import { isTyped, useListedKeys } from "../parts/keys";
+import { isTyped } from "../parts/keys";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { OutboxRefused, OutboxState } from "./OutboxState";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
 import { useQueue } from "./useQueue";
-
-const KEYS = {
-  title: "Labelling",
-  keys: [
-    ["p f n", "the first letter of a class, or its number, labels"],
-    ["u", "take the last label back"],
-    ["s", "leave the item for later"],
-    ["w", "write a note"],
-    ["m", "show all of long texts"],
-  ],
-} as const;
 
 /** One rater at work: an item, its texts, and a key for each label. */
 export function QueueWork({ project, address }: { project: string; address: QueueAddress }) {
@@ -28,7 +17,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     () => ({ dataset, run, field, classes, seed, rater }),
     [dataset, run, field, classes, seed, rater],
   );
-  useListedKeys(KEYS);
   const mayLabel = useMay("editor", project);
   const [told, setTold] = useState("");
   const criterion = address.criterion || told;
@@ -84,9 +72,8 @@ export function QueueWork({ project, address }: { project: string; address: Queu
       if (event.repeat || isTyped(event) || document.querySelector("dialog[open]")) return;
       if (act(event.key.toLowerCase())) event.preventDefault();
     };
-    // Before the keys of the frame: a class may be called by any letter.
-    window.addEventListener("keydown", press, true);
-    return () => window.removeEventListener("keydown", press, true);
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
   }, [act]);
 
   const { head, current } = queue;

@@ -4,7 +4,7 @@ import { useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
-import { useKeys, useListedKeys } from "../parts/keys";
+import { useKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
 import { type Chosen, queryOf, type Sort } from "./chosen";
 import { agentName, cellAddress } from "./names";
@@ -14,17 +14,6 @@ type CellRow = Schemas["CellRow"];
 /** Cells that are asked for at a time. */
 export const PART = 100;
 const HEIGHT = 34;
-
-const KEYS = {
-  title: "Cells",
-  keys: [
-    ["j", "next cell"],
-    ["k", "cell before"],
-    ["Enter", "open the cell"],
-    ["Home", "first cell"],
-    ["End", "last cell"],
-  ],
-} as const;
 
 const COLUMNS: [string, Sort | null, boolean][] = [
   ["", null, false],
@@ -100,7 +89,6 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
     k: whenFree(() => move(at - 1)),
     Enter: whenFree(() => open(at)),
   });
-  useListedKeys(KEYS);
 
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
