@@ -172,7 +172,7 @@ def test_another_project_is_one_choice_away(open_page: Opener) -> None:
 def test_a_key_of_one_project_is_offered_nothing_of_others(site: Site, strangers: Opener) -> None:
     page = strangers("/")
     log_in(page, site.key("viewer", "maths"))
-    expect(page.get_by_role("heading", name="Graders of maths")).to_be_visible()
+    expect(page.get_by_role("heading", name="Graders in maths")).to_be_visible()
     sections = page.get_by_role("navigation", name="Main")
     expect(sections).to_contain_text("Labels")
     expect(sections).not_to_contain_text("Runs")
@@ -206,6 +206,29 @@ def test_no_page_asks_anybody_else_and_a_viewer_is_offered_nothing_to_write(
         offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
         assert [name for name in offered if WRITES.search(name.strip())] == [], address
     strangers.forgive("Failed to load resource")
+
+
+def test_no_page_is_wider_than_a_telephone_and_names_can_be_read(
+    site: Site, open_page: Opener
+) -> None:
+    site.upload("rows", [{"id": "a", "answer": "4", "expected": "4"}])
+    site.post("jobs", {"grader": "exact", "dataset": "rows"})
+    tabs = [f"/settings?tab={tab}" for tab in ("keys", "projects", "changes", "server")]
+    page = open_page("/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in (*ADDRESSES, "/p/default/graders/exact", "/runs/%3Cb%3Efirst%3C%2Fb%3E", *tabs):
+        page.goto(f"{site.server.url}{address}")
+        expect(page.locator("main h1, main [role=alert]").first).to_be_visible()
+        expect(page.get_by_text("Loading")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+    page.goto(f"{site.server.url}/p/default/graders")
+    link = page.get_by_role("link", name="exact")
+    expect(link).to_be_visible()
+    assert (link.bounding_box() or {"width": 0})["width"] > 30
+    page.goto(f"{site.server.url}/runs")
+    outcome = page.get_by_role("row", name="<b>first</b>").get_by_text("3", exact=False).first
+    expect(outcome).to_be_in_viewport()
+    open_page.forgive("Failed to load resource")
 
 
 def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(

@@ -168,6 +168,7 @@ interface CellsTableProps {
 
 /** The columns of one cell. */
 export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
+  const said = [`passes at ${score(cell.threshold)}`, cell.assurance].filter(Boolean).join("; ");
   return (
     <>
       <span role="gridcell">
@@ -184,14 +185,13 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
       <span role="gridcell" className="number">
         {cell.trial}
       </span>
-      <span role="gridcell" className="number" title={`passes at ${score(cell.threshold)}`}>
+      <span role="gridcell" className="number" title={said}>
         {score(cell.reward)}
       </span>
       <span role="gridcell" className="clip why" title={[...cell.flags, cell.why].join("\n")}>
         {cell.flag_count > 0 && <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />}
         {cell.held && <span className="badge">waits for review</span>}
         {cell.ruling && <span className="badge">decided: {cell.ruling}</span>}
-        {cell.assurance && <span className="soft">{cell.assurance}</span>}
         <span className="clip">{cell.why || cell.flags[0]}</span>
       </span>
       <span role="gridcell" className="number">
