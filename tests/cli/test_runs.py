@@ -75,6 +75,13 @@ def kept_files(root: Path) -> set[str]:
     }
 
 
+def test_a_run_of_the_directory_one_is_in_has_its_name(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    here = tmp_path / "evals"
+    assert assay("run", ".", cwd=here).returncode == 0
+    assert [run["suite"] for run in found(assay("runs", "--json", cwd=here))["items"]] == ["evals"]
+
+
 @pytest.fixture
 def listed(tmp_path: Path) -> Path:
     """Four stored runs, each of another suite, label and end."""

@@ -199,7 +199,10 @@ def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -
     planned = _settled(request, store, settle, {})
     _require_models(planned.cells, request)
     total = len(planned.cells)
+    # A path such as `.` says nothing to who was not there.
+    named = (p if p.strip("./") else Path(p).resolve().name for p in request.paths)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
+    config["suite"] = ", ".join(named)
     run = start_run(
         store, config=config, digests=planned.digests, planned=total, label=request.label
     )
