@@ -17,25 +17,16 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
-from typing import Annotated, Any, Literal, TypeAlias
-from zlib import crc32
-
-from fastapi import APIRouter, Header, Path, Request, Response
-from starlette.responses import StreamingResponse
+from typing import Literal, TypeAlias
 
 from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
 from assay.eval.actors import DEPTH
 from assay.eval.batch import in_batches, run_batches
 from assay.registry.grading import grade_rows
 from assay.server.cluster import REST_SECONDS, ClusterAwayError
-from assay.server.context import Context, caller, context
-from assay.server.door import Door, needs
+from assay.server.context import Context
 from assay.server.lanes import lane_of, waits
 from assay.server.limits import Turns
-from assay.server.live import Told, described, streamed
-from assay.server.openapi import problem_responses
-from assay.server.operations import Project
-from assay.service.data import ENDED, show_job
 from assay.service.graders import version_to_run
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -308,54 +299,3 @@ class _Worker:
             return
         if record.status == status:  # else it was cancelled meanwhile
             self._server.metrics.job(status, job.project)
-
-
-# Progress, as server-sent events.
-
-router = APIRouter(route_class=Door, tags=["jobs"])
-
-_STREAM: dict[int | str, dict[str, Any]] = {
-    **described(
-        "Events `progress` and, at the end, `done`, each with the job as its data.",
-        'id: running-64\nevent: progress\ndata: {"status":"running"}\n\n',
-    ),
-    204: {"description": "The client has seen the end already."},
-}
-
-
-@router.get(
-    "/api/v1/projects/{project}/jobs/{id}/events",
-    response_class=StreamingResponse,
-    openapi_extra=needs("viewer"),
-    responses={**_STREAM, **problem_responses(404)},
-)
-async def follow_job(
-    request: Request,
-    project: Project,
-    id: Annotated[  # noqa: A002 - its name in the path
-        str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="Id of the job.")
-    ],
-    *,
-    last_event_id: Annotated[
-        str | None, Header(max_length=100, description="Id of the event seen last.")
-    ] = None,
-) -> Response:
-    """The job's progress as it happens."""
-    server, who = context(request), caller(request)
-    job = await server.storage.run(
-        lambda database: show_job.function(server.desk(database, project, who), id)
-    )
-    if job.status in ENDED and last_event_id == _told(job).id:
-        return Response(status_code=204)  # tells a browser to stop asking
-
-    async def look() -> Told:
-        return _told(await server.storage.run(lambda database: Jobs(database).get(job.id)))
-
-    return streamed(request, _told(job), look, last_event_id)
-
-
-def _told(job: JobRecord) -> Told:
-    has_ended = job.status in ENDED
-    name = "done" if has_ended else "progress"
-    waits = f"-waits-{crc32(job.message.encode()):x}" if job.message and not has_ended else ""
-    return Told(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)

@@ -17,11 +17,12 @@ from assay.agents.transcripts.otlp_protobuf import decode_request, encode
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.server.admission import spend
 from assay.server.bodies import parse
 from assay.server.context import ServerSettings, caller, context
-from assay.server.door import QUICK_BYTES, Door, needs, spend
 from assay.server.operations import Project, desk_of, log_changes
 from assay.server.problems import PROTOBUF, TRACES, otlp_refusal, reply
+from assay.server.routes import QUICK_BYTES, Route, needs
 from assay.service.operation import EVERY_PROJECT
 from assay.service.traces import new_spans, receive
 from assay.store.changes import ChangeRecord
@@ -39,12 +40,7 @@ _Form: TypeAlias = Literal["json", "protobuf"]
 class OtlpStatusShown(BaseModel):
     """Why a request of OTLP was refused."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"code": 3, "message": "the body: not JSON: Expecting value"}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid")
 
     code: int
     message: str
@@ -53,14 +49,7 @@ class OtlpStatusShown(BaseModel):
 class OtlpReplyShown(BaseModel):
     """What came of a request of OTLP: `partialSuccess` where spans were not kept."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "a traceId is ..."}}
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="forbid")
 
     partialSuccess: dict[str, str] | None = None  # noqa: N815 - OTLP's own name
 
@@ -76,8 +65,8 @@ def refuse_signal(problem: ProblemError, path: str) -> Response | None:
     return otlp_refusal(ProblemError(problem.status, said, headers=problem.headers))
 
 
-class _OtlpDoor(Door):
-    """A door whose refusals exporters understand."""
+class _OtlpRoute(Route):
+    """A route whose refusals exporters understand."""
 
     def refuse(self, problem: ProblemError, request: Request) -> Response:
         """As OTLP says: a Status, in the encoding of the request."""
@@ -85,7 +74,7 @@ class _OtlpDoor(Door):
 
 
 router = APIRouter(
-    route_class=_OtlpDoor,
+    route_class=_OtlpRoute,
     tags=["traces"],
     responses={
         200: {"model": OtlpReplyShown, "description": "Kept, or what was not."},
@@ -141,7 +130,7 @@ async def receive_traces(request: Request) -> Response:
     who = caller(request)
     if who.project != EVERY_PROJECT:
         return await _receive(request, who.project)
-    if who.role != "admin":  # as at the door, which did not know which project is meant
+    if who.role != "admin":  # as in `admit`, which did not know which project is meant
         await spend(request, _DEFAULT)
     return await _receive(request, _DEFAULT)
 

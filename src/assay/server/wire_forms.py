@@ -17,10 +17,11 @@ from assay.interop.openai_api import check_grader, run_grader
 from assay.registry.definitions import definition_of
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.server.admission import admit
 from assay.server.bodies import Body
 from assay.server.context import Item, caller, context
-from assay.server.door import Door, admit, needs
 from assay.server.problems import reply
+from assay.server.routes import Route, needs
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
@@ -80,21 +81,13 @@ _OPENAI_TYPES = {
 class OpenaiErrorShown(BaseModel):
     """What went wrong, as OpenAI's clients read it."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"error": {"message": "grader: required", "type": "invalid_request_error",
-                           "param": "grader", "code": None}}
-            ]
-        },
-    )  # fmt: skip
+    model_config = ConfigDict(extra="forbid")
 
     error: dict[str, JsonValue]
 
 
-class _OpenaiDoor(Door):
-    """A door whose refusals OpenAI's clients understand: ``BadRequestError`` and the like."""
+class _OpenaiRoute(Route):
+    """A route whose refusals OpenAI's clients understand: ``BadRequestError`` and the like."""
 
     def refuse(self, problem: ProblemError, request: Request) -> Response:
         """As OpenAI's servers refuse."""
@@ -132,7 +125,7 @@ def refuse_unserved(problem: ProblemError, path: str) -> Response | None:
 _OPENAI = "/v1/fine_tuning/alpha/graders"
 openai_router = APIRouter(
     prefix=_OPENAI,
-    route_class=_OpenaiDoor,
+    route_class=_OpenaiRoute,
     tags=["openai"],
     responses={
         status: {"model": OpenaiErrorShown, "description": HTTPStatus(status).phrase}
@@ -174,10 +167,7 @@ class OpenaiCheckBody(Body):
 class OpenaiRewardShown(BaseModel):
     """What came of a sample."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={"examples": [{"reward": 1.0, "sub_rewards": {}, "metadata": {}}]},
-    )
+    model_config = ConfigDict(extra="allow")
 
     reward: float
 
@@ -185,7 +175,7 @@ class OpenaiRewardShown(BaseModel):
 class OpenaiGraderShown(BaseModel):
     """A grader that is well formed."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"grader": _GRADER}]})
+    model_config = ConfigDict(extra="allow")
 
     grader: dict[str, JsonValue]
 
