@@ -260,6 +260,9 @@ async def test_refusals_are_those_that_openai_s_clients_catch(
     strange = await site.client("no key").post("/v1/fine_tuning/alpha/graders/run", json=body)
     assert strange.status_code == 401
     assert strange.json()["error"]["type"] == "authentication_error"
+    headers = {"Host": "elsewhere.example"}  # refused before it comes to any route
+    other = await site.admin.post("/v1/fine_tuning/alpha/graders/run", json=body, headers=headers)
+    assert (other.status_code, other.json()["error"]["type"]) == (421, "invalid_request_error")
 
 
 @pytest.mark.parametrize(

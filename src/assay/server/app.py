@@ -27,8 +27,9 @@ from assay.server.limits import Allowances
 from assay.server.metrics import Metrics
 from assay.server.middleware import Middleware
 from assay.server.operations import operations_router
-from assay.server.problems import problem_of, problem_reply, reply
+from assay.server.problems import problem_of, problem_reply
 from assay.server.regrades import Regrading
+from assay.server.replies import reply
 from assay.server.storage import Storage
 from assay.version import __version__
 
@@ -121,8 +122,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     problem, path = problem_of(error, request), request.url.path
     if problem.status == 404 and page.is_wanted(request):
         return page.show(404)
-    others = otlp.refuse_signal(problem, path) or wire_forms.refuse_unserved(problem, path)
-    return others or problem_reply(problem, path)
+    return problem_reply(problem, path, request.headers)
 
 
 # The application as a process.

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 
@@ -119,17 +120,8 @@ class Stopping(asyncio.Event):
         return grace_seconds - (time.monotonic() - (self._since or time.monotonic()))
 
 
-@dataclass(slots=True)
-class Turn:
-    """Equal requests, one of which is carried out.
-
-    Attributes:
-        lock: Held by that one.
-        users: How many there are.
-    """
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
+def _no_turns() -> WeakValueDictionary[str, asyncio.Lock]:
+    return WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +141,7 @@ class Context:
         wake: Set when there may be a job to do.
         streams: Streams of events that are open, by the key that opened them.
         downloads: Datasets that are being sent, by their project.
-        turns: Requests with an idempotency key that are being carried out.
+        turns: Held for each idempotency key of which a request is being carried out.
     """
 
     settings: ServerSettings
@@ -162,7 +154,7 @@ class Context:
     cluster: JobCluster | None = None
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=_no_turns)
     # whoever reads slowly holds a part in memory
     downloads: Opened = field(default_factory=lambda: Opened("downloads", 32, 8))
     streams: Opened = field(init=False)

@@ -24,9 +24,9 @@ from assay.server.bodies import parse_line, refusal
 from assay.server.context import Context, ServerSettings, context
 from assay.server.document import problem_responses
 from assay.server.operations import Project, desk_of, log_changes
-from assay.server.problems import in_pieces
 from assay.server.repeats import Answer, Keep, carry_out
-from assay.server.routes import Route, needs
+from assay.server.replies import in_pieces
+from assay.server.routes import Route, needs, require_type
 from assay.service.operation import KEY_PATTERN
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
@@ -213,10 +213,7 @@ async def create_dataset(
     ] = [],  # noqa: B006 - never changed
 ) -> Response:
     """Store a dataset. Every line is checked first; one that is wrong, and nothing is stored."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in _TYPES:
-        fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSONL}")
-        raise ProblemError(415, f"the body must be {_JSONL}", errors=[fault])
+    require_type(request, *_TYPES)
     server = context(request)
     await server.storage.run(lambda database: Projects(database).get(project))
     with tempfile.TemporaryFile() as spool:

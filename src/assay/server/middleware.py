@@ -71,7 +71,7 @@ class Middleware:
         except ProblemError as problem:
             if passage.status:
                 raise
-            await problem_reply(problem, scope["path"])(scope, receive, passage.send)
+            await problem_reply(problem, scope["path"], headers)(scope, receive, passage.send)
         except asyncio.CancelledError:  # the server ends, and says so outside
             passage.status = passage.status or 503
             raise

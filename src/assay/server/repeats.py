@@ -6,10 +6,10 @@ connection broke can ask again without doing anything twice.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -19,8 +19,8 @@ from starlette.responses import Response
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError
 from assay.scoring.json_safe import Json
-from assay.server.context import Context, Turn, caller, context
-from assay.server.problems import reply
+from assay.server.context import caller, context
+from assay.server.replies import reply
 from assay.store.database import Database
 from assay.store.replies import Replies
 from assay.types.codec import Problem
@@ -91,7 +91,8 @@ async def carry_out(
     def get(database: Database) -> tuple[str, int, bytes] | None:
         return Replies(database).get(project, name)
 
-    async with _alone(server, f"{project}\n{name}"):
+    # The second of two equal requests waits, and gets the first one's reply.
+    async with server.turns.setdefault(f"{project}\n{name}", asyncio.Lock()):
         before = await server.storage.run(get)
         if before is None:
             try:
@@ -123,17 +124,3 @@ async def _fingerprint(request: Request, digest: str | None) -> str:
         whole.update(f"{tag}\n".encode())
     whole.update(digest.encode() if digest is not None else await request.body())
     return whole.hexdigest()
-
-
-@asynccontextmanager
-async def _alone(server: Context, name: str) -> AsyncGenerator[None]:
-    """One at a time: the second of two equal requests waits, and gets the first one's reply."""
-    turn = server.turns.setdefault(name, Turn())
-    turn.users += 1
-    try:
-        async with turn.lock:
-            yield
-    finally:
-        turn.users -= 1
-        if not turn.users:
-            server.turns.pop(name, None)

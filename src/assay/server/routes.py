@@ -7,7 +7,6 @@ that goes wrong in a route leaves it as a problem.
 from __future__ import annotations
 
 import asyncio
-import email.message
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import UnionType
@@ -25,7 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.server.admission import admit
 from assay.server.bodies import check_size, parse
 from assay.server.context import context
-from assay.server.problems import problem_of, problem_reply
+from assay.server.problems import media_type, problem_of, problem_reply
 from assay.service.operation import Entrance
 from assay.types.codec import Problem
 
@@ -102,20 +101,16 @@ class Route(APIRoute):
                 if self.checks_query:
                     _check_query(request, known)
                 if body is not None:
-                    _check_media_type(request)
+                    require_type(request, "application/json")
                     await request.read(body)
                 return await handle(request)
             except RequestValidationError as error:
                 problem = _of_validation(error, body)
             except Exception as error:  # the boundary: recorded, and told as a problem
                 problem = problem_of(error, request)
-            return self.refuse(problem, request)
+            return problem_reply(problem, request.url.path, request.headers)
 
         return enter
-
-    def refuse(self, problem: ProblemError, request: Request) -> Response:
-        """The reply to a request that cannot be served."""
-        return problem_reply(problem, request.url.path)
 
 
 def _check_query(request: Request, known: frozenset[str]) -> None:
@@ -128,18 +123,20 @@ def _check_query(request: Request, known: frozenset[str]) -> None:
         raise ProblemError(422, f"unknown query parameter {unknown[0]!r:.100}", errors=faults)
 
 
-def _check_media_type(request: Request) -> None:
-    given = request.headers.get("content-type")
-    if given == "application/json":
-        return
-    message = email.message.Message()
-    message["content-type"] = given or ""
-    if given is None or message.get_content_type() != "application/json":
-        raise ProblemError(
-            415,
-            "the body must be application/json",
-            errors=[Problem(("Content-Type",), f"{given!r:.100}", "send application/json")],
-        )
+def require_type(request: Request, *types: str, hint: str = "") -> str:
+    """The media type of a body, which must be one of some.
+
+    Args:
+        request: What was sent.
+        types: Those that are read here.
+        hint: What more is told to whoever sends another one.
+    """
+    given = media_type(request.headers)
+    if given not in types:
+        wanted = " or ".join(types)
+        fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {wanted}")
+        raise ProblemError(415, f"the body must be {wanted}{hint}", errors=[fault])
+    return given
 
 
 def _of_validation(error: RequestValidationError, body: object) -> ProblemError:

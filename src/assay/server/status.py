@@ -16,7 +16,7 @@ from assay.frozen import frozen
 from assay.server.admission import admit
 from assay.server.context import ServerSettings, caller, context
 from assay.server.document import problem_responses
-from assay.server.problems import reply
+from assay.server.replies import reply
 from assay.server.routes import Route, needs
 from assay.service.operation import EVERY_PROJECT, as_json
 from assay.sockets import is_loopback
