@@ -18,9 +18,9 @@ from assay.service import uses
 from assay.service.graders import Calibration
 
 if TYPE_CHECKING:
-    from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.scoring.json_safe import Json
+    from assay.scoring.validation import ValidationReport
     from assay.service.graders import GradedItems
     from assay.store import GraderRecord, GraderVersion
 

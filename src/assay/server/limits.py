@@ -22,7 +22,7 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from assay.server.context import Storage
+    from assay.server.storage import Storage
 
 Limit: TypeAlias = Callable[[str], int | None]
 """How many slots a project may have; None for as many as its share is."""

@@ -1,20 +1,14 @@
-"""The routes of the table of operations: each checks a request, asks, and answers.
-
-A request may be sent again: the same key and the same request give the same reply. It is stored
-with what it acknowledges wherever that is one transaction, so that a client whose connection broke
-can ask again without doing anything twice.
-"""
+"""The routes of the table of operations: each checks a request, asks, and answers."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
@@ -28,11 +22,11 @@ from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
-from assay.server.context import Context, Item, Turn, address_of, caller, context
-from assay.server.door import Door, needs
+from assay.server.context import Item, address_of, caller, context
+from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
-from assay.server.openapi import describe_reply
-from assay.server.problems import reply
+from assay.server.repeats import Answer, Keep, carry_out
+from assay.server.routes import Route, needs
 from assay.service import data, graders, site
 from assay.service.operation import (
     EVERY_PROJECT,
@@ -47,7 +41,6 @@ from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.records import CellKey
 from assay.store.regrades import RegradeState
-from assay.store.replies import Replies
 from assay.types.codec import Problem
 
 T = TypeVar("T")
@@ -65,7 +58,7 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 @cache
 def operations_router() -> APIRouter:
     """A route for each operation; the same for every application of a process."""
-    router = APIRouter(route_class=Door)
+    router = APIRouter(route_class=Route)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
         router.add_api_route(
@@ -358,119 +351,3 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
 def is_tagged(given: str, etag: str) -> bool:
     """Whether what ``If-Match`` or ``If-None-Match`` gives has a tag."""
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
-
-
-# Requests that are sent again.
-
-HEADER = "Idempotency-Key"
-_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request is answered with.
-
-    Attributes:
-        body: As JSON; nothing for 204 and 304.
-        status: HTTP status.
-        headers: Beside it.
-    """
-
-    body: Json
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def reply(self) -> Response:
-        """The answer as a reply."""
-        if self.status in (204, 304):
-            return Response(status_code=self.status, headers=dict(self.headers))
-        return reply(self.body, self.status, self.headers)
-
-
-Keep = Callable[[Database, Answer], None]
-"""Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
-
-
-class _AnsweredError(Exception):
-    """Another server of the database has carried the same request out meanwhile."""
-
-
-async def carry_out(
-    request: Request,
-    project: str,
-    work: Callable[[Keep | None], Awaitable[Answer]],
-    *,
-    digest: str | None = None,
-) -> Response:
-    """Carry a request out, or give the reply of the time it was carried out before.
-
-    Raises:
-        ProblemError: 409 if the key came with another request; 422 for a malformed key.
-    """
-    server = context(request)
-    given = request.headers.get(HEADER)
-    if given is None:
-        return (await work(None)).reply()
-    if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
-        raise ProblemError(
-            422,
-            f"{HEADER} is not 1 to {_LONGEST} printable characters",
-            errors=[Problem((HEADER,), "malformed", "send a UUID")],
-        )
-    name = hashlib.sha256(f"{caller(request).id}\n{given}".encode()).hexdigest()
-    asked = await _fingerprint(request, digest)
-
-    def keep(database: Database, answer: Answer) -> None:
-        kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
-        if not Replies(database).put(project, name, asked, answer.status, kept):
-            raise _AnsweredError  # and what this server did is rolled back
-
-    def get(database: Database) -> tuple[str, int, bytes] | None:
-        return Replies(database).get(project, name)
-
-    async with _alone(server, f"{project}\n{name}"):
-        before = await server.storage.run(get)
-        if before is None:
-            try:
-                return (await work(keep)).reply()
-            except (_AnsweredError, ConflictError, ProblemError):
-                # Refused perhaps only because another server was quicker.
-                if (before := await server.storage.run(get)) is None:
-                    raise
-        found = _again(before, asked).reply()
-    found.headers["Idempotent-Replayed"] = "true"
-    return found
-
-
-def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
-    digest, status, kept = before
-    if digest != asked:
-        raise ProblemError(
-            409,
-            f"this {HEADER} came with another request before",
-            errors=[Problem((HEADER,), "used for another request", "send a new one")],
-        )
-    stored = cast("dict[str, Json]", json.loads(kept))
-    return Answer(stored["body"], status, cast("dict[str, str]", stored["headers"]))
-
-
-async def _fingerprint(request: Request, digest: str | None) -> str:
-    whole = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
-    if (tag := request.headers.get("If-Match")) is not None:
-        whole.update(f"{tag}\n".encode())
-    whole.update(digest.encode() if digest is not None else await request.body())
-    return whole.hexdigest()
-
-
-@asynccontextmanager
-async def _alone(server: Context, name: str) -> AsyncGenerator[None]:
-    """One at a time: the second of two equal requests waits, and gets the first one's reply."""
-    turn = server.turns.setdefault(name, Turn())
-    turn.users += 1
-    try:
-        async with turn.lock:
-            yield
-    finally:
-        turn.users -= 1
-        if not turn.users:
-            server.turns.pop(name, None)

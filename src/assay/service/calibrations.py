@@ -45,14 +45,14 @@ from assay.service.operation import (
     Host,
     InProject,
     Limit,
-    Noun,
+    Section,
     Spec,
 )
 from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.labels import Labels
 
-of_calibrations = Noun("/projects/{project}/calibrations", tag="calibrations")
+of_calibrations = Section("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
 """Judgements of which none is kept before all have come."""
 
