@@ -469,28 +469,6 @@ def test_repeats_say_how_often_a_verdict_flips(tmp_path: Path) -> None:
     assert card.kappa.value == 1.0  # the first asking is the one that counts
 
 
-def test_exchanged_answers_show_a_judge_that_goes_by_the_place(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [
-        {"answer": f"good {n}", "other": f"bad {n}", "label": "A"} for n in range(10)
-    ]
-    labelled = read_labelled(_file(tmp_path, rows))
-
-    def fair(submission: Submission) -> float:
-        return float("good" in (submission.answer or ""))
-
-    def biased(submission: Submission) -> float:
-        return float(bool(submission.answer))
-
-    for judge, consistency, first in ((fair, 1.0, 0.5), (biased, 0.0, 1.0)):
-        card = _measured(labelled, judge, swap="auto")
-        assert card.order is not None
-        assert card.order.field == "other"
-        assert card.order.consistency.value == consistency
-        assert card.order.first_slot.value == first
-    with pytest.raises(InputError, match="no text in 'question'"):
-        _measured(labelled, fair, swap="question")
-
-
 def test_attacks_are_played_on_failing_answers_alone(tmp_path: Path) -> None:
     labelled = _yes_no(tmp_path)
     answers: list[str] = []
@@ -614,18 +592,14 @@ def test_the_corrected_rate_of_a_grader_that_does_not_look_is_refused(tmp_path: 
     assert "no better than chance" in card.unmeasured["corrected_pass_rate"]
 
 
-_ALL = ("unlabelled", "corrected", "flips", "consistency", "first slot", "right", "raised")
+_ALL = ("unlabelled", "corrected", "flips", "raised")
 
 
 def _intervals(card: Card) -> dict[str, Figure]:
     assert card.flips is not None
-    assert card.order is not None
     assert card.attacks is not None
-    order = card.order
-    found = (
-        card.measures["unlabelled_pass_rate"], card.measures["corrected_pass_rate"],
-        card.flips.rate, order.consistency, order.first_slot, order.both_right, card.attacks.raised,
-    )  # fmt: skip
+    measured = (card.measures["unlabelled_pass_rate"], card.measures["corrected_pass_rate"])
+    found = (*measured, card.flips.rate, card.attacks.raised)
     return dict(zip(_ALL, found, strict=True))
 
 
@@ -634,7 +608,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
     for n in range(400):
         question = n // 10
         said, is_right = question % 2 == 0, question % 5 != 0
-        row: dict[str, Json] = {"answer": "mine", "other": "yours", "question_id": question, "n": n}
+        row: dict[str, Json] = {"answer": "mine", "question_id": question, "n": n}
         rows.append({**row, "label": said if is_right else not said} if n < 200 else row)
     turns: Counter[object] = Counter()
 
@@ -643,8 +617,6 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
         answer, question = submission.answer or "", submission.metadata["question_id"]
         assert isinstance(question, int)
         turns[submission.metadata["n"]] += 1
-        if answer == "yours":
-            return float(question % 2 == 1 or question % 4 == 0)
         if answer != "mine":  # under attack
             return float(question % 4 == 1 or question % 2 == 0)
         flips = turns[submission.metadata["n"]] == 2 and question % 3 == 0
@@ -652,7 +624,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
 
     def measured(rows: list[dict[str, Json]], cluster: str) -> dict[str, Figure]:
         turns.clear()
-        options = Options(repeats=2, swap="other", attacks=BUILT_IN, unlabelled=True)
+        options = Options(repeats=2, attacks=BUILT_IN, unlabelled=True)
         labelled = read_labelled(_file(tmp_path, rows), cluster=cluster)
         return _intervals(asyncio.run(calibrate(_target(judge), labelled, options, Kept())))
 
@@ -660,7 +632,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
     for name in _ALL:
         assert together[name].value == pytest.approx(alone[name].value), name
         assert _length(together[name]) > 1.4 * _length(alone[name]), name
-    rows.append({"answer": "mine", "other": "yours", "n": 400})
+    rows.append({"answer": "mine", "n": 400})
     with pytest.raises(InputError, match="cannot name a cluster"):
         measured(rows, "question_id")
 
@@ -769,18 +741,15 @@ def test_people_are_the_ceiling(tmp_path: Path) -> None:
 
 def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [
-        {"answer": f"{n % 2}", "other": "x", "label": [n % 2 == 1, n % 3 == 0, True], "n": n}
-        for n in range(30)
+        {"answer": f"{n % 2}", "label": [n % 2 == 1, n % 3 == 0, True], "n": n} for n in range(30)
     ]
-    card = _measured(
-        read_labelled(_file(tmp_path, rows)),
-        _by_answer_or_zero,
-        repeats=2,
-        swap="other",
-        attacks=BUILT_IN,
-    )
+    labelled = read_labelled(_file(tmp_path, rows))
+    card = _measured(labelled, _by_answer_or_zero, repeats=2, attacks=BUILT_IN)
     assert card.worst
-    assert Card.from_dict(json.loads(json.dumps(card.to_dict()))) == card
+    written = json.loads(json.dumps(card.to_dict()))
+    assert Card.from_dict(written) == card
+    earlier = {**written, "order": {"field": "other", "ties": 0}}
+    assert Card.from_dict(earlier) == card, "what is no longer measured is passed over"
 
 
 def _by_answer_or_zero(submission: Submission) -> float:

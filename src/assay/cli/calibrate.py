@@ -103,15 +103,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="K",
         help="ask about every row K times and show how often the verdict flips",
     )
-    add(
-        "--swap",
-        nargs="?",
-        const="auto",
-        default="",
-        metavar="FIELD",
-        help="for graders of pairs: also exchange the answer with this field's; write it last, or "
-        "as --swap=FIELD",
-    )
     add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
     add(
         "--unlabelled", action="store_true", help="also grade rows without a label: their pass rate"
@@ -173,8 +164,6 @@ def run(given: Namespace) -> int:
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
         options = _options(given)
-        if target.kind == "pairwise":  # it asks both orders itself, and says what came of each
-            options = replace(options, swap="")
         work = work_of(target, labelled)
         keep = _Kept(cards, given.project, work, is_anew=given.anew)
         console = Console(stderr=True, highlight=False)
@@ -229,7 +218,6 @@ def _options(given: Namespace) -> Options:
         attacks = BUILT_IN if given.attacks == "builtin" else read_attacks(given.attacks)
     return Options(
         repeats=given.repeats,
-        swap=given.swap,
         attacks=attacks,
         attacks_from=given.attacks,
         controls=CONTROLS if given.attacks else (),

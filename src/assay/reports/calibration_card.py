@@ -291,11 +291,6 @@ def _extras(page: Page, card: Card) -> None:
         )
         lost = f", {count(flips.unscored, 'repeat')} without a verdict" if flips.unscored else ""
         lines.append(("flip rate", f"{said} in {flips.repeats} repeats{lost}"))
-    if (order := card.order) is not None:
-        lines.append(("order", f"same winner in both orders {figure_text(order.consistency)}"))
-        lines.append(("", f"for the first slot {figure_text(order.first_slot)}, 0.50 is fair"))
-        lines.append(("", f"right in both orders {figure_text(order.both_right)}"))
-        lines.append(("", f"{order.ties:,} ties, {order.excluded:,} pairs without a verdict"))
     for name, said in lines:
         page.line(f"{name:<{_WIDTH}}", said, hanging=_WIDTH)
     _attacks(page, card)

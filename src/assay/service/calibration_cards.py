@@ -15,7 +15,6 @@ from assay.eval.calibration.card import (
     Flipped,
     Humans,
     LabelsUsed,
-    Order,
 )
 from assay.reports.calibration_card import (
     Verdict,
@@ -194,7 +193,6 @@ class CardDetail:
         measures: The measures, the one that says most first.
         humans: People among each other; null where only one labelled.
         flips: Repeats; null where every row was asked once.
-        order: Pairs in both orders; null where not asked for.
         attacks: Attacks; null where not asked for.
         cost: What the asking took.
         disagreements: The worst rows, to be read.
@@ -212,7 +210,6 @@ class CardDetail:
     measures: tuple[MeasureShown, ...]
     humans: Humans | None
     flips: Flipped | None
-    order: Order | None
     attacks: AttacksShown | None
     cost: Cost
     disagreements: tuple[ToRead, ...]
@@ -246,7 +243,6 @@ def card_detail(desk: Desk, record: CardRecord) -> CardDetail:
         ),
         humans=card.humans,
         flips=card.flips,
-        order=card.order,
         attacks=_attacks(card),
         cost=card.cost,
         disagreements=_to_read(desk, card),

@@ -12,7 +12,7 @@ from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.measures import Pair, compare, compare_people
 from assay.eval.calibration.models import cost_of
 from assay.eval.calibration.plan import Options, plan
-from assay.eval.calibration.robustness import attacks_of, flips_of, order_of
+from assay.eval.calibration.robustness import attacks_of, flips_of
 from assay.scoring.graded import Graded
 from assay.version import __version__
 
@@ -81,7 +81,6 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
             threshold=found.threshold,
         ),
         flips=flips_of(found),
-        order=order_of(found),
         attacks=attacks_of(found),
         cost=cost_of(asked.outcomes.values()),
         worst=found.worst(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import cast
 
 from assay.eval.calibration.scale import ScaleKind
@@ -22,7 +22,6 @@ __all__ = [
     "Flipped",
     "Humans",
     "LabelsUsed",
-    "Order",
     "figure",
 ]
 
@@ -139,27 +138,6 @@ class Flipped:
     rate: Figure
     flipped: int
     unscored: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What exchanging the two answers of a pair does.
-
-    Attributes:
-        field: The field that was exchanged with the answer, or that the grader does it itself.
-        consistency: Share of pairs with the same winner in both orders.
-        first_slot: Share of the verdicts for a slot that are for the first; 0.5 is fair.
-        both_right: Share of the labelled pairs that are right in both orders.
-        ties: Verdicts that are ties.
-        excluded: Pairs without a verdict in some order.
-    """
-
-    field: str
-    consistency: Figure
-    first_slot: Figure
-    both_right: Figure
-    ties: int
-    excluded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +261,6 @@ class Card:
         baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
         humans: People among each other, where several labelled.
         flips: Repeats, where there were several.
-        order: Pairs in both orders, where asked for.
         attacks: Attacks, where asked for.
         cost: What the asking took.
         worst: The worst disagreements.
@@ -309,7 +286,6 @@ class Card:
     baselines: Mapping[str, float] = field(default_factory=dict[str, float])
     humans: Humans | None = None
     flips: Flipped | None = None
-    order: Order | None = None
     attacks: Attacked | None = None
     cost: Cost
     worst: tuple[Disagreement, ...] = ()
@@ -336,9 +312,10 @@ class Card:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Card:
-        """Read back what `to_dict` wrote.
+        """Read back what `to_dict` wrote, also of an earlier version that measured more.
 
         Raises:
             ShapeError: For a malformed card.
         """
-        return from_json(cls, dict(data))
+        known = {each.name for each in fields(cls)}
+        return from_json(cls, {name: value for name, value in data.items() if name in known})

@@ -1,19 +1,16 @@
-"""What is asked in a calibration: rows, repeats, exchanged answers, attacks."""
+"""What is asked in a calibration: rows, repeats, attacks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from assay.errors import InputError
 from assay.eval.calibration.asking import Unit
 from assay.eval.calibration.attacks import Attack, attacked, dealt
 from assay.eval.calibration.labelled import LabelledItem, LabelledSet, cluster_of
-from assay.types.submission import Submission
 
-__all__ = ["Options", "failing", "passing", "plan", "swap_field"]
+__all__ = ["Options", "failing", "passing", "plan"]
 
 _MOST_CONTROLS = 100
-_SWAPPED_BY_DEFAULT = ("other", "answer_b", "baseline", "expected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +19,6 @@ class Options:
 
     Attributes:
         repeats: How often every row is asked.
-        swap: The field whose text is exchanged with the answer, for graders of pairs; ``auto`` to
-            find it, empty not to.
         attacks: What is played on failing answers.
         attacks_from: Where they are from.
         controls: What is added to passing answers, and should change nothing.
@@ -34,7 +29,6 @@ class Options:
     """
 
     repeats: int = 1
-    swap: str = ""
     attacks: tuple[Attack, ...] = ()
     attacks_from: str = ""
     controls: tuple[Attack, ...] = ()
@@ -52,7 +46,7 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
     measured on. Without the split ones every grader would look better than people do.
 
     Raises:
-        InputError: For pairs without the other answer, or unlabelled rows without a cluster.
+        InputError: For unlabelled rows without a cluster.
     """
     plain, split = (
         [
@@ -69,12 +63,6 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
             cluster_of(item, labelled.cluster)  # before anything is asked
         units += [
             Unit(item.digest, "unlabelled", 0, item.submission) for item in labelled.unlabelled
-        ]
-    if options.swap:
-        name = swap_field(labelled, options.swap)
-        units += [
-            Unit(unit.item, "swapped", 0, _swapped(unit.submission, name, unit.item))
-            for unit in plain
         ]
     bad = failing(labelled, options)
     for place, attack in dealt(options.attacks, len(bad)):
@@ -106,37 +94,3 @@ def _bar(labelled: LabelledSet, options: Options) -> float:
     if labelled.scale.kind != "number" or options.threshold is None:
         return 0.5
     return options.threshold
-
-
-def swap_field(labelled: LabelledSet, name: str) -> str:
-    """The field with the other answer.
-
-    Raises:
-        InputError: If it was to be found, and there is none.
-    """
-    if name != "auto":
-        return name
-    first = labelled.items[0].item.submission
-    for candidate in _SWAPPED_BY_DEFAULT:
-        if isinstance(_other(first, candidate), str):
-            return candidate
-    raise InputError(
-        "no row has a second answer to exchange with its answer",
-        hint=f"name its field, --swap FIELD; looked for {', '.join(_SWAPPED_BY_DEFAULT)}",
-    )
-
-
-def _other(submission: Submission, name: str) -> object:
-    return submission.expected if name == "expected" else submission.metadata.get(name)
-
-
-def _swapped(submission: Submission, name: str, item: str) -> Submission:
-    other, answer = _other(submission, name), submission.answer
-    if not isinstance(other, str) or answer is None:
-        raise InputError(
-            f"a row ({item[:8]}) has no text in {name!r} to exchange with its answer",
-            hint="--swap is for pairs of answers",
-        )
-    if name == "expected":
-        return replace(submission, answer=other, expected=answer)
-    return replace(submission, answer=other, metadata={**submission.metadata, name: answer})

@@ -1,30 +1,20 @@
-"""Whether a grader says the same again: of repeats, of exchanged answers, and under attack."""
+"""Whether a grader says the same again: of repeats, and under attack."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal, TypeAlias
 
 from assay.eval.calibration.attacks import dealt
-from assay.eval.calibration.card import AttackCount, Attacked, Flipped, Order, figure
-from assay.eval.calibration.findings import SAME, Findings, truth_of
-from assay.eval.calibration.labelled import LabelledItem
+from assay.eval.calibration.card import AttackCount, Attacked, Flipped, figure
+from assay.eval.calibration.findings import SAME, Findings
 from assay.eval.calibration.measures import rate_figure
-from assay.eval.calibration.plan import failing, passing, swap_field
-from assay.scoring.consistency import (
-    OrderedVerdicts,
-    Slot,
-    attack_success,
-    flip_rate,
-    position_bias,
-)
+from assay.eval.calibration.plan import failing, passing
+from assay.scoring.consistency import attack_success, flip_rate
 from assay.scoring.intervals import are_clustered
 
-__all__ = ["attacks_of", "flips_of", "order_of"]
+__all__ = ["attacks_of", "flips_of"]
 
 _SHOWN = 20
-_Winners: TypeAlias = "tuple[Slot | None, Slot | None]"
-_OWN_ORDERS = "(the grader asks both itself)"
 
 
 def flips_of(found: Findings) -> Flipped | None:
@@ -43,32 +33,6 @@ def flips_of(found: Findings) -> Flipped | None:
         rate=figure(flips.rate, "clusters" if are_clustered(names) else "student"),
         flipped=flips.flipped,
         unscored=flips.unscored,
-    )
-
-
-def order_of(found: Findings) -> Order | None:
-    """What exchanging the two answers of a pair does; None where it was not asked for."""
-    name, compared = _OWN_ORDERS, found.compared()
-    asked: list[_Winners] = [_own_orders(found, one) for one in compared]
-    if all(slots == (None, None) for slots in asked):
-        if not found.options.swap:
-            return None
-        name = swap_field(found.labelled, found.options.swap)
-        asked = [(_slot(found.score(one)), _slot(found.score(one, "swapped"))) for one in compared]
-    pairs = [
-        OrderedVerdicts(forward, swapped, _better(truth_of(one)))
-        for one, (forward, swapped) in zip(compared, asked, strict=True)
-    ]
-    names = [one.cluster for one in compared]
-    clusters = names if are_clustered(names) else None
-    bias = position_bias(pairs, clusters, confidence=found.options.confidence)
-    return Order(
-        field=name,
-        consistency=rate_figure(bias.consistency, names),
-        first_slot=rate_figure(bias.first_slot, names),
-        both_right=rate_figure(bias.both_right, names),
-        ties=bias.ties,
-        excluded=bias.excluded,
     )
 
 
@@ -123,32 +87,3 @@ def attacks_of(found: Findings) -> Attacked | None:
         worst=tuple(name for name, times in worst.most_common(_SHOWN) if times),
         false_alarms=rate_figure(rate.false_alarms, clusters["lowered"]),
     )
-
-
-def _own_orders(found: Findings, one: LabelledItem) -> _Winners:
-    """The winners of both orders, of a grader that asks both itself, by their place."""
-    graded = found.asked.of(one.item.digest)
-    orders = None if graded is None else graded.details.get("orders")
-    values = [
-        value
-        for order in (orders if isinstance(orders, list) else [])
-        if isinstance(order, dict) and isinstance(value := order.get("value"), int | float)
-    ]
-    if len(values) != 2:
-        return None, None
-    # A value is for the answer, wherever it stands: in the second order that is second.
-    return _slot(float(values[0])), _slot(1.0 - float(values[1]))
-
-
-def _slot(score: float | None) -> Slot | None:
-    """Which of two answers a score is for: above a half the first."""
-    if score is None:
-        return None
-    if abs(score - 0.5) <= SAME:
-        return "tie"
-    return "first" if score > 0.5 else "second"
-
-
-def _better(truth: float) -> Literal["a", "b"] | None:
-    slot = _slot(truth)
-    return None if slot == "tie" else "a" if slot == "first" else "b"
