@@ -118,7 +118,6 @@ def test_the_page_says_what_was_measured_and_what_to_read(calibrate: Command) ->
         "0 rows flipped in 2 repeats",
         "of 14 attacks on 10 failing answers raised the score",
         "of 10 honest additions to good answers lowered the score",
-        "corrected          not measured: no row without a label was graded",
         "no model was asked",
         "labels.jsonl:1",
         "people yes, grader no",

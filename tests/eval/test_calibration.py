@@ -561,55 +561,22 @@ def test_an_interrupted_calibration_goes_on_and_asks_errors_again(tmp_path: Path
     assert not before & set(asked)
 
 
-def test_rows_without_a_label_have_their_pass_rate_corrected(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [
-        {"answer": f"{int(n % 10 < (8 if n % 2 else 2))}", "label": n % 2 == 1, "n": n}
-        for n in range(200)
-    ]
-    for n in range(100):
-        rows.append({"answer": "1" if n % 10 < 6 else "0", "n": 1000 + n})  # noqa: PERF401 - typed
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, unlabelled=True)
-    assert card.measures["unlabelled_pass_rate"].value == 0.6
-    q1, q0 = card.measures["sensitivity"].value, card.measures["specificity"].value
-    assert q1 is not None
-    assert q0 is not None
-    expected = min(1.0, (0.6 + q0 - 1) / (q0 + q1 - 1))
-    assert card.measures["corrected_pass_rate"].value == pytest.approx(expected)
-
-
-def test_without_unlabelled_rows_no_rate_is_corrected(tmp_path: Path) -> None:
-    """Of the labelled rows it is the share of labels that are yes, by algebra."""
-    card = _measured(_yes_no(tmp_path), _by_answer)
-    assert "corrected_pass_rate" not in card.measures
-    assert "--unlabelled" in card.unmeasured["corrected_pass_rate"]
-
-
-def test_the_corrected_rate_of_a_grader_that_does_not_look_is_refused(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [{"answer": f"{n}", "label": n % 2 == 0} for n in range(20)]
-    rows.append({"answer": "x"})
-    card = _measured(read_labelled(_file(tmp_path, rows)), lambda _: 1.0, unlabelled=True)
-    assert "corrected_pass_rate" not in card.measures
-    assert "no better than chance" in card.unmeasured["corrected_pass_rate"]
-
-
-_ALL = ("unlabelled", "corrected", "flips", "raised")
+_ALL = ("kappa", "flips", "raised")
 
 
 def _intervals(card: Card) -> dict[str, Figure]:
     assert card.flips is not None
     assert card.attacks is not None
-    measured = (card.measures["unlabelled_pass_rate"], card.measures["corrected_pass_rate"])
-    found = (*measured, card.flips.rate, card.attacks.raised)
-    return dict(zip(_ALL, found, strict=True))
+    return dict(zip(_ALL, (card.kappa, card.flips.rate, card.attacks.raised), strict=True))
 
 
 def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = []
-    for n in range(400):
+    for n in range(200):
         question = n // 10
         said, is_right = question % 2 == 0, question % 5 != 0
         row: dict[str, Json] = {"answer": "mine", "question_id": question, "n": n}
-        rows.append({**row, "label": said if is_right else not said} if n < 200 else row)
+        rows.append({**row, "label": said if is_right else not said})
     turns: Counter[object] = Counter()
 
     def judge(submission: Submission) -> float:
@@ -624,7 +591,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
 
     def measured(rows: list[dict[str, Json]], cluster: str) -> dict[str, Figure]:
         turns.clear()
-        options = Options(repeats=2, attacks=BUILT_IN, unlabelled=True)
+        options = Options(repeats=2, attacks=BUILT_IN)
         labelled = read_labelled(_file(tmp_path, rows), cluster=cluster)
         return _intervals(asyncio.run(calibrate(_target(judge), labelled, options, Kept())))
 
@@ -632,7 +599,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
     for name in _ALL:
         assert together[name].value == pytest.approx(alone[name].value), name
         assert _length(together[name]) > 1.4 * _length(alone[name]), name
-    rows.append({"answer": "mine", "n": 400})
+    rows.append({"answer": "mine", "label": True, "n": 400})
     with pytest.raises(InputError, match="cannot name a cluster"):
         measured(rows, "question_id")
 
@@ -748,7 +715,11 @@ def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
     assert card.worst
     written = json.loads(json.dumps(card.to_dict()))
     assert Card.from_dict(written) == card
-    earlier = {**written, "order": {"field": "other", "ties": 0}}
+    earlier: dict[str, Json] = {
+        **written,
+        "order": {"ties": 0},
+        "unmeasured": {"corrected_pass_rate": "so"},
+    }
     assert Card.from_dict(earlier) == card, "what is no longer measured is passed over"
 
 

@@ -134,7 +134,6 @@ def test_the_page_counts_what_was_left_out() -> None:
 def test_the_page_of_everything() -> None:
     card = _card(
         humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6, excluded=2),
-        unmeasured={"corrected_pass_rate": "the judge is no better than chance"},
         flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
         attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
                          passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)},
@@ -146,7 +145,6 @@ def test_the_page_of_everything() -> None:
     for words in (
         "kappa 0.80, alpha 0.81 over 50 rows with several labels and a score: the ceiling",
         "kappa 0.60 with single people, on the same rows; 2 rows more without a score",
-        "corrected not measured: the judge is no better than chance",
         "false alarms 0.12 [0.10, 0.30] of 40 honest additions to good answers",
         "0.10 [0.05, 0.20] of pairs of repeats; 4 rows flipped in 3 repeats, 1 repeat without",
         "0.25 [0.10, 0.50] of 20 attacks on 9 failing answers raised the score",

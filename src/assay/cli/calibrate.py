@@ -104,9 +104,6 @@ def add(parser: ArgumentParser) -> None:
         help="ask about every row K times and show how often the verdict flips",
     )
     add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
-    add(
-        "--unlabelled", action="store_true", help="also grade rows without a label: their pass rate"
-    )
     add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
     add(
@@ -224,7 +221,6 @@ def _options(given: Namespace) -> Options:
         threshold=given.threshold,
         confidence=given.confidence,
         seed=given.seed,
-        unlabelled=given.unlabelled,
     )
 
 

@@ -86,7 +86,6 @@ class MeasureShown:
         words: What people call it.
         figure: What was measured.
         note: What to hold beside it.
-        why_not: Why it was not measured; empty where it was.
         before: The same of the card before; null where there is none.
     """
 
@@ -94,7 +93,6 @@ class MeasureShown:
     words: str
     figure: Figure
     note: str
-    why_not: str
     before: Figure | None
 
 
@@ -236,7 +234,6 @@ def card_detail(desk: Desk, record: CardRecord) -> CardDetail:
                 words=one.words,
                 figure=one.figure,
                 note=one.note,
-                why_not=one.why_not,
                 before=None if earlier is None else earlier.measures.get(one.name),
             )
             for one in measures_of(card)

@@ -60,7 +60,7 @@ class Unit:
 
     Attributes:
         item: Digest of the item.
-        variant: ``plain``, ``unlabelled``, or ``attack`` with its name.
+        variant: ``plain``, or ``attack`` or ``control`` with its name.
         repeat: Which asking of the same, from 0.
         submission: What is graded.
     """

@@ -46,7 +46,6 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
         threshold=found.threshold,
         confidence=options.confidence,
         seed=options.seed,
-        unlabelled=found.unlabelled(),
     )
     return Card(
         grader=target.name,
@@ -72,7 +71,6 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
         confidence=options.confidence,
         seed=options.seed,
         measures=compared.measures,
-        unmeasured=compared.unmeasured,
         confusion=compared.confusion,
         baselines=compared.baselines,
         humans=compare_people(

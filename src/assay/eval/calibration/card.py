@@ -256,7 +256,6 @@ class Card:
         confidence: How often such intervals contain the true value.
         seed: Of what is drawn at random.
         measures: By name: ``kappa`` first of all, ``balanced_accuracy`` ...
-        unmeasured: Why a measure that could be there is not, by name.
         confusion: Row by row of the labels' classes, the counts of the grader's.
         baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
         humans: People among each other, where several labelled.
@@ -281,7 +280,6 @@ class Card:
     confidence: float
     seed: int
     measures: Mapping[str, Figure]
-    unmeasured: Mapping[str, str] = field(default_factory=dict[str, str])
     confusion: tuple[tuple[int, ...], ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict[str, float])
     humans: Humans | None = None

@@ -9,7 +9,7 @@ from typing import cast
 
 from assay.eval.calibration.asking import Asked, Target
 from assay.eval.calibration.card import Coverage, Disagreement
-from assay.eval.calibration.labelled import LabelledItem, LabelledSet, cluster_of
+from assay.eval.calibration.labelled import LabelledItem, LabelledSet
 from assay.eval.calibration.plan import Options
 from assay.scoring.graded import Graded
 
@@ -74,15 +74,6 @@ class Findings:
             if score is not None and one.truth is not None:
                 yield one, score
 
-    def unlabelled(self) -> list[tuple[float, str]]:
-        """The scores of rows without a label, each with its cluster."""
-        found: list[tuple[float, str]] = []
-        for item in self.labelled.unlabelled:
-            graded = self.asked.of(item.digest, "unlabelled")
-            if graded is not None and graded.score is not None:
-                found.append((graded.score, cluster_of(item, self.labelled.cluster)))
-        return found
-
     def compared(self) -> list[LabelledItem]:
         """The rows with one label, scored or not."""
         return [one for one in self.labelled.items if one.truth is not None]
@@ -113,7 +104,7 @@ class Findings:
             compared=sum(1 for _ in self.scored()),
             skipped=skipped,
             errors=errors,
-            unlabelled=len(self.labelled.unlabelled),
+            unlabelled=self.labelled.unlabelled,
             split=self.labelled.split,
             malformed=self.labelled.malformed,
             causes=dict(causes.most_common(_MOST_CAUSES)),

@@ -17,7 +17,6 @@ from assay.eval.calibration.card import Figure, Humans, figure
 from assay.eval.calibration.scale import VERDICTS, Label, Scale
 from assay.scoring.agreement import Confusion
 from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
-from assay.scoring.calibrated import clustered_corrected_rate
 from assay.scoring.classes import (
     AlphaMetric,
     ClassConfusion,
@@ -63,7 +62,6 @@ class Compared:
     """The measures of a set of rows; see `assay.eval.calibration.card.Card`."""
 
     measures: dict[str, Figure]
-    unmeasured: dict[str, str]
     baselines: dict[str, float]
     confusion: tuple[tuple[int, ...], ...]
     clusters: int
@@ -76,7 +74,6 @@ def compare(
     threshold: float,
     confidence: float,
     seed: int,
-    unlabelled: Sequence[tuple[float, str]] = (),
 ) -> Compared:
     """Compare scores with labels.
 
@@ -86,20 +83,15 @@ def compare(
         threshold: The score, and for numbers also the label, from which a row passes.
         confidence: How often intervals contain the true value.
         seed: Of the bootstrap.
-        unlabelled: Scores of rows without a label, each with its cluster, whose pass rate is
-            corrected.
     """
     work = _Comparison(pairs, scale, threshold, confidence, seed)
     measures = work.classes()
-    unmeasured: dict[str, str] = {}
     if scale.kind != "levels":
         measures |= work.verdicts()
-        found, unmeasured = work.corrected(unlabelled)
-        measures |= found
     if scale.kind != "verdict":
         measures |= work.numbers()
     clusters = len({pair.cluster for pair in pairs})
-    return Compared(measures, unmeasured, work.baselines(), work.table.counts, clusters)
+    return Compared(measures, work.baselines(), work.table.counts, clusters)
 
 
 class _Comparison:
@@ -172,29 +164,6 @@ class _Comparison:
             found = auroc(scores, labels, names, confidence=self._confidence)
             measures["auroc"] = figure(found.estimate, "delong")
         return measures
-
-    def corrected(
-        self, unlabelled: Sequence[tuple[float, str]]
-    ) -> tuple[dict[str, Figure], dict[str, str]]:
-        """The pass rate of rows without a label, and what it would be without the grader's errors.
-
-        Of the labelled rows themselves it would be the share of labels that are yes, whatever the
-        grader says, with an interval that means nothing.
-        """
-        if not unlabelled:
-            why = "no row without a label was graded; --unlabelled does"
-            return {}, {"corrected_pass_rate": why}
-        judged = [
-            (VERDICTS.place(score, self._threshold) == _YES, name) for score, name in unlabelled
-        ]
-        columns = zip(self._said, self._true, self._names, strict=True)
-        labelled = [(said == _YES, true == _YES, name) for said, true, name in columns]
-        found = clustered_corrected_rate(judged, labelled, confidence=self._confidence)
-        measures = {"unlabelled_pass_rate": self._share(judged)}
-        if found.refused is not None:
-            return measures, {"corrected_pass_rate": found.refused}
-        measures["corrected_pass_rate"] = figure(found.corrected, "rogan-gladen")
-        return measures, {}
 
     def numbers(self) -> dict[str, Figure]:
         """Measures of size and order."""

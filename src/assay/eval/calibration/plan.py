@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from assay.eval.calibration.asking import Unit
 from assay.eval.calibration.attacks import Attack, attacked, dealt
-from assay.eval.calibration.labelled import LabelledItem, LabelledSet, cluster_of
+from assay.eval.calibration.labelled import LabelledItem, LabelledSet
 
 __all__ = ["Options", "failing", "passing", "plan"]
 
@@ -25,7 +25,6 @@ class Options:
         threshold: The score from which a row passes; None for the grader's own, else 0.5.
         confidence: How often intervals contain the true value.
         seed: Of what is drawn at random.
-        unlabelled: Whether to grade rows without a label, too, and correct their pass rate.
     """
 
     repeats: int = 1
@@ -35,7 +34,6 @@ class Options:
     threshold: float | None = None
     confidence: float = 0.95
     seed: int = 0
-    unlabelled: bool = False
 
 
 def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
@@ -44,9 +42,6 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
     Rows on which people are split are asked once: they have no truth to be compared with, but how
     far the grader agrees with each of these people is measured on the rows that people are
     measured on. Without the split ones every grader would look better than people do.
-
-    Raises:
-        InputError: For unlabelled rows without a cluster.
     """
     plain, split = (
         [
@@ -58,12 +53,6 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
     )
     units = [replace(unit, repeat=repeat) for repeat in range(options.repeats) for unit in plain]
     units[len(plain) : len(plain)] = split
-    if options.unlabelled:
-        for item in labelled.unlabelled:
-            cluster_of(item, labelled.cluster)  # before anything is asked
-        units += [
-            Unit(item.digest, "unlabelled", 0, item.submission) for item in labelled.unlabelled
-        ]
     bad = failing(labelled, options)
     for place, attack in dealt(options.attacks, len(bad)):
         item = bad[place].item
