@@ -55,8 +55,6 @@ def _card(**more: object) -> Card:
         coverage=Coverage(compared=120, skipped=2, errors=3, unlabelled=4, split=1,
                           causes={"the judge is down": 3}),
         threshold=0.5,
-        confidence=0.95,
-        seed=0,
         measures={
             "kappa": Figure(0.62, 0.51, 0.71, 120, "bootstrap"),
             "accuracy": Figure(0.8123, 0.7, 0.9, 120, "wilson"),

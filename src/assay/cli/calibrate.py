@@ -26,7 +26,6 @@ from assay.cli.options import (
     number_between,
     positive,
     state_home,
-    whole,
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
 from assay.errors import InputError
@@ -107,14 +106,6 @@ def add(parser: ArgumentParser) -> None:
     add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
     add(
-        "--confidence",
-        type=_CONFIDENCE,
-        default=0.95,
-        metavar="C",
-        help="confidence of intervals; 0.95 by default",
-    )
-    add("--seed", type=whole, default=0, metavar="N", help="random seed; 0 by default")
-    add(
         "--anew",
         action="store_true",
         help="start over instead of resuming an interrupted calibration",
@@ -131,7 +122,6 @@ def add(parser: ArgumentParser) -> None:
 
 _THRESHOLD = number_between(-1e9, 1e9, "a threshold")
 _KAPPA = number_between(-1.0, 1.0, "a kappa, -1 to 1")
-_CONFIDENCE = number_between(0.5, 1.0 - 2**-53, "a confidence, 0.5 to less than 1")
 _STORED_FIELD = "label"
 _BELOW = 1
 _MOST_ERRORS = 0.1
@@ -219,8 +209,6 @@ def _options(given: Namespace) -> Options:
         attacks_from=given.attacks,
         controls=CONTROLS if given.attacks else (),
         threshold=given.threshold,
-        confidence=given.confidence,
-        seed=given.seed,
     )
 
 

@@ -44,8 +44,6 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
         [Pair(score, truth_of(one), one.cluster) for one, score in found.scored()],
         scale,
         threshold=found.threshold,
-        confidence=options.confidence,
-        seed=options.seed,
     )
     return Card(
         grader=target.name,
@@ -68,8 +66,6 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
         ),
         coverage=found.coverage(),
         threshold=found.threshold,
-        confidence=options.confidence,
-        seed=options.seed,
         measures=compared.measures,
         confusion=compared.confusion,
         baselines=compared.baselines,

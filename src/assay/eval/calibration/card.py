@@ -253,8 +253,7 @@ class Card:
         labels: What it was compared with.
         coverage: What became of the rows.
         threshold: The score from which a row passes.
-        confidence: How often such intervals contain the true value.
-        seed: Of what is drawn at random.
+        confidence: How often such intervals contain the true value; a choice on earlier cards.
         measures: By name: ``kappa`` first of all, ``balanced_accuracy`` ...
         confusion: Row by row of the labels' classes, the counts of the grader's.
         baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
@@ -277,8 +276,7 @@ class Card:
     labels: LabelsUsed
     coverage: Coverage
     threshold: float
-    confidence: float
-    seed: int
+    confidence: float = 0.95
     measures: Mapping[str, Figure]
     confusion: tuple[tuple[int, ...], ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict[str, float])

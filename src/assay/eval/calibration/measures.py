@@ -72,8 +72,6 @@ def compare(
     scale: Scale,
     *,
     threshold: float,
-    confidence: float,
-    seed: int,
 ) -> Compared:
     """Compare scores with labels.
 
@@ -81,10 +79,8 @@ def compare(
         pairs: The rows that have both.
         scale: What the labels are.
         threshold: The score, and for numbers also the label, from which a row passes.
-        confidence: How often intervals contain the true value.
-        seed: Of the bootstrap.
     """
-    work = _Comparison(pairs, scale, threshold, confidence, seed)
+    work = _Comparison(pairs, scale, threshold)
     measures = work.classes()
     if scale.kind != "levels":
         measures |= work.verdicts()
@@ -102,14 +98,10 @@ class _Comparison:
         pairs: Sequence[Pair],
         scale: Scale,
         threshold: float,
-        confidence: float,
-        seed: int,
     ) -> None:
         self._pairs = pairs
         self._scale = scale
         self._threshold = threshold
-        self._confidence = confidence
-        self._seed = seed
         self._names = [pair.cluster for pair in pairs]
         binary = scale if scale.kind == "levels" else VERDICTS
         self._levels = list(range(len(binary.classes)))
@@ -134,14 +126,12 @@ class _Comparison:
                 "balanced_accuracy": lambda totals: table(tuple(totals)).balanced_accuracy,
                 "macro_f1": lambda totals: table(tuple(totals)).macro_f1,
             },
-            confidence=self._confidence,
             resamples=_RESAMPLES,
-            seed=self._seed,
         )
         measures = {name: _drawn(found, len(self._pairs)) for name, found in drawn.items()}
         if size == 2 and not are_clustered(self._names):
             # A formula that holds for few rows, where resampling knows only what it has seen.
-            found = self._confusion().kappa_interval(confidence=self._confidence)
+            found = self._confusion().kappa_interval()
             measures["kappa"] = figure(found, "padded")
         right = [said == true for said, true in zip(self._said, self._true, strict=True)]
         measures["accuracy"] = self._rate(right, self._names)
@@ -161,7 +151,7 @@ class _Comparison:
         scores = [pair.score for pair in self._pairs]
         if len(set(scores)) > 2:
             labels = [true == _YES for true in self._true]
-            found = auroc(scores, labels, names, confidence=self._confidence)
+            found = auroc(scores, labels, names)
             measures["auroc"] = figure(found.estimate, "delong")
         return measures
 
@@ -172,14 +162,12 @@ class _Comparison:
             members.setdefault(pair.cluster, []).append(pair)
         resamples = _RESAMPLES if len(self._pairs) <= _MANY_ROWS else _FEW_RESAMPLES
         found = bootstrap_items(
-            _blocks(list(members.values()), self._seed),
+            _blocks(list(members.values())),
             lambda drawn: spearman([p.score for p in drawn], [p.truth for p in drawn]).value,
-            confidence=self._confidence,
             resamples=resamples,
-            seed=self._seed,
         )
         errors = [abs(pair.score - pair.truth) for pair in self._pairs]
-        mean = cluster_mean(errors, self._names, confidence=self._confidence, bounds=None)
+        mean = cluster_mean(errors, self._names, bounds=None)
         linear = pearson([p.score for p in self._pairs], [p.truth for p in self._pairs])
         return {
             "spearman": _drawn(found, len(self._pairs)),
@@ -206,7 +194,7 @@ class _Comparison:
         return self._rate([right for right, _ in outcomes], [name for _, name in outcomes])
 
     def _rate(self, outcomes: Sequence[bool], names: Sequence[str]) -> Figure:
-        return rate_figure(cluster_rate(outcomes, names, confidence=self._confidence), names)
+        return rate_figure(cluster_rate(outcomes, names), names)
 
 
 def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
@@ -214,7 +202,7 @@ def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
     return figure(found, "clusters" if are_clustered(names) else "wilson")
 
 
-def _blocks(clusters: list[list[Pair]], seed: int) -> list[list[Pair]]:
+def _blocks(clusters: list[list[Pair]]) -> list[list[Pair]]:
     """Clusters thrown together at random until they are few enough to leave out one by one.
 
     Blocks of independent clusters are independent too; fewer only make the interval less smooth.
@@ -222,7 +210,7 @@ def _blocks(clusters: list[list[Pair]], seed: int) -> list[list[Pair]]:
     if len(clusters) <= _MANY_ROWS:
         return clusters
     order = sorted(clusters, key=lambda cluster: cluster[0].cluster)
-    Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
+    Random(0).shuffle(order)  # noqa: S311 - an order, no secret
     return [
         [pair for cluster in order[place::_BLOCKS] for pair in cluster] for place in range(_BLOCKS)
     ]

@@ -23,8 +23,6 @@ class Options:
         attacks_from: Where they are from.
         controls: What is added to passing answers, and should change nothing.
         threshold: The score from which a row passes; None for the grader's own, else 0.5.
-        confidence: How often intervals contain the true value.
-        seed: Of what is drawn at random.
     """
 
     repeats: int = 1
@@ -32,8 +30,6 @@ class Options:
     attacks_from: str = ""
     controls: tuple[Attack, ...] = ()
     threshold: float | None = None
-    confidence: float = 0.95
-    seed: int = 0
 
 
 def plan(labelled: LabelledSet, options: Options) -> list[Unit]:

@@ -27,7 +27,7 @@ def flips_of(found: Findings) -> Flipped | None:
         for one in compared
     ]
     names = [one.cluster for one in compared]
-    flips = flip_rate(said, names, confidence=found.options.confidence)
+    flips = flip_rate(said, names)
     return Flipped(
         repeats=repeats,
         rate=figure(flips.rate, "clusters" if are_clustered(names) else "student"),
@@ -74,9 +74,8 @@ def attacks_of(found: Findings) -> Attacked | None:
         lowered,
         clusters=clusters["raised"],
         control_clusters=clusters["lowered"],
-        confidence=options.confidence,
     )
-    won = attack_success(passed, clusters=clusters["passed"], confidence=options.confidence)
+    won = attack_success(passed, clusters=clusters["passed"])
     return Attacked(
         source=options.attacks_from,
         rows=len(bad),
