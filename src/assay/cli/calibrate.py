@@ -105,11 +105,6 @@ def add(parser: ArgumentParser) -> None:
     add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
     add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
-    add(
-        "--anew",
-        action="store_true",
-        help="start over instead of resuming an interrupted calibration",
-    )
     add("--out", metavar="FILE", help="also write the card as JSON")
     add_reading(parser, may_skip=True)
     add_json(parser)
@@ -152,7 +147,7 @@ def run(given: Namespace) -> int:
         target = named_grader(given, database)
         options = _options(given)
         work = work_of(target, labelled)
-        keep = _Kept(cards, given.project, work, is_anew=given.anew)
+        keep = _Kept(cards, given.project, work)
         console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
@@ -257,11 +252,8 @@ class _Kept:
     cards: Cards
     project: str
     work: str
-    is_anew: bool
 
     def earlier(self) -> Iterator[tuple[str, Graded]]:
-        if self.is_anew:
-            return
         found = list(self.cards.unfinished(self.project, self.work))
         if found:
             print(f"resuming after {len(found):,} earlier judgements", file=sys.stderr)
