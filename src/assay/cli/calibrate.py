@@ -29,12 +29,11 @@ from assay.cli.options import (
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
 from assay.errors import InputError
+from assay.eval.calibration.asking import Options, plan
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet, read_items, read_labelled
-from assay.eval.calibration.models import asked_again
-from assay.eval.calibration.plan import Options, plan
 from assay.eval.calibration.stored import (
     collected,
     record_of,
@@ -156,9 +155,7 @@ def run(given: Namespace) -> int:
                 console, len(plan(labelled, options)), things="judgements", note=cost_so_far
             ) as shown,
         ):
-            found = asyncio.run(
-                calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.graded)
-            )
+            found = asyncio.run(calibrate(target, labelled, options, keep, on_done=shown.graded))
         if not found.coverage.compared:
             _tell_nothing(found)
             return NOT_GRADED

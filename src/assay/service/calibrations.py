@@ -9,15 +9,12 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from assay.errors import InputError, Location
-from assay.eval.calibration.asking import Asked, Target, Unit, ask
+from assay.eval.calibration.asking import Options, Target, Unit, ask, plan
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS
 from assay.eval.calibration.calibrate import card_of
-from assay.eval.calibration.card import (
-    Card,
-)
+from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet
-from assay.eval.calibration.models import asked_again, cost_of
-from assay.eval.calibration.plan import Options, plan
+from assay.eval.calibration.spending import cost_of
 from assay.eval.calibration.stored import (
     collected,
     record_of,
@@ -26,9 +23,7 @@ from assay.eval.calibration.stored import (
     stored_target,
     work_of,
 )
-from assay.reports.calibration_card import (
-    usd_per_thousand,
-)
+from assay.reports.calibration_card import usd_per_thousand
 from assay.scoring.graded import Graded
 from assay.service.calibration_cards import (
     CardDetail,
@@ -330,12 +325,12 @@ def _planned(
 
 
 async def _card(work: _Planned, judged: dict[str, Graded]) -> Card:
-    return card_of(work.target, work.labelled, work.options, Asked(judged))
+    return card_of(work.target, work.labelled, work.options, judged)
 
 
 async def _asked(target: Target, units: Sequence[Unit]) -> list[tuple[str, Graded]]:
-    asked = await ask(units, target, _Nowhere(), again=asked_again, on_done=lambda _: None)
-    return list(asked.outcomes.items())
+    outcomes = await ask(units, target, _Nowhere(), on_done=lambda _: None)
+    return list(outcomes.items())
 
 
 class _Nowhere:

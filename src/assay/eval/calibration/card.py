@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import cast
 
 from assay.eval.calibration.scale import ScaleKind
-from assay.scoring.intervals import Interval
+from assay.scoring.intervals import Interval, are_clustered
 from assay.scoring.json_safe import Json, plain
 from assay.types.codec import from_json
 
@@ -23,6 +23,7 @@ __all__ = [
     "Humans",
     "LabelsUsed",
     "figure",
+    "rate_figure",
 ]
 
 
@@ -49,6 +50,11 @@ class Figure:
 def figure(found: Interval, method: str) -> Figure:
     """An interval as a figure."""
     return Figure(found.mean, found.low, found.high, found.n, "" if found.low is None else method)
+
+
+def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
+    """A rate by `cluster_rate` as a figure that says how its interval was made."""
+    return figure(found, "clusters" if are_clustered(names) else "wilson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
