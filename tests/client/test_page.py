@@ -163,7 +163,7 @@ def test_a_grader_is_measured_to_its_card(client: Client) -> None:
     card = client.calibrations.get(last.card)
     assert (card.summary.grader, card.summary.n, card.coverage.compared) == ("never", 6, 6)
     assert client.calibrations.list()[0].id == last.card
-    again = client.calibrations.create("never", anew=True)
+    again = client.calibrations.create("never")
     assert [one.figure for one in again.measures] == [one.figure for one in card.measures]
     with pytest.raises(NotFoundError):
         client.calibrations.create("none")

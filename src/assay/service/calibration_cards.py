@@ -15,7 +15,6 @@ from assay.eval.calibration.card import (
     Flipped,
     Humans,
     LabelsUsed,
-    Order,
 )
 from assay.reports.calibration_card import (
     Verdict,
@@ -87,7 +86,6 @@ class MeasureShown:
         words: What people call it.
         figure: What was measured.
         note: What to hold beside it.
-        why_not: Why it was not measured; empty where it was.
         before: The same of the card before; null where there is none.
     """
 
@@ -95,7 +93,6 @@ class MeasureShown:
     words: str
     figure: Figure
     note: str
-    why_not: str
     before: Figure | None
 
 
@@ -194,7 +191,6 @@ class CardDetail:
         measures: The measures, the one that says most first.
         humans: People among each other; null where only one labelled.
         flips: Repeats; null where every row was asked once.
-        order: Pairs in both orders; null where not asked for.
         attacks: Attacks; null where not asked for.
         cost: What the asking took.
         disagreements: The worst rows, to be read.
@@ -212,7 +208,6 @@ class CardDetail:
     measures: tuple[MeasureShown, ...]
     humans: Humans | None
     flips: Flipped | None
-    order: Order | None
     attacks: AttacksShown | None
     cost: Cost
     disagreements: tuple[ToRead, ...]
@@ -239,14 +234,12 @@ def card_detail(desk: Desk, record: CardRecord) -> CardDetail:
                 words=one.words,
                 figure=one.figure,
                 note=one.note,
-                why_not=one.why_not,
                 before=None if earlier is None else earlier.measures.get(one.name),
             )
             for one in measures_of(card)
         ),
         humans=card.humans,
         flips=card.flips,
-        order=card.order,
         attacks=_attacks(card),
         cost=card.cost,
         disagreements=_to_read(desk, card),
