@@ -272,5 +272,5 @@ def test_no_checks_are_the_author_s_mistake(tmp_path: Path) -> None:
 def test_recordings_are_those_of_the_matrix() -> None:
     case = load_case(str(CASE))
     recorded = {path.name for path in (CASE / "recordings").iterdir()}
-    assert {cell.model for cell in case.cells()} == recorded
+    assert {model for _, model in case.matrix.pairs()} == recorded
     assert shutil.which("sed"), "the recordings edit with sed"

@@ -114,9 +114,9 @@ def test_every_recording_gets_what_it_deserves(suite: Path, tmp_path: Path) -> N
 def test_recordings_are_those_of_the_matrix() -> None:
     for case in load_cases([str(EXAMPLES)]):
         recorded = {path.name for path in Path(case.root, "recordings").iterdir()}
-        assert {cell.model for cell in case.cells()} == recorded
+        assert {model for _, model in case.matrix.pairs()} == recorded
     assert {(case, model) for case, model in EXPECTED} == {
-        (cell.case, cell.model) for case in load_cases([str(EXAMPLES)]) for cell in case.cells()
+        (case.id, model) for case in load_cases([str(EXAMPLES)]) for _, model in case.matrix.pairs()
     }
     assert shutil.which("sed"), "the recordings edit with sed"
 

@@ -156,6 +156,35 @@ def test_harness_and_model_select_or_replace(tmp_path: Path) -> None:
     ]
 
 
+def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(
+    tmp_path: Path,
+) -> None:
+    """Of two, the one that the case did not list was dropped, without a word."""
+    case = write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: "hello"}
+        matrix: {harnesses: [replay], models: [good]}
+        graders: [{type: contains, substring: hello}]
+        """,
+    )
+    (case / "recordings/good").mkdir(parents=True)
+    (case / "recordings/good/answer.txt").write_text("hello", "utf-8")
+    (tmp_path / "m.py").write_text("async def mine(run):\n    return 'hello'\n", "utf-8")
+    named = ("--harness", "replay", "--harness", "echo", "--harness", "m.py:mine")
+    done = assay("run", "evals", *named, "--json", cwd=tmp_path)
+    assert [(c["harness"], c["model"], c["passed"]) for c in cells(done)] == [
+        ("echo", "good", True),
+        ("m.py:mine", "good", True),
+        ("replay", "good", True),
+    ]
+    done = assay("run", "evals", "--model", "good", "--model", "bad", cwd=tmp_path)
+    assert (done.returncode, "replays 'bad', of which there is no" in done.stderr) == (2, True), (
+        done.stderr
+    )
+
+
 def test_models_that_would_share_a_file_name_are_two_cells(tmp_path: Path) -> None:
     echo_case(tmp_path)
     done = assay("run", "evals", "--model", "a/b", "--model", "a-b", "--json", cwd=tmp_path)

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -248,6 +249,84 @@ async def test_an_agent_that_sets_its_own_status_keeps_it() -> None:
         run.trace.status, run.trace.stop_reason = "completed", "max_steps"
 
     assert (await roll(Scripted(0.0), gives_up)).trace.stop_reason == "max_steps"
+
+
+def _sets(path: str, value: object) -> Any:
+    """An agent that says what counts, and leaves something else in its run."""
+
+    async def agent(run: Run) -> str:
+        owner, _, name = path.rpartition(".")
+        setattr(run.trace if owner else run, name, value)
+        return "done"
+
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("trace", "x", "run.trace must be a Trace, got str"),
+        ("trace.content", 5, "run.trace.content must be text, got int"),
+        ("trace.steps", None, "run.trace.steps must be a list of steps, got NoneType"),
+        ("trace.steps", [{"x": 1}], "run.trace.steps must be steps, got dict among them"),
+        ("trace.steps", [Step(error=cast("str", 5))], "run.trace.steps must be steps"),
+        ("trace.extra", 5, "run.trace.extra must be a mapping, got int"),
+        ("prompt", 5, "run.prompt must be text or a list of messages, got int"),
+        ("metadata", None, "run.metadata must be a mapping, got NoneType"),
+        ("tokens", "5", "run.tokens must be a whole number, got str"),
+        ("cost_usd", math.nan, "run.cost_usd must be a finite number, got float"),
+    ],
+)
+@pytest.mark.parametrize("ends", ["well", "badly"])
+async def test_what_an_agent_leaves_of_another_type_is_an_error_of_its_run(
+    path: str, value: object, said: str, ends: str
+) -> None:
+    """It raised out of the run where the cell was kept, and again at every resume."""
+    work, leaves = Scripted(1.0), _sets(path, value)
+
+    async def breaks(run: Run) -> None:
+        await leaves(run)
+        raise AgentTimeoutError("too slow")
+
+    run = await roll(work, breaks if ends == "badly" else leaves)
+    assert (run.reward, run.grade.is_error, work.graded) == (None, True, [])
+    assert str(run.trace.error).startswith(f"[agent] {said}")
+
+
+@pytest.mark.parametrize("said", [5, 0, ["5"], {"answer": "5"}, b"5"])
+async def test_what_an_agent_returns_that_is_no_text_is_an_error_and_no_empty_answer(
+    said: object,
+) -> None:
+    """It was dropped, and the answer that was none got a 0."""
+
+    async def returns(_: Run) -> object:
+        return said
+
+    work = Scripted(0.0)
+    run = await roll(work, returns)
+    assert (run.reward, run.grade.is_error, work.graded) == (None, True, [])
+    assert f"this one returned {type(said).__name__} (return str(...), or " in str(run.trace.error)
+
+
+async def test_what_an_agent_returns_beside_an_answer_that_it_gave_is_its_own() -> None:
+    async def returns(run: Run) -> object:
+        run.trace.content = "done"
+        return 5
+
+    assert (await roll(work := Scripted(1.0), returns)).reward == 1.0
+    assert work.graded[0].answer == "done"
+
+
+async def test_what_an_agent_leaves_is_kept_also_where_it_raises(tmp_path: Path) -> None:
+    leaves = _sets("trace.content", 5)
+
+    async def raises(run: Run) -> None:
+        await leaves(run)
+        raise KeyError("x")
+
+    task = Task(id="t", work=Scripted(1.0), slug="t-1")
+    job = await task.run(raises, store=tmp_path, group=2)
+    assert [str(run.trace.error).startswith("[agent] KeyError") for run in job] == [True, True]
 
 
 async def test_an_agent_that_is_no_coroutine_is_its_own_error() -> None:

@@ -221,7 +221,7 @@ def test_case_is_written_from_a_directory(tmp_path: Path, base: Path) -> None:
     assert case.id == "martinblech__xmltodict-name-injection"
     assert case.task.prompt == read_instance(row()).problem_statement
     assert case.source_path == str(base)
-    assert [cell.model for cell in case.cells()] == ["reference", "noop"]
+    assert case.matrix.models == ("reference", "noop")
     options = case.graders[0].options
     assert options["fail_to_pass"] == list(read_instance(row()).fail_to_pass)
     assert options["pass_to_pass"] == list(read_instance(row()).pass_to_pass)

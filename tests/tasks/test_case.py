@@ -12,7 +12,7 @@ import yaml
 
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import NO_MATRIX
-from assay.tasks.case import Case, Cell, load_case, load_cases
+from assay.tasks.case import Case, load_case, load_cases
 from assay.tasks.document import DocumentError
 from assay.types.codec import ShapeError
 
@@ -125,7 +125,6 @@ def test_a_minimal_case_has_the_documented_defaults(tmp_path: Path) -> None:
 def test_a_case_without_a_matrix_is_for_whoever_names_a_model(tmp_path: Path) -> None:
     case = load_case(str(write_case(tmp_path, changed(matrix=None))))
     assert case.matrix == NO_MATRIX
-    assert [cell.harness for cell in case.cells()] == ["agent"]
 
 
 def test_a_full_case_says_what_was_written(tmp_path: Path) -> None:
@@ -151,22 +150,13 @@ def test_a_full_case_says_what_was_written(tmp_path: Path) -> None:
     ]
 
 
-def test_cells_are_pairs_as_written_with_their_trials_together(tmp_path: Path) -> None:
+def test_pairs_of_a_matrix_are_as_written(tmp_path: Path) -> None:
     case = load_case(write_full(tmp_path / "c"))
-    assert case.cells()[:3] == (
-        Cell(case="full-1", harness="claude-code", model="opus", trial=1),
-        Cell(case="full-1", harness="claude-code", model="opus", trial=2),
-        Cell(case="full-1", harness="claude-code", model="sonnet", trial=1),
-    )
-    assert len(case.cells()) == 6
+    assert case.matrix.pairs()[:2] == (("claude-code", "opus"), ("claude-code", "sonnet"))
+    assert (len(case.matrix.pairs()), case.matrix.trials) == (3, 2)
     matrix = {"harnesses": ["h1", "h2"], "models": ["a/b", "a-b"]}
-    product = load_case(write_case(tmp_path / "p", changed(matrix=cast("Json", matrix)))).cells()
-    assert [(c.harness, c.model) for c in product] == [
-        ("h1", "a/b"),
-        ("h1", "a-b"),
-        ("h2", "a/b"),
-        ("h2", "a-b"),
-    ]
+    product = load_case(write_case(tmp_path / "p", changed(matrix=cast("Json", matrix)))).matrix
+    assert product.pairs() == (("h1", "a/b"), ("h1", "a-b"), ("h2", "a/b"), ("h2", "a-b"))
 
 
 H: Json = ["echo"]

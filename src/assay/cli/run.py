@@ -81,7 +81,7 @@ def add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this harness; one that no case lists replaces theirs; FILE.py:NAME is an agent "
+        help="only this harness, whether a case lists it or not; FILE.py:NAME is an agent "
         "of your own",
     )
     option(
@@ -89,7 +89,7 @@ def add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this model; one that no case lists replaces theirs",
+        help="only this model, whether a case lists it or not",
     )
     option("--trials", "--group", type=positive, metavar="N", help="repeats of every cell")
     option(

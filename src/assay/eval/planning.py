@@ -18,7 +18,7 @@ from assay.eval.work import conditions_of, own_model
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.store.records import CellKey
-from assay.tasks.blocks import NO_MATRIX, HarnessSpec
+from assay.tasks.blocks import NO_MATRIX, HarnessSpec, Matrix
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task
 
@@ -102,8 +102,7 @@ def plan_cells(
         case = conditions_of(task)
         if isinstance(task.work, Case):
             require_case_parts(case)
-        own = [(c.harness, c.model, c.trial) for c in case.cells()]
-        cells = _narrow(own, request)
+        cells = _cells(case.matrix, request)
         names = {harness for harness, _, _ in cells}
         declared = declared_harnesses(case)
         found[task.slug] = usable_harnesses(case, names, declared)
@@ -159,24 +158,23 @@ def _nobody_asked(coordinate: Coordinate, request: MatrixRequest) -> InputError:
     )
 
 
-def _narrow(
-    own: Sequence[tuple[str, str, int]], request: MatrixRequest
-) -> list[tuple[str, str, int]]:
-    """Apply the request to a case's own matrix.
+def _cells(matrix: Matrix, request: MatrixRequest) -> list[tuple[str, str, int]]:
+    """Harness, model and trial of each cell of a case: each harness and model that is named is run.
 
-    Harnesses and models that the case lists are selected; where it lists none of those asked for,
-    they are used instead.
+    What the case lists of them is selected; what it does not list is added.
     """
-    pairs = list(dict.fromkeys((harness, model) for harness, model, _ in own))
+    pairs = list(matrix.pairs())
     if request.harnesses:
-        kept = [pair for pair in pairs if pair[0] in request.harnesses]
         models = dict.fromkeys(model for _, model in pairs)
-        pairs = kept or [(harness, model) for harness in request.harnesses for model in models]
+        listed = {harness for harness, _ in pairs}
+        added = [(name, m) for name in request.harnesses if name not in listed for m in models]
+        pairs = [pair for pair in pairs if pair[0] in request.harnesses] + added
     if request.models:
-        kept = [pair for pair in pairs if pair[1] in request.models]
         harnesses = dict.fromkeys(harness for harness, _ in pairs)
-        pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
-    trials = request.trials or max(trial for _, _, trial in own)
+        listed = {model for _, model in pairs}
+        added = [(h, name) for h in harnesses for name in request.models if name not in listed]
+        pairs = [pair for pair in pairs if pair[1] in request.models] + added
+    trials = request.trials or matrix.trials
     # What is named twice on a command line is meant once: a cell is stored once, too.
     return [(h, m, trial) for h, m in dict.fromkeys(pairs) for trial in range(1, trials + 1)]
 

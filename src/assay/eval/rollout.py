@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import (
@@ -54,6 +55,18 @@ ANSWERED = "answered"
 
 MOVES = "moves"
 """Where a run has what its agent did in the task, to be done again."""
+
+_SHAPES = (
+    ("trace", Trace, "a Trace"),
+    ("trace.content", str | None, "text"),
+    ("trace.steps", list, "a list of steps"),
+    ("trace.extra", dict, "a mapping"),
+    ("prompt", (str, list, type(None)), "text or a list of messages"),
+    ("metadata", dict, "a mapping"),
+    ("tokens", int | None, "a whole number"),
+    ("cost_usd", int | float | None, "a finite number"),
+)
+"""What an agent may write of its run, and what readers of a run find there."""
 
 
 @frozen(kw_only=True)
@@ -149,7 +162,7 @@ class _Progress:
     def failed(self, reason: str, cell: Cell, trace: str = "") -> Run:
         if self.run is None:
             return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id, traceback=trace)
-        _mend_trace(self.run)
+        _mend(self.run)
         _frame(self.run, cell)
         self.run.record(Step.of_error(reason, trace))
         self.run.trace.status = "error"
@@ -188,7 +201,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         progress.phase = "grading"
         _tell_usage(run)
         submission = Submission(
-            answer=_answer_of(run),
+            answer=run.trace.content,
             question=run.prompt_text,
             workspace=session.workspace,
             trace=run.trace,
@@ -245,17 +258,30 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
         said = await within(_begun(cell.agent(run)), limit)
-        if isinstance(said, str) and run.trace.content in (None, _newest_action(run)):
-            run.trace.content = said  # an agent may also just return its answer
+        _require_shape(run)
+        _take_answer(run, said)
     except (OutOfTimeError, AgentTimeoutError) as error:
+        _require_shape(run)
         reason = str(error) or f"the agent worked longer than {limit} s"
         run.record(Step(source="system", error=reason))
         run.trace.status, run.trace.stop_reason = "error", "timeout"
     except asyncio.CancelledError:
+        _mend(run)
         run.trace.status = "cancelled"
         raise
     else:
         run.trace.status = run.trace.status or "completed"
+
+
+def _take_answer(run: Run, said: object) -> None:
+    """An agent may also just return its answer."""
+    if isinstance(said, str) and run.trace.content in (None, _newest_action(run)):
+        run.trace.content = str.__str__(said)
+    elif said is not None and run.trace.content is None:
+        raise AgentError(
+            f"an agent returns its answer as text, and this one returned {type(said).__name__}",
+            hint="return str(...), or json.dumps(...) where the task wants JSON; or nothing",
+        )
 
 
 def _newest_action(run: Run) -> str | None:
@@ -294,7 +320,7 @@ def _outcome(grade: Grade) -> Json:
 
 def _tell_usage(run: Run) -> None:
     """Let the graders of the trace know what the agent says that it used."""
-    if not _mend_trace(run) or USAGE in run.trace.extra:
+    if USAGE in run.trace.extra:
         return
     if run.tokens is not None or run.cost_usd is not None:
         seen = totals_of(run.trace)
@@ -304,23 +330,38 @@ def _tell_usage(run: Run) -> None:
         run.trace.extra[USAGE] = totals.to_dict()
 
 
-def _answer_of(run: Run) -> str | None:
-    """What the agent answered, as plain text: a subclass could call itself equal to anything."""
-    answer = cast("object", run.trace.content) if _mend_trace(run) else None
-    if answer is not None and not isinstance(answer, str):
-        kind = type(answer).__name__
-        raise AgentError(f"run.trace.content must be text, got {kind}", hint="str(...) it")
-    run.trace.content = None if answer is None else str.__str__(answer)
-    return run.trace.content
+def _require_shape(run: Run) -> None:
+    """Refuse what an agent left of its run in no shape to be graded or kept.
+
+    Raises:
+        AgentError: With its name.
+    """
+    if wrong := _mend(run):
+        raise AgentError(wrong[0], hint="str(...) it" if "must be text," in wrong[0] else "")
 
 
-def _mend_trace(run: Run) -> bool:
-    """Give a run a trace again if its agent replaced it by something else."""
-    trace = cast("object", run.trace)
-    if isinstance(trace, Trace) and isinstance(cast("object", trace.steps), list):
-        return True
-    run.trace = Trace(trace_id=run.trace_id)
-    return False
+def _mend(run: Run) -> list[str]:
+    """Give a run the shape again that its agent took from it; and say what had another."""
+    wrong: list[str] = []
+    fresh = Run(trace=Trace(trace_id=run.trace_id))
+    for path, kind, words in _SHAPES:
+        owner, _, name = path.rpartition(".")
+        held, usual = (run.trace, fresh.trace) if owner else (run, fresh)
+        value: object = getattr(held, name, ...)
+        if not isinstance(value, kind) or (isinstance(value, float) and not isfinite(value)):
+            wrong.append(f"run.{path} must be {words}, got {type(value).__name__}")
+            setattr(held, name, getattr(usual, name))
+    steps = run.trace.steps
+    if others := [type(step).__name__ for step in steps if not _is_step(step)]:
+        wrong.append(f"run.trace.steps must be steps, got {others[0]} among them")
+        run.trace.steps = [step for step in steps if _is_step(step)]
+    if run.trace.content is not None:  # a subclass of text could call itself equal to anything
+        run.trace.content = str.__str__(run.trace.content)
+    return wrong
+
+
+def _is_step(value: object) -> bool:
+    return isinstance(value, Step) and isinstance(cast("object", value.error), str | None)
 
 
 def _identify(run: Run, cell: Cell) -> Run:

@@ -105,23 +105,6 @@ class CaseDocument:
 
 
 @frozen(kw_only=True)
-class Cell:
-    """One unit of work of a case.
-
-    Attributes:
-        case: Id of the case.
-        harness: What does the work.
-        model: The model it is asked to use.
-        trial: 1-based repeat.
-    """
-
-    case: str
-    harness: str
-    model: str
-    trial: int
-
-
-@frozen(kw_only=True)
 class Case(CaseDocument):
     """A case that was read and found right; see `CaseDocument` for what it says.
 
@@ -184,14 +167,6 @@ class Case(CaseDocument):
     def lock_file(self) -> str:
         """Absolute path of the file that keeps how its tests are isolated, if there is one."""
         return str(Path(self.root, lock_name(self.file)))
-
-    def cells(self) -> tuple[Cell, ...]:
-        """Every cell of the matrix: pairs as written, the trials of a pair together."""
-        return tuple(
-            Cell(case=self.id, harness=harness, model=model, trial=trial)
-            for harness, model in self.matrix.pairs()
-            for trial in range(1, self.matrix.trials + 1)
-        )
 
     def out_of_reach(self) -> tuple[str, ...]:
         """Sentences about graders that keep every cell below ``expect.min_assurance``."""
