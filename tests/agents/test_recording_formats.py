@@ -14,7 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks import Taskset
 from assay.tasks.blocks import HarnessSpec, TraceFormat
 from assay.tasks.case import load_case
-from assay.tasks.task import Agent
+from assay.tasks.task import Agent, case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
@@ -281,9 +281,9 @@ def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
     from assay.eval.harnesses import declared_harnesses
 
     case = load_case(str(tmp_path))
-    declared = declared_harnesses(case)
+    declared = declared_harnesses(case.conditions)
     assert declared["plain"].trace is None
-    agent = agent_for("claude", case, declared)
+    agent = agent_for("claude", case_task(case), declared["claude"])
     assert isinstance(agent, CommandAgent)
     assert agent.spec.trace == "claude-code"
 

@@ -244,7 +244,7 @@ def _scene(root: Path, source: Mapping[str, str], hidden: Mapping[str, str], cmd
     """
     write(root, text, files)
     case: Case = load_case(str(root))
-    return read_scene(case, case.task.prompt, str(root / "source"))
+    return read_scene(case_task(case), case.task.prompt, str(root / "source"))
 
 
 _PYTHON = {
@@ -299,7 +299,7 @@ def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
         _scene(tmp_path / "bare", {"README": "x"}, {}, "true"),
     ]
     answered = write(tmp_path / "answered", _SOUND)
-    scenes.append(read_scene(load_case(str(answered)), "What is 19 and 23?", None))
+    scenes.append(read_scene(case_task(load_case(str(answered))), "What is 19 and 23?", None))
     applied = {c.id for scene in scenes for c in LIBRARY if c.deeds(scene) is not None}
     needs_more = {"git-history", "packages-tampered", "scripts-replaced", "files-asked-for"}
     needs_more.add("answer-dead-code")

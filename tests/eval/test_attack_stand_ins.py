@@ -19,6 +19,7 @@ from assay.eval.names import Named, names_asked_of, names_in
 from assay.eval.scene import read_scene
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
+from assay.tasks.task import case_task
 from tests.command_line import assay
 from tests.eval.test_selftest import write
 
@@ -328,7 +329,7 @@ def test_a():
 def test_stand_ins_hold_nothing_that_the_reference_or_a_test_says(tmp_path: Path) -> None:
     for ident, (right, _) in _WEAK.items():
         case = load_case(str(_case(tmp_path / ident, ident, "shared")))
-        scene = read_scene(case, case.task.prompt, str(tmp_path / ident / "source"))
+        scene = read_scene(case_task(case), case.task.prompt, str(tmp_path / ident / "source"))
         (cheat,) = select_cheats([ident])
         deeds = cheat.deeds(scene)
         assert deeds is not None

@@ -248,11 +248,12 @@ async def test_a_virtual_environment_is_built_once_and_seen_by_agent_and_grader(
             assert session.workspace.env["COLOUR"] == "blue"
 
     await asyncio.gather(look(), look())  # two cells that need one at once
+    task = case_task(loaded)
     cell = Cell(
-        task=case_task(loaded),
+        task=task,
         agent=EchoAgent(),
         session=case_session(loaded, cache=str(cache)),
-        options=options_of(loaded),
+        options=options_of(task),
     )
     run = await rollout(cell)
     assert run.reward == 1.0, json.dumps(run.to_dict())

@@ -731,7 +731,7 @@ class _Judge:
 
     async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
         (trial,) = trials
-        options = trial.case.graders[0].options
+        options = cast("Case", trial.task.work).graders[0].options
         says: Mapping[str, Sequence[str]] | str = self.looks or {}
         if "scrambles:" not in json.dumps(options["contract"]):
             self.asked.append(options)

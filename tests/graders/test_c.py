@@ -22,6 +22,7 @@ from assay.graders.c_tests import CTestsGrader
 from assay.scoring import Json, SubScore
 from assay.tasks import Taskset
 from assay.tasks.case import load_case
+from assay.tasks.task import case_task
 from assay.types import Workspace
 from tests.trees import lay
 
@@ -495,7 +496,7 @@ async def test_the_author_s_mistakes_are_errors(
 @pytest.mark.parametrize("cheat", c_sources.CHEATS, ids=[cheat.id for cheat in c_sources.CHEATS])
 async def test_the_library_s_cheats_gain_nothing(cheat: Cheat, tmp_path: Path) -> None:
     case = load_case(_written_case(tmp_path))
-    deeds = cheat.deeds(read_scene(case, "", str(tmp_path / "source")))
+    deeds = cheat.deeds(read_scene(case_task(case), "", str(tmp_path / "source")))
     assert deeds is not None
     run = (await Taskset.from_file(str(tmp_path)).run(ScriptedAgent(deeds=deeds))).runs[0]
     assert run.grade.reward == 0.0

@@ -11,6 +11,7 @@ from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.tasks.blocks import HarnessSpec, find_harnesses_file, load_harnesses
 from assay.tasks.case import load_case, load_cases
 from assay.tasks.document import DocumentError
+from assay.tasks.task import case_task
 from tests.command_line import assay, cells
 
 
@@ -168,7 +169,8 @@ def test_an_agent_is_not_shown_the_graders_of_its_case(
     mount: str, expected: str, tmp_path: Path
 ) -> None:
     root = suite(tmp_path, f"{{argv: [x], mounts: [{mount}]}}")
-    case = load_case(str(root / "evals/c"))
+    task = case_task(load_case(str(root / "evals/c")))
+    declared = declared_harnesses(task.conditions)
     with pytest.raises(InputError, match=expected):
-        require_harnesses(case, {"mine"}, declared_harnesses(case))
-    require_harnesses(case, {"echo"}, declared_harnesses(case))  # nothing is shown to that one
+        require_harnesses(task, {"mine"}, declared)
+    require_harnesses(task, {"echo"}, declared)  # nothing is shown to that one

@@ -23,7 +23,7 @@ from assay.models.conversation import Call, Conversation, Part, Reply, Result, S
 from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
-from assay.tasks.task import Task, Terms
+from assay.tasks.task import Task
 from assay.types.run import Observation, OfferedTool, Run
 from assay.types.trace import (
     AgentStep,
@@ -138,11 +138,10 @@ class ModelAgent:
 
         if isinstance(task.work, Case):
             return self.for_case(task.work)
-        if not isinstance(task.work, Terms):
-            return self
-        returns = task.work.returns if self.returns is None else self.returns
-        network = self.network or getattr(task.work, "network", False) is True
-        return replace(self, returns=returns, network=network, mcp={**task.work.mcp, **self.mcp})
+        work, network = task.work, self.network or task.conditions.limits.network
+        returns = getattr(work, "returns", None) if self.returns is None else self.returns
+        mcp = {**getattr(work, "mcp", {}), **self.mcp}
+        return replace(self, returns=returns, network=network, mcp=mcp)
 
     def for_case(self, case: Case) -> ModelAgent:
         """The agent with what a case says of its own: its limits, its turns, its MCP servers.

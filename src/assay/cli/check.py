@@ -21,6 +21,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.formats import has_rows
 from assay.tasks.grader_files import load_graders
+from assay.tasks.task import case_task
 
 
 def add_validate(parser: ArgumentParser) -> None:
@@ -111,8 +112,8 @@ def _load(path: str) -> list[_Found]:
 def _checked(case: Case) -> _Found:
     """A case whose harnesses and graders fit it, too."""
     named = {harness for harness, _ in case.matrix.pairs()}
-    declared = declared_harnesses(case)
-    require_harnesses(case, named, declared)
+    declared = declared_harnesses(case.conditions)
+    require_harnesses(case_task(case), named, declared)
     require_recordings(case, declared)
     require_case_parts(case)
     warnings = (*file_warnings(case.graders), *case.out_of_reach(), *_of_image(case))

@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from assay.cli.options import add_json, check_targets, explain
 from assay.environment.environment import Environment
 from assay.errors import InputError, shown
-from assay.eval.work import file_of, is_served, load_tasks, served_at
+from assay.eval.work import is_served, load_tasks, served_at
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
@@ -116,7 +116,7 @@ def _tasks(paths: Sequence[str], env: str, *, has_templates: bool) -> list[Task]
 
 def _row(task: Task) -> dict[str, Json]:
     kind = "case" if isinstance(task.work, Case) else "template"
-    return {**task.to_dict(), "kind": kind, "file": shown(file_of(task))}
+    return {**task.to_dict(), "kind": kind, "file": shown(task.file)}
 
 
 def _show(manifests: Sequence[Mapping[str, Json]], tasks: Sequence[Task]) -> None:

@@ -14,7 +14,7 @@ from assay.eval.isolation_proof import settle
 from assay.eval.planning import require_case_parts
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial
-from assay.eval.work import conditions_of, stop_environments
+from assay.eval.work import stop_environments
 from assay.scoring.json_safe import Json
 from assay.store.decisions import HELD
 from assay.store.records import CellKey, CellRecord
@@ -172,8 +172,7 @@ class AttackPlan:
     ) -> Findings:
         settled, undecided = await settle(self.tasks, place)
         sieges = [
-            await _Siege.lay(task, place, self.cheats, undecided.get(conditions_of(task).id))
-            for task in settled
+            await _Siege.lay(task, place, self.cheats, undecided.get(task.slug)) for task in settled
         ]
         trials = [trial for siege in sieges for trial in siege.trials()]
         # Families of cheats differ in how long they take: mixed, the first stand for the rest.
@@ -211,7 +210,7 @@ class _Siege:
 
     def __init__(self, task: Task, scene: Scene | None, cheats: Sequence[Cheat]) -> None:
         self.task = task
-        self.case = conditions_of(task)
+        self.conditions = task.conditions
         self.trouble = ""
         self.skipped = False
         self.runs: dict[str, Run] = {}
@@ -245,9 +244,9 @@ class _Siege:
     def outcome(self) -> CaseAttack:
         """What all of it comes to."""
         found = CaseAttack(
-            case=self.case.id,
-            file=self.case.file,
-            threshold=self.case.expect.pass_threshold,
+            case=self.task.slug,
+            file=self.conditions.file,
+            threshold=self.conditions.expect.pass_threshold,
             trouble=self.trouble,
             skipped=self.skipped,
         )
@@ -272,7 +271,7 @@ class _Siege:
             outcome = "holds"  # what it would get waits for a person
         elif reward is None:
             outcome = "not played" if said.startswith(("[agent]", "[starting task]")) else "escapes"
-        elif reward >= self.case.expect.pass_threshold - _ROUNDING:
+        elif reward >= self.conditions.expect.pass_threshold - _ROUNDING:
             outcome = "passes"
         elif reward > (floor.reward or 0.0) + _ROUNDING:
             outcome = "pays"

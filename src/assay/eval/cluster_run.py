@@ -29,7 +29,7 @@ from assay.eval.work import is_python_agent, load_agent
 from assay.frozen import frozen
 from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case
-from assay.tasks.task import Agent
+from assay.tasks.task import Agent, Task
 from assay.types.run import Run
 from assay.types.trace import Step
 
@@ -200,7 +200,7 @@ async def run_on(
     with _marked(home, launch.run.id) as mark:
         work = _work_of(launch, home, mark)
         # Cells have limits of their own, which hold for as long as the loop goes on.
-        blocks = max(map(_longest, cases.values()))
+        blocks = max(_longest(one.task) for one in launch.todo)
         async with limited_actors(
             cluster, work, workers, asks=True, depth=1, blocks=blocks
         ) as pool:
@@ -223,9 +223,9 @@ async def run_on(
             )
 
 
-def _longest(case: Case) -> float:
+def _longest(task: Task) -> float:
     """Seconds for which an agent in Python and graders of one's own may compute."""
-    options = options_of(case)
+    options = options_of(task)
     return (options.agent_timeout or 0.0) + (options.grading_timeout or 0.0)
 
 

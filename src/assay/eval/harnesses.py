@@ -15,7 +15,7 @@ from assay.tasks.task import Agent, Task, solution_of
 if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.models.conversation import Conversation
-    from assay.tasks.blocks import HarnessSpec
+    from assay.tasks.blocks import Conditions, HarnessSpec, Limits
     from assay.types.submission import Image
 
 __all__ = [
@@ -43,23 +43,23 @@ FAKE = "fake"
 _NOTHING = "I am a fake model, and there is no reference recording or solution that I could give."
 
 
-def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
-    """The harnesses of the ``harnesses.yaml`` that applies to a case, by name.
+def declared_harnesses(conditions: Conditions) -> Mapping[str, HarnessSpec]:
+    """The harnesses of the ``harnesses.yaml`` that applies to a task, by name.
 
     Raises:
         DocumentError: With everything that is wrong in it.
     """
-    if not case.harnesses_file:
+    if not conditions.harnesses_file:
         return {}
     from assay.tasks.blocks import load_harnesses
 
-    return load_harnesses(case.harnesses_file)
+    return load_harnesses(conditions.harnesses_file)
 
 
 def usable_harnesses(
-    case: Case, names: Iterable[str], declared: Mapping[str, HarnessSpec]
+    task: Task, names: Iterable[str], declared: Mapping[str, HarnessSpec]
 ) -> Mapping[str, HarnessSpec]:
-    """The harnesses that were declared for a case, and those of the names that need no declaration.
+    """The harnesses that were declared for a task, and those of the names that need no declaration.
 
     Raises:
         InputError: If one of them is not installed here, with what mends that.
@@ -67,12 +67,13 @@ def usable_harnesses(
     from assay.agents.presets import PRESETS, preset
 
     wanted = [name for name in names if name in PRESETS and name not in declared]
-    if case.image is not None:  # which way it starts there is asked when the image is here
-        return {
-            **declared,
-            **{name: next(preset(name).for_image(case.root)).harness() for name in wanted},
-        }
-    return {**declared, **{name: preset(name).find(case.root).harness() for name in wanted}}
+    root = task.conditions.root
+    # Which way one starts in an image is asked when the image is here.
+    in_image = isinstance(task.work, Case) and task.work.image is not None
+    ways = {
+        n: next(preset(n).for_image(root)) if in_image else preset(n).find(root) for n in wanted
+    }
+    return {**declared, **{name: way.harness() for name, way in ways.items()}}
 
 
 def harnesses_in_images(
@@ -91,7 +92,9 @@ def harnesses_in_images(
     found = dict(usable)
     tried: dict[tuple[str, ...], str] = {}
     for case in cases:
-        if case.image is None or not (names := usable[case.id].keys() - declared_harnesses(case)):
+        if case.image is None:
+            continue
+        if not (names := usable[case.id].keys() - declared_harnesses(case.conditions)):
             continue
         from assay.eval.images import prepare
 
@@ -122,7 +125,7 @@ def _in_image(
     )
 
 
-def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:
+def require_harnesses(task: Task, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:
     """Refuse harnesses that nobody declared, and those that would show the agent the case's files.
 
     Raises:
@@ -130,20 +133,29 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
     """
     from assay.agents.presets import PRESETS
 
-    own = {harness for harness, _ in case.matrix.pairs()}
+    own, conditions = task.conditions.matrix.pairs(), task.conditions
     for name in sorted(names):
         if name not in BUILT_IN and name not in PRESETS and name not in declared:
             raise InputError(
-                f"case {case.id!r}: unknown harness {name!r}",
+                f"case {task.slug!r}: unknown harness {name!r}",
                 # One that was asked for on the command line stands in no file.
-                location=Location(file=case.file) if name in own else None,
+                location=Location(file=conditions.file) if name in dict(own) else None,
                 hint=f"an agent of it is {name}:NAME"
                 if name.endswith(".py")
                 else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
                 "declare others in harnesses.yaml; an agent of your own is FILE.py:NAME",
             )
         for mount in declared[name].mounts if name in declared else ():
-            _check_mount(mount, name, case)
+            _check_mount(mount, name, conditions.harnesses_file, task)
+    if isinstance(task.work, Case):
+        _require_what_it_says(task, task.work, names, declared)
+
+
+def _require_what_it_says(
+    task: Task, case: Case, names: set[str], declared: Mapping[str, HarnessSpec]
+) -> None:
+    """Refuse harnesses that cannot do what a case asks of its agent beside the work."""
+    for name in sorted(names):
         if case.task.turns and not _goes_on(name, declared):
             raise InputError(
                 f"case {case.id!r} has turns, and harness {name!r} cannot go on with its work",
@@ -160,7 +172,12 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
     if policy and policy.model and any(declared[name].acp for name in names & declared.keys()):
         _check_policy(policy.model, case)
     if "agent" in names - declared.keys() and case.artifacts.mcp is not None:
-        _check_servers(case.resolve(case.artifacts.mcp), case)
+        from assay.tasks.mcp_servers import load_mcp_servers
+
+        file = case.resolve(case.artifacts.mcp)
+        for name, server in load_mcp_servers(file).items():
+            for mount in server.mounts:
+                _check_mount(mount, name, file, task)
 
 
 def require_turns(case: Case, names: Collection[str], agents: Mapping[str, Agent]) -> None:
@@ -199,23 +216,15 @@ def _goes_on(name: str, declared: Mapping[str, HarnessSpec]) -> bool:
     return name not in PRESETS or bool(preset(name).resume) or preset(name).acp
 
 
-def _check_servers(file: str, case: Case) -> None:
-    from assay.tasks.mcp_servers import load_mcp_servers
-
-    for name, server in load_mcp_servers(file).items():
-        for mount in server.mounts:
-            _check_mount(mount, name, case, file=file)
-
-
-def _check_mount(mount: str, name: str, case: Case, *, file: str = "") -> None:
-    file = file or case.harnesses_file
+def _check_mount(mount: str, name: str, file: str, task: Task) -> None:
     shown = Path(file).parent.joinpath(mount)
     field = f"{file or 'harness'}: {name}.mounts: {mount!r}"
     if not shown.exists():
         raise InputError(f"{field} does not exist")
-    if Path(case.root).resolve().is_relative_to(shown.resolve()):
+    if Path(task.conditions.root).resolve().is_relative_to(shown.resolve()):
         raise InputError(
-            f"{field} holds the case {case.id!r}: the agent could read its graders and recordings",
+            f"{field} holds the case {task.slug!r}: "
+            "the agent could read its graders and recordings",
             hint="mount a directory that holds the agent alone",
         )
 
@@ -253,33 +262,31 @@ def require_recordings(
             )
 
 
-def agent_for(
-    name: str, case: Case, declared: Mapping[str, HarnessSpec], task: Task | None = None
-) -> Agent:
-    """The agent that a harness name means for a case, or for a task under its conditions."""
-    timeout = case.limits.agent_timeout_s
-    if name in declared:
+def agent_for(name: str, task: Task, spec: HarnessSpec | None) -> Agent:
+    """The agent that a harness name means for a task; `spec` is how it was declared, if it was."""
+    conditions, case = task.conditions, task.work if isinstance(task.work, Case) else None
+    timeout = conditions.limits.agent_timeout_s
+    if spec is not None:
         from assay.agents.command import CommandAgent
 
-        spec = declared[name]
         limited = replace(spec, timeout_s=min(spec.timeout_s, timeout))
-        root = str(Path(case.harnesses_file).parent)
+        observed = None if case is None else case.observe
         return CommandAgent(
             spec=limited,
-            network=case.limits.network,
-            root=root,
-            turns=case.task.turns,
-            interaction=None if case.observe is None else case.observe.interaction,
+            network=conditions.limits.network,
+            root=str(Path(conditions.harnesses_file).parent),
+            turns=() if case is None else case.task.turns,
+            interaction=None if observed is None else observed.interaction,
             name=name,
         )
     if name == "agent":
         from assay.agents.model import ModelAgent
 
-        return ModelAgent().for_case(case) if task is None else ModelAgent().for_task(task)
+        return ModelAgent().for_task(task)
     if name == "replay":
         from assay.agents.replay import ReplayAgent
 
-        return ReplayAgent(directory=str(Path(case.root, "recordings")), timeout_s=timeout)
+        return ReplayAgent(directory=str(Path(conditions.root, "recordings")), timeout_s=timeout)
     from assay.agents.echo import EchoAgent
 
     return EchoAgent()
@@ -290,13 +297,13 @@ def asks_through_gateway(name: str, declared: Mapping[str, HarnessSpec]) -> bool
     return declared[name].gateway if name in declared else name == "agent"
 
 
-def require_model(model: str, case: Case, *, is_anothers: bool = False) -> None:
+def require_model(model: str, slug: str, *, is_anothers: bool = False) -> None:
     """Refuse a model that cannot be asked, before anything is run.
 
     Args:
         model: The model.
-        case: The case that it would work on.
-        is_anothers: Whether the case lists it for another harness, and nobody named one for this.
+        slug: The task that it would work on.
+        is_anothers: Whether its case lists it for another harness, and nobody named one for this.
 
     Raises:
         InputError: Saying what is missing.
@@ -308,7 +315,7 @@ def require_model(model: str, case: Case, *, is_anothers: bool = False) -> None:
             missing += f"; {meant}"
         if is_anothers:
             missing += f"; or name one: --model anthropic:NAME, or --model {FAKE}, without a key"
-        raise InputError(f"case {case.id!r}: its agent cannot ask {model!r}: {missing}")
+        raise InputError(f"case {slug!r}: its agent cannot ask {model!r}: {missing}")
 
 
 @contextmanager
@@ -355,13 +362,13 @@ def _actions_of(task: Task) -> Callable[[Conversation], object] | None:
 
 
 def gateway_for(
-    model: str, case: Case, *, journal: str = "", journal_of: str = ""
+    model: str, limits: Limits, *, journal: str = "", journal_of: str = ""
 ) -> Callable[[], Gateway]:
     """What makes the gateway of a cell.
 
     Args:
         model: The model that is to be asked.
-        case: The case, whose limits apply.
+        limits: What may be asked of it.
         journal: File that keeps what passes.
         journal_of: What it says that it is of.
     """
@@ -372,7 +379,6 @@ def gateway_for(
         if journal:  # that of an attempt which was interrupted goes
             Path(journal).parent.mkdir(parents=True, exist_ok=True)
             Path(journal).unlink(missing_ok=True)
-        limits = case.limits
         allowance = Allowance(
             calls=limits.model_calls, tokens=limits.model_tokens, cost_usd=limits.model_cost_usd
         )

@@ -18,7 +18,7 @@ from assay.eval.matrix import Launch, left_of, require_own
 from assay.eval.planning import Coordinate
 from assay.eval.records import start_run
 from assay.eval.runner import agent_name
-from assay.eval.work import file_of, own_model, version_of
+from assay.eval.work import own_model, version_of
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.store.runs import Store
@@ -45,7 +45,7 @@ async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, j
     ]
     digests = {task.slug: version_of(task) for task in tasks}
     request: dict[str, Json] = {
-        "paths": list(dict.fromkeys(shown(file) for task in tasks if (file := file_of(task)))),
+        "paths": list(dict.fromkeys(shown(task.file) for task in tasks if task.file)),
         "harnesses": [name],
         "models": [model],
         "trials": options.group,
@@ -114,7 +114,7 @@ def tasks_of_job(run: RunRecord) -> list[Task]:
 
 
 def _row_of(task: Task) -> dict[str, Json]:
-    file, work = file_of(task), task.work
+    file, work = task.file, task.work
     return {
         "env": task.env,
         "id": task.id,

@@ -120,16 +120,16 @@ class Launch:
 
         def done(number: int, run: Run) -> None:
             coordinate = planned[number]
-            task, case = coordinate.task, coordinate.conditions
+            task, conditions = coordinate.task, coordinate.conditions
             record = record_of(
                 run,
                 run_id=self.run.id,
                 case=task.slug,
-                threshold=case.expect.pass_threshold,
-                min_assurance=case.expect.min_assurance,
-                min_coverage=case.expect.min_coverage,
+                threshold=conditions.expect.pass_threshold,
+                min_assurance=conditions.expect.min_assurance,
+                min_coverage=conditions.expect.min_coverage,
                 digest=graded_by(self.digests[task.slug]),
-                file=case.file,
+                file=conditions.file,
             )
             # An agent that says which model it asked is still the cell that it was begun as.
             record = replace(record, model=coordinate.model)
@@ -263,7 +263,7 @@ def _require_models(cells: Iterable[Coordinate], request: MatrixRequest) -> None
     }
     for one in asking.values():
         is_anothers = (one.harness, one.model) not in one.conditions.matrix.pairs()
-        require_model(one.model, one.conditions, is_anothers=is_anothers and not request.models)
+        require_model(one.model, one.task.slug, is_anothers=is_anothers and not request.models)
 
 
 def tasks_of(run: RunRecord) -> list[Task]:
@@ -370,7 +370,7 @@ def _cell(
         agent=agent,
         session=session,
         verifier=verifier_of(coordinate.task),
-        options=options_of(coordinate.conditions),
+        options=options_of(coordinate.task),
         harness=coordinate.harness,
         model=coordinate.model,
         trial=coordinate.trial,
@@ -398,31 +398,32 @@ def live_cell(
         agent: The agent of a Python file, where its harness is one.
         fakes: Slugs of tasks to their fake models.
     """
-    task, conditions, name = coordinate.task, coordinate.conditions, coordinate.harness
-    agent = agent_for(name, conditions, declared, task) if agent is None else fitted(agent, task)
+    task, name = coordinate.task, coordinate.harness
+    agent = agent_for(name, task, declared.get(name)) if agent is None else fitted(agent, task)
     session = open_work(task, cache=str(Path(home, "cache")), home=home)
     cell = _cell(coordinate, run_id, session, agent)
     if not coordinate.asks:
         return cell
     gateway = gateway_for(
         fakes[task.slug] if coordinate.model == FAKE else coordinate.model,
-        conditions,
+        coordinate.conditions.limits,
         journal=journal_of(home, run_id, coordinate.key),
         journal_of=label_of(coordinate.key),
     )
     return replace(cell, gateway=gateway)
 
 
-def options_of(case: Case) -> RunOptions:
-    """How long a case's agent and graders may take.
+def options_of(task: Task) -> RunOptions:
+    """How long a task's agent and graders may take.
 
     What the graders' commands may take by their own limits comes on top of ours: otherwise a
     submission that hangs every command would be our time-out, an error that leaves the mean, and
     not the 0 that it is.
     """
+    limits = task.conditions.limits
+    own = _own_timeouts(task.work) if isinstance(task.work, Case) else 0.0
     return RunOptions(
-        agent_timeout=case.limits.agent_timeout_s,
-        grading_timeout=case.limits.grading_timeout_s + _own_timeouts(case),
+        agent_timeout=limits.agent_timeout_s, grading_timeout=limits.grading_timeout_s + own
     )
 
 

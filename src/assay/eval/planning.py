@@ -15,11 +15,11 @@ from assay.eval.harnesses import (
     require_turns,
     usable_harnesses,
 )
-from assay.eval.work import conditions_of, own_model
+from assay.eval.work import own_model
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.store.records import CellKey
-from assay.tasks.blocks import NO_MATRIX, HarnessSpec, Matrix
+from assay.tasks.blocks import NO_MATRIX, Conditions, HarnessSpec, Matrix
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task
 
@@ -88,9 +88,9 @@ class Coordinate:
         return (self.task.slug, self.harness, self.model, self.trial)
 
     @property
-    def conditions(self) -> Case:
-        """The case that the task is, or what holds for it where it is none."""
-        return conditions_of(self.task)
+    def conditions(self) -> Conditions:
+        """What holds for the work on the task."""
+        return self.task.conditions
 
 
 def plan_cells(
@@ -100,16 +100,16 @@ def plan_cells(
     plan: list[Coordinate] = []
     found: dict[str, Mapping[str, HarnessSpec]] = {}
     for task in tasks:
-        case = conditions_of(task)
-        if isinstance(task.work, Case):
+        case, conditions = task.work, task.conditions
+        if isinstance(case, Case):
             require_case_parts(case)
-        cells = _cells(case.matrix, request)
+        cells = _cells(conditions.matrix, request)
         names = {harness for harness, _, _ in cells}
-        declared = declared_harnesses(case)
-        found[task.slug] = usable_harnesses(case, names, declared)
-        require_harnesses(case, names - agents.keys(), found[task.slug])
-        require_turns(case, names & agents.keys(), agents)
-        if isinstance(task.work, Case):
+        declared = declared_harnesses(conditions)
+        found[task.slug] = usable_harnesses(task, names, declared)
+        require_harnesses(task, names - agents.keys(), found[task.slug])
+        if isinstance(case, Case):
+            require_turns(case, names & agents.keys(), agents)
             asked = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
             require_recordings(case, found[task.slug], asked)
         for harness, model, trial in cells:
@@ -143,22 +143,23 @@ def _takes_no_model(harness: str, declared: Mapping[str, HarnessSpec]) -> bool:
 
 def _nobody_asked(coordinate: Coordinate, request: MatrixRequest) -> InputError:
     """The error of a cell that nobody gave the model that it is to ask."""
-    case, harness = coordinate.conditions, coordinate.harness
+    name, harness = coordinate.task.slug, coordinate.harness
+    file = coordinate.conditions.file
     if isinstance(coordinate.task.work, Case):
-        said = f"case {case.id!r} has no matrix, so nothing says who does its work"
+        said = f"case {name!r} has no matrix, so nothing says who does its work"
         other = "give the case a matrix"
     else:
-        said = f"task {case.id!r}: nothing says who does its work"
+        said = f"task {name!r}: nothing says who does its work"
         other = "an agent: --harness agent.py:NAME"
     if request.harnesses:
-        said = f"case or task {case.id!r}: nothing says which model the harness {harness!r} asks"
+        said = f"case or task {name!r}: nothing says which model the harness {harness!r} asks"
     hint = f"name a model: --model anthropic:NAME; or {other}"
     if harness == "replay":
         from assay.agents.replay import recordings_of
 
-        found = recordings_of(str(Path(case.root, "recordings")))
+        found = recordings_of(str(Path(coordinate.conditions.root, "recordings")))
         hint = f"name a recording: --model {' or '.join(sorted(found)) or 'NAME'}"
-    return InputError(said, location=Location(file=case.file) if case.file else None, hint=hint)
+    return InputError(said, location=Location(file=file) if file else None, hint=hint)
 
 
 def _cells(matrix: Matrix, request: MatrixRequest) -> list[tuple[str, str, int]]:

@@ -38,7 +38,7 @@ from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
-from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
+from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, ActionStep, Step, TaskCall, Trace
@@ -172,8 +172,7 @@ class _Progress:
 
 async def _work(cell: Cell, progress: _Progress) -> Run:
     async with cell.session as session:
-        work = cell.task.work
-        runtime = work.runtime if isinstance(work, Placed) else "local"
+        runtime = str(getattr(cell.task.work, "runtime", "local"))
         run = progress.run = _identify(
             Run(prompt=session.prompt, workspace=session.workspace, runtime=runtime), cell
         )

@@ -17,9 +17,11 @@ from pathlib import Path, PurePosixPath
 from assay.errors import InputError
 from assay.eval.isolation import reference_of
 from assay.eval.names import Named, Names, names_asked_of, names_in
+from assay.graders.spec import GraderSpec
 from assay.graders.tests import TestsGrader
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case
+from assay.tasks.task import Task
 
 __all__ = ["Scene", "read_scene", "read_tree"]
 
@@ -35,10 +37,10 @@ _TEST = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A case before anybody has worked on it.
+    """A task before anybody has worked on it.
 
     Attributes:
-        case: The case.
+        task: The task.
         prompt: What is asked.
         tree: The pristine tree: regular files of at most 1 MiB by path, without tool state.
         hidden: Paths in the workspace where hidden files will appear.
@@ -49,7 +51,7 @@ class Scene:
             tests ask of it: names, without what is behind them.
     """
 
-    case: Case
+    task: Task
     prompt: str
     tree: Mapping[str, bytes]
     hidden: tuple[str, ...] = ()
@@ -57,6 +59,16 @@ class Scene:
     reports: tuple[str, ...] = ()
     history: bool = False
     named: Mapping[str, Names] = field(default_factory=dict[str, Names])
+
+    @property
+    def case(self) -> Case | None:
+        """The case that the task is, if it is one."""
+        return self.task.work if isinstance(self.task.work, Case) else None
+
+    @property
+    def graders(self) -> tuple[GraderSpec, ...]:
+        """The graders that were declared for it; a template's are in its code."""
+        return () if self.case is None else self.case.graders
 
     def sources(self, *suffixes: str) -> dict[str, str]:
         """Source files that an answer is expected in, tests left out, by path.
@@ -89,7 +101,7 @@ class Scene:
     @property
     def commands(self) -> str:
         """Every command of every grader, as one text."""
-        texts = [spec.options.get("cmd") for spec in self.case.graders]
+        texts = [spec.options.get("cmd") for spec in self.graders]
         return "\n".join(text for text in texts if isinstance(text, str))
 
     def runs(self, *words: str) -> bool:
@@ -98,7 +110,7 @@ class Scene:
 
     def has(self, *kinds: str) -> bool:
         """Whether the case has a grader of one of the kinds."""
-        return any(spec.type in kinds for spec in self.case.graders)
+        return any(spec.type in kinds for spec in self.graders)
 
 
 def is_test(path: str) -> bool:
@@ -106,19 +118,22 @@ def is_test(path: str) -> bool:
     return _TEST.search(path.lower()) is not None
 
 
-def read_scene(case: Case, prompt: str, workspace: str | None) -> Scene:
-    """Read what can be known of a case whose workspace has been laid out."""
-    hidden = dict(_hidden(case))
+def read_scene(task: Task, prompt: str, workspace: str | None) -> Scene:
+    """Read what can be known of a task that has begun, its workspace laid out if it has one."""
     scene = Scene(
-        case=case,
+        task=task,
         prompt=prompt,
         tree=read_tree(workspace) if workspace else {},
-        hidden=tuple(hidden),
-        test_ids=tuple(i for dest, src in hidden.items() for i in _names(dest, src)),
-        reports=tuple(_reports(case)),
         history=workspace is not None and Path(workspace, ".git").exists(),
     )
-    return replace(scene, named=_named(scene, hidden.values()))
+    hidden = dict(_hidden(scene.graders))
+    return replace(
+        scene,
+        hidden=tuple(hidden),
+        test_ids=tuple(i for dest, src in hidden.items() for i in _names(dest, src)),
+        reports=tuple(_reports(scene.graders)),
+        named=_named(scene, hidden.values()),
+    )
 
 
 def read_tree(root: str) -> dict[str, bytes]:
@@ -139,9 +154,9 @@ def read_tree(root: str) -> dict[str, bytes]:
     return found
 
 
-def _hidden(case: Case) -> Iterator[tuple[str, Path]]:
+def _hidden(graders: Iterable[GraderSpec]) -> Iterator[tuple[str, Path]]:
     """Where hidden files will appear, and the file each comes from."""
-    for spec in case.graders:
+    for spec in graders:
         entries = spec.options.get("inject")
         for entry in entries if isinstance(entries, list) else []:
             source, dest = _entry(entry)
@@ -182,9 +197,10 @@ def _named(scene: Scene, tests: Iterable[Path]) -> dict[str, dict[str, Named]]:
     from assay.agents.replay import recordings_of
 
     found: dict[str, dict[str, Named]] = {}
+    case = scene.case
     with suppress(InputError):  # a reference that is named may have been taken out
-        if name := reference_of(scene.case):
-            recording = recordings_of(str(Path(scene.case.root, "recordings")))[name]
+        if case is not None and (name := reference_of(case)):
+            recording = recordings_of(str(Path(case.root, "recordings")))[name]
             right = replace(scene, prompt="", tree=read_tree(str(recording / "files")))
             found = {path: dict(names_in(text)) for path, text in right.sources(".py").items()}
     modules = list(found or scene.sources(".py"))
@@ -196,9 +212,9 @@ def _named(scene: Scene, tests: Iterable[Path]) -> dict[str, dict[str, Named]]:
     return found
 
 
-def _reports(case: Case) -> Sequence[str]:
+def _reports(graders: Iterable[GraderSpec]) -> Sequence[str]:
     found: list[str] = []
-    for spec in case.graders:
+    for spec in graders:
         globs = spec.options.get("junit_xml")
         if issubclass(spec.kind.grader, TestsGrader) and (
             said := TestsGrader.implied(spec.options)

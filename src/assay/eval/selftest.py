@@ -25,7 +25,7 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
-from assay.eval.isolation import UndecidedError, isolated_graders, reference_of
+from assay.eval.isolation import Isolated, UndecidedError, isolated_graders, reference_of
 from assay.eval.isolation_proof import settle
 from assay.eval.planning import require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
@@ -33,9 +33,11 @@ from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
 from assay.eval.trials import Arena, Trial, arena, record_trial
 from assay.eval.weights import Witness, left_open
-from assay.eval.work import conditions_of, stop_environments
+from assay.eval.work import stop_environments
 from assay.store.records import CellKey, CellRecord
+from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
+from assay.tasks.case_files import lock_name
 from assay.tasks.task import Agent, Task, solution_of
 from assay.types.run import Run
 
@@ -91,7 +93,7 @@ class SelfTestPlan:
     ) -> Proof:
         settled, undecided = await settle(self.tasks, place, again=True)
         benches = [
-            await _Bench.open(task, place, self.repeats, undecided.get(conditions_of(task).id))
+            await _Bench.open(task, place, self.repeats, undecided.get(task.slug))
             for task in settled
         ]
 
@@ -118,13 +120,17 @@ def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfT
         raise InputError(f"repeats must be at least 1, got {repeats}")
     total = 0
     for task in tasks:
-        case = conditions_of(task)
         if isinstance(task.work, Case):
-            require_case_parts(case)
-        times = repeats or case.selftest.repeats
+            require_case_parts(task.work)
+        times = repeats or _repeats_of(task)
         total += times * (2 if _reference_of(task) else 1)
         total += len(_floors_of(task)) - 1 + len(_known_bad(task))
     return SelfTestPlan(tasks, repeats, total)
+
+
+def _repeats_of(task: Task) -> int:
+    case = task.work
+    return case.selftest.repeats if isinstance(case, Case) else SelfTest().repeats
 
 
 def _reference_of(task: Task) -> str:
@@ -208,11 +214,12 @@ class _Bench:
 
     def __init__(self, task: Task, scene: Scene | None, repeats: int | None) -> None:
         self.task = task
-        case = self.case = conditions_of(task)
+        self.case = task.work if isinstance(task.work, Case) else None
+        self.conditions = task.conditions
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self._scene = scene
         self._trouble: AssayError | None = None
-        self._repeats = repeats or case.selftest.repeats
+        self._repeats = repeats or _repeats_of(task)
         self._reference = _reference_of(task)
         self._bad = _known_bad(task)
         self._watched = _Watched(self._right())
@@ -276,8 +283,8 @@ class _Bench:
         return _Solver(self.task)
 
     def _replay(self) -> ReplayAgent:
-        directory = str(Path(self.case.root, "recordings"))
-        return ReplayAgent(directory=directory, timeout_s=self.case.limits.agent_timeout_s)
+        directory = str(Path(self.conditions.root, "recordings"))
+        return ReplayAgent(directory=directory, timeout_s=self.conditions.limits.agent_timeout_s)
 
     def as_expected(self, trial: Trial, run: Run) -> CellRecord:
         """A trial's row, in which ``passed`` says whether it came out as it has to."""
@@ -295,18 +302,19 @@ class _Bench:
             if name != "reference"
         ]
         return CaseProof(
-            case=self.case.id,
-            file=self.case.file,
-            threshold=self.case.expect.pass_threshold,
+            case=self.task.slug,
+            file=self.conditions.file,
+            threshold=self.conditions.expect.pass_threshold,
             checks=checks,
-            isolation=(
-                () if isinstance(self._trouble, UndecidedError) else (*isolated_graders(self.case),)
-            ),
+            isolation=() if isinstance(self._trouble, UndecidedError) else self._isolated(),
             open=tuple(self._left_open(witnesses)) if self._scene is not None else (),
         )
 
+    def _isolated(self) -> tuple[Isolated, ...]:
+        return () if self.case is None else (*isolated_graders(self.case),)
+
     def _left_open(self, witnesses: Sequence[Witness]) -> Iterator[str]:
-        if isinstance(self.task.work, Case):
+        if self.case is not None:
             yield from left_open(self.case, witnesses)
         elif not self._reference:
             yield (
@@ -315,17 +323,19 @@ class _Bench:
             )
 
     def _checks(self) -> Iterator[Check]:
-        threshold = self.case.expect.pass_threshold
+        threshold = self.conditions.expect.pass_threshold
         if self._scene is None:
             yield _untested(self._trouble)
             return
         if self._reference:
-            least = self.case.expect.min_assurance
+            least = self.conditions.expect.min_assurance
             check = reference_check(f"reference {self._reference}", self.runs["reference"], least)
-            apart = any(one.isolation == "process" for one in isolated_graders(self.case))
-            hint = f"; or remove {Path(self.case.lock_file).name}, to decide its isolation anew"
-            yield replace(check, fix=check.fix + hint) if check.fix and apart else check
-        elif isinstance(self.task.work, Case):
+            if check.fix and any(one.isolation == "process" for one in self._isolated()):
+                lock = lock_name(self.conditions.file)
+                hint = f"; or remove {lock}, to decide its isolation anew"
+                check = replace(check, fix=check.fix + hint)
+            yield check
+        elif self.case is not None:
             yield Check(
                 name="reference",
                 verdict="failed",

@@ -30,21 +30,22 @@ def keywords(scene: Scene) -> tuple[str, ...]:
     Words of the expected answer are in no order, so that they are its words and not the answer.
     """
     named: list[Json] = []
-    for spec in scene.case.graders:
+    for spec in scene.graders:
         named += [
             _text_of(str(file)) for key in ("rubric", "file") if (file := spec.options.get(key))
         ]
         if spec.type in KINDS and spec.type not in ("command", "files", "tests", "pytest"):
             named.append({k: v for k, v in spec.options.items() if k not in ("rubric", "cmd")})
-    if not scene.case.graders:  # a template's own code grades
-        named.append(_text_of(str(Path(scene.case.root, Path(scene.case.file).name))))
-    return phrases(scene) + words_in(*named, scene.case.expected, scene.prompt)
+    if scene.case is None:  # a template's own code grades
+        named.append(_text_of(scene.task.file))
+    expected = None if scene.case is None else scene.case.expected
+    return phrases(scene) + words_in(*named, expected, scene.prompt)
 
 
 def phrases(scene: Scene) -> tuple[str, ...]:
     """Texts that the patterns of graders match, and the patterns themselves."""
     found: list[str] = []
-    for spec in scene.case.graders:
+    for spec in scene.graders:
         patterns = spec.options.get("patterns")
         for pattern in patterns if isinstance(patterns, list) else []:
             found += [example_of(str(pattern)), str(pattern)]

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from assay.eval.case_session import kept_session
 from assay.eval.matrix import give_back, kept_of, options_of
@@ -18,7 +19,7 @@ from assay.eval.records import record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells, verifier_of
 from assay.eval.scene import Scene, read_scene
-from assay.eval.work import conditions_of, open_work
+from assay.eval.work import open_work
 from assay.sandbox import remove_tree
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord
@@ -48,11 +49,6 @@ class Trial:
     model: str = ""
     number: int = 1
     again: Run | None = None
-
-    @property
-    def case(self) -> Case:
-        """The case that the task is, or what holds for it where it is none."""
-        return conditions_of(self.task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,26 +91,25 @@ class Arena:
             async with open_work(task, cache=self.cache, home=home) as session:
                 workspace = session.workspace
                 asked = Run(prompt=session.prompt).prompt_text
-                case = conditions_of(task)
-                return read_scene(case, asked, workspace.path if workspace else None)
+                return read_scene(task, asked, workspace.path if workspace else None)
 
     def _cells(
         self, trials: Iterable[Trial], on_begin: Callable[[CellKey], None]
     ) -> Iterator[Cell]:
         for trial in trials:
             on_begin((trial.task.slug, trial.name, trial.model, trial.number))
-            before, case = trial.again, trial.case
-            session = (
-                open_work(trial.task, cache=self.cache, home=self.home)
-                if before is None
-                else kept_session(case, kept_of(before), cache=self.cache, home=self.home)
-            )
+            before, cache, home = trial.again, self.cache, self.home
+            if before is None:
+                session = open_work(trial.task, cache=cache, home=home)
+            else:
+                case = cast("Case", trial.task.work)
+                session = kept_session(case, kept_of(before), cache=cache, home=home)
             yield Cell(
                 task=trial.task,
                 agent=trial.agent if before is None else give_back(before),
                 session=session,
                 verifier=verifier_of(trial.task),
-                options=options_of(case),
+                options=options_of(trial.task),
                 harness=trial.name,
                 model=trial.model,
                 trial=trial.number,
@@ -135,13 +130,14 @@ async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
 
 def record_trial(trial: Trial, run: Run) -> CellRecord:
     """A trial as the narrow row that every report reads."""
+    conditions = trial.task.conditions
     return record_of(
         run,
         run_id="",
         case=trial.task.slug,
-        threshold=trial.case.expect.pass_threshold,
-        min_assurance=trial.case.expect.min_assurance,
-        min_coverage=trial.case.expect.min_coverage,
+        threshold=conditions.expect.pass_threshold,
+        min_assurance=conditions.expect.min_assurance,
+        min_coverage=conditions.expect.min_coverage,
         digest="",
-        file=trial.case.file,
+        file=conditions.file,
     )

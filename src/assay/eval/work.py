@@ -15,24 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import InputError, nearest, shown
+from assay.errors import InputError, nearest
 from assay.eval.case_session import Kept, case_session, has_tests, kept_session
 from assay.eval.moves import act_again
 from assay.eval.rollout import ANSWERED, MOVES
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
-from assay.tasks.blocks import CaseTask, Expect, Limits, find_harnesses_file
 from assay.tasks.case import Case, load_cases
 from assay.tasks.rows import Row
 from assay.tasks.task import (
     Agent,
     Guest,
     Hosted,
-    Lasting,
     Session,
     Task,
     Taskset,
-    Written,
     case_task,
     load_own_file,
 )
@@ -44,8 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "begun_again",
-    "conditions_of",
-    "file_of",
     "is_python_agent",
     "is_served",
     "load_agent",
@@ -140,27 +135,6 @@ def _has_tasks(path: str, env: str) -> bool:
     return path.endswith(endings) and Path(path).is_file()
 
 
-def conditions_of(task: Task) -> Case:
-    """The case that a task is; for any other, one with what a case has by default.
-
-    Harnesses that are declared beside the file of a template are there for its tasks.
-    """
-    if isinstance(task.work, Case):
-        return task.work
-    file = file_of(task)
-    root = str(Path(file or "x").resolve().parent)
-    return Case(
-        id=task.slug,
-        task=CaseTask(prompt=task.id),
-        graders=(),
-        file=shown(file),
-        root=root,
-        harnesses_file=find_harnesses_file(root, file) if file else "",
-        limits=Limits(network=getattr(task.work, "network", False) is True),
-        expect=Expect(pass_threshold=task.pass_threshold),
-    )
-
-
 def with_cases(tasks: Iterable[Task], cases: Iterable[Case]) -> list[Task]:
     """The tasks, those that are cases with what was settled of these."""
     settled = {case.id: case for case in cases}
@@ -192,7 +166,7 @@ def _version_of(task: Task) -> str:
         told = [to_json(spec) for spec in task.work.graders]
         said = {"row": to_json(task.work.submission), "graders": told}
     else:
-        source = _source_digest(file_of(task))
+        source = _source_digest(task.file)
         said = {"env": task.env, "id": task.id, "args": plain(task.args), "source": source}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -254,8 +228,9 @@ async def stop_environments(tasks: Iterable[Task]) -> None:
     """Stop what the environments of tasks started."""
     for task in tasks:
         for one in (task, task.verifier):
-            if one is not None and isinstance(one.work, Lasting):
-                await one.work.stop()
+            stop = getattr(one and one.work, "stop", None)
+            if stop is not None:
+                await stop()
 
 
 def own_model(agent: Agent) -> str:
@@ -289,11 +264,6 @@ def load_agent(name: str) -> Agent:
         known = [key for key, value in names.items() if callable(value) and key[:1] != "_"]
         raise InputError(f"{place} has no agent {attribute!r}", hint=nearest(attribute, known))
     return cast("Agent", found)
-
-
-def file_of(task: Task) -> str:
-    """The file that a task comes from; empty where nothing says."""
-    return task.work.file if isinstance(task.work, Written) else ""
 
 
 def _source_digest(file: str) -> str:

@@ -391,6 +391,27 @@ class Limits:
 
 
 @frozen(kw_only=True)
+class Conditions:
+    """What holds for the work on a task: what its case says, or what a case says by default.
+
+    Attributes:
+        matrix: Who works on it, and how often.
+        limits: What a cell may use.
+        expect: What counts as passing.
+        file: The file that defines it, as the user would type it; empty where nothing says.
+        root: Absolute path of that file's directory.
+        harnesses_file: The ``harnesses.yaml`` that applies to it, or an empty string.
+    """
+
+    matrix: Matrix = NO_MATRIX
+    limits: Limits
+    expect: Expect
+    file: str
+    root: str
+    harnesses_file: str
+
+
+@frozen(kw_only=True)
 class SelfTest:
     """What proves that the case grades right; see `assay selftest`.
 

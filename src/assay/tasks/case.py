@@ -19,6 +19,7 @@ from assay.tasks.blocks import (
     NO_MATRIX,
     Artifacts,
     CaseTask,
+    Conditions,
     ContainerSpec,
     EnvironmentSpec,
     Expect,
@@ -125,6 +126,18 @@ class Case(CaseDocument):
     def resolve(self, path: str) -> str:
         """The absolute form of a path that the case names."""
         return os.path.normpath(Path(self.root, path))
+
+    @property
+    def conditions(self) -> Conditions:
+        """What it says of the work on it, which other tasks have by default."""
+        return Conditions(
+            matrix=self.matrix,
+            limits=self.limits,
+            expect=self.expect,
+            file=self.file,
+            root=self.root,
+            harnesses_file=self.harnesses_file,
+        )
 
     @property
     def instruction_files(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from assay.errors import InputError, Location, nearest, reason_in
+from assay.errors import InputError, Location, nearest, reason_in, shown
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -21,8 +21,8 @@ from assay.types.run import Job, OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
+    from assay.tasks.blocks import Conditions
     from assay.tasks.case import Case
-    from assay.tasks.mcp_servers import McpServer
     from assay.tasks.rows import Row
 
 __all__ = []
@@ -58,55 +58,17 @@ class Session(Protocol):
         ...
 
 
-@runtime_checkable
-class Written(Protocol):
-    """Work that somebody's file defines, so that a change of it can be told."""
-
-    @property
-    def file(self) -> str:
-        """The file; empty where it is not known."""
-        ...
-
-
-@runtime_checkable
-class Lasting(Protocol):
-    """Work that something holds up which is shared by many tasks, and stopped when all are done."""
-
-    async def stop(self) -> None:
-        """Stop it, if it runs; it starts again with the next task."""
-        ...
-
-
 class Work(Protocol):
-    """A task that knows how to begin, such as a bound template."""
+    """A task that knows how to begin, such as a bound template.
+
+    It may have more, which is taken as it is: ``file`` that defines it; ``returns``, the type of
+    its answer; ``mcp`` servers for its agent, by name; whether that may use the ``network``;
+    ``max_steps``; the ``runtime`` that it executes in, where that is not this process; and
+    ``stop()``, awaited when all tasks are done, for what many of them share.
+    """
 
     def open(self) -> AbstractAsyncContextManager[Session]:
         """Begin; leaving the context ends the session and frees what it holds."""
-        ...
-
-
-@runtime_checkable
-class Terms(Protocol):
-    """Work that says what answer it wants, and what may be called for it."""
-
-    @property
-    def returns(self) -> object:
-        """Type of the answer; None for text."""
-        ...
-
-    @property
-    def mcp(self) -> Mapping[str, McpServer]:
-        """MCP servers whose tools an agent may be offered, by name."""
-        ...
-
-
-@runtime_checkable
-class Placed(Protocol):
-    """Work that is not done in this process."""
-
-    @property
-    def runtime(self) -> str:
-        """What it executes in, as a run says it."""
         ...
 
 
@@ -275,6 +237,31 @@ class Task:
             raise InputError(
                 f"the verifier of {self.slug!r} has a verifier itself", hint="one is enough"
             )
+
+    @property
+    def file(self) -> str:
+        """The file that defines it, so that a change of it can be told; empty if none is known."""
+        return str(getattr(self.work, "file", ""))
+
+    @property
+    def conditions(self) -> Conditions:
+        """What its case says of the work on it; for any other task, what a case says by default.
+
+        Harnesses that are declared beside the file of a template are there for its tasks.
+        """
+        from assay.tasks.blocks import Conditions, Expect, Limits, find_harnesses_file
+        from assay.tasks.case import Case
+
+        if isinstance(self.work, Case):
+            return self.work.conditions
+        root = str(Path(self.file).resolve().parent if self.file else Path.cwd())
+        return Conditions(
+            limits=Limits(network=getattr(self.work, "network", False) is True),
+            expect=Expect(pass_threshold=self.pass_threshold),
+            file=shown(self.file),
+            root=root,
+            harnesses_file=find_harnesses_file(root, self.file) if self.file else "",
+        )
 
     def verified_by(self, verifier: Task) -> Task:
         """This task with another, of any environment, whose grade replaces its own.

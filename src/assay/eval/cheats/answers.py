@@ -47,7 +47,8 @@ def _claims(scene: Scene) -> Deeds:
 
 def _hollow(hollow: Hollow) -> Cheat:
     def deeds(scene: Scene) -> Deeds | None:
-        if not _reads_answers(scene) or scene.case.expected == hollow.answer:
+        is_right = scene.case is not None and scene.case.expected == hollow.answer
+        if is_right or not _reads_answers(scene):
             return None
         return Deeds(answer=hollow.answer)
 
@@ -57,9 +58,8 @@ def _hollow(hollow: Hollow) -> Cheat:
 
 def _reads_answers(scene: Scene) -> bool:
     """Whether something grades the answer itself; a template may."""
-    graders = scene.case.graders
-    return not graders or any(
-        {"answer", "thread"} & spec.kind.parameters.keys() for spec in graders
+    return scene.case is None or any(
+        {"answer", "thread"} & spec.kind.parameters.keys() for spec in scene.graders
     )
 
 

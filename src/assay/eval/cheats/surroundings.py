@@ -45,7 +45,7 @@ def _variables(scene: Scene) -> Deeds:
 
 def _packages(scene: Scene) -> Deeds | None:
     """Whatever packages can be reached are given a start-up hook."""
-    if scene.case.environment is None:
+    if scene.case is None or scene.case.environment is None:
         return None
     script = (
         "python3 - <<'END'\n"
