@@ -1,4 +1,4 @@
-"""``assay fake-judge`` and ``assay fake-model`` from the outside."""
+"""``assay fake judge`` and ``assay fake`` from the outside."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def noun_of(noun: str) -> Noun:
     """The noun that a command is about."""
     from assay.cli.stored import NOUNS
 
-    return NOUNS[noun]
+    return NOUNS[noun.rpartition(" ")[2]]  # of `server datasets`, datasets
 
 
 def verb_of(given: Namespace) -> Verb:
@@ -164,7 +164,8 @@ def add_verbs(parser: ArgumentParser, noun: str) -> AddAction:
 
 
 def _action_of(example: str) -> str:
-    word = "".join(example.split()[2:3])
+    words = example.partition("#")[0].replace(" server ", " ").split()
+    word = "".join(words[2:3])
     return "list" if not word or word.startswith("-") else word
 
 
