@@ -33,7 +33,8 @@ def parsed(*given: str) -> Namespace:
 @contextmanager
 def serving(*given: str, command: str = "fake judge") -> Generator[list[str]]:
     with Children() as started:
-        program = started.start([sys.executable, "-c", _PROGRAM, *command.split(), *given], stderr=None)
+        words = [sys.executable, "-c", _PROGRAM, *command.split(), *given]
+        program = started.start(words, stderr=None)
         assert program.stdout is not None
         yield [program.stdout.readline().rstrip() for _ in range(3)]
         program.send_signal(signal.SIGINT)

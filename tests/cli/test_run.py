@@ -325,7 +325,7 @@ def test_help_of_every_command_teaches(capsys: pytest.CaptureFixture[str]) -> No
         ("label answers.jsonl", "it is `assay calibrate label`"),
         ("repot", "did you mean report?"),
         ("server dataset", "did you mean datasets?"),
-        ("runs revew latest", "did you mean"),
+        ("runs revew latest", "did you mean review?"),
     ],
 )
 def test_what_is_no_command_is_told_what_it_is(

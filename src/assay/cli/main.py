@@ -282,7 +282,8 @@ class _Parser(ArgumentParser):
         wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
         if wrong:
-            valid = re.findall(r"[\w-]+", wrong[2])
+            below = _below(self._called.prog.removeprefix("assay "))
+            valid = re.findall(r"[\w-]+", wrong[2]) + [one.rpartition(" ")[2] for one in below]
             word = wrong[1]
         else:
             valid = _option_names(self._called)
