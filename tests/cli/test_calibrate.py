@@ -225,7 +225,7 @@ def test_labels_of_the_store(calibrate: Command, monkeypatch: pytest.MonkeyPatch
     for rater, keys in (("ada", "p\nf\n" * 10), ("bo", "p\nf\n" * 9 + "f\nn\n")):
         monkeypatch.setattr(sys, "stdin", StringIO(keys))
         with pytest.raises(SystemExit):
-            main(["label", "labels.jsonl", "--rater", rater])
+            main(["calibrate", "label", "labels.jsonl", "--rater", rater])
     for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
         card = calibrate.json("graders.yaml", *arguments)
         coverage = cast("dict[str, Json]", card["coverage"])
@@ -253,7 +253,7 @@ def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> 
     Database.open(os.environ["ASSAY_HOME"]).close()
     code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
     assert code == 2
-    assert "assay label DATA.jsonl" in err
+    assert "assay calibrate label DATA.jsonl" in err
 
 
 def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:

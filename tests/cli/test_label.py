@@ -1,4 +1,4 @@
-"""`assay label`: the page on the rows of a file, and the rows that have labels as a file again."""
+"""`assay calibrate label`: the page on the rows of a file, and those with labels as a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _said(here: Path, rater: str, *labels: str, field: str = "label") -> None:
 
 
 def _export(here: Path, *arguments: str) -> list[dict[str, Json]]:
-    done = assay("label", "data.jsonl", "--export", "out.jsonl", *arguments, cwd=here)
+    done = assay("calibrate", "label", "data.jsonl", "--export", "out.jsonl", *arguments, cwd=here)
     assert done.returncode == 0, done.stderr
     lines = (here / "out.jsonl").read_text("utf-8").splitlines()
     return [cast("dict[str, Json]", json.loads(line)) for line in lines]
@@ -96,14 +96,17 @@ def test_a_class_that_is_called_none_is_exported_as_it_is(here: Path) -> None:
         (("gone.jsonl",), "No such file"),
         (("empty.jsonl",), "has no rows"),
         (("data.jsonl", "--classes", "ONE"), "is not 2 to 9 names"),
-        (("data.jsonl", "--export", "out.jsonl"), "`assay label DATA.jsonl` collects them"),
+        (
+            ("data.jsonl", "--export", "out.jsonl"),
+            "`assay calibrate label DATA.jsonl` collects them",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_a_page_is_opened(
     here: Path, arguments: tuple[str, ...], why: str
 ) -> None:
     (here / "empty.jsonl").write_text("\n")
-    done = assay("label", *arguments, cwd=here)
+    done = assay("calibrate", "label", *arguments, cwd=here)
     assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 

@@ -1,4 +1,4 @@
-"""`on_suspicion` in a real run, and `assay review`: what people decide stands beside scores."""
+"""`on_suspicion` in a real run, and `assay runs review`: decisions stand beside scores."""
 
 from __future__ import annotations
 
@@ -104,12 +104,16 @@ def test_a_declared_audit_is_a_gate_and_runs_once(call: Call) -> None:
 def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path: Path) -> None:
     _suite("hold")
     assert "1 cell waits for review" in call("run", "evals", code=3)
-    (held,) = [c for c in json.loads(call("review", "latest", "--json"))["cells"] if c["held"]]
+    (held,) = [
+        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
+    ]
     with opened_page(tmp_path, "review", "latest") as link, httpx.Client() as browser:
         place = browser.get(link).headers["location"]
         assert place.startswith("/runs/")
         assert place.endswith("?flagged=true")
-    said = call("review", "latest", "--decide", f"{held['id']}=ok", "--note", "it wants it", code=0)
+    said = call(
+        "runs", "review", "latest", "--decide", f"{held['id']}=ok", "--note", "it wants it", code=0
+    )
     assert "1 of 2 held or flagged cells decided" in said
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == ("graded", 1.0)
@@ -122,7 +126,7 @@ def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Pat
     (tmp_path / "g.yaml").write_text("[{type: exact_match}]")
     (tmp_path / "r.jsonl").write_text('{"answer": "4", "expected": "4"}')
     call("grade", "r.jsonl", "--graders", "g.yaml", code=0)
-    said = call("review", "latest", code=0)
+    said = call("runs", "review", "latest", code=0)
     assert said.startswith("no cell of run ")
     assert said.endswith(" is held or flagged\n")
 
@@ -130,12 +134,14 @@ def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Pat
 def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> None:
     _suite("flag")
     call("run", "evals", code=1)
-    listed = json.loads(call("review", "latest", "--json", code=0))["cells"]
+    listed = json.loads(call("runs", "review", "latest", "--json", code=0))["cells"]
     (cheat,) = [cell for cell in listed if cell["model"] == "cheat"]
     assert (cheat["reward"], cheat["decision"]) == (1.0, None)
     assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
     for ruling in ("ok", "zero"):
-        call("review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0)
+        call(
+            "runs", "review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0
+        )
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
     assert cells["cheat"]["subscores"][0]["value"] == 1.0, "the score stays"
@@ -153,14 +159,16 @@ def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> 
 def test_a_decision_about_nothing_is_refused(call: Call, said: str, why: str) -> None:
     _suite("flag")
     call("run", "evals", code=1)
-    assert why in call("review", "latest", "--decide", said, code=2)
+    assert why in call("runs", "review", "latest", "--decide", said, code=2)
 
 
 def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     _suite("hold")
     call("run", "evals", code=3)
-    (held,) = [c for c in json.loads(call("review", "latest", "--json"))["cells"] if c["held"]]
-    call("review", "latest", "--decide", f"{held['id']}=ok", code=0)
+    (held,) = [
+        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
+    ]
+    call("runs", "review", "latest", "--decide", f"{held['id']}=ok", code=0)
     recording = Path("evals", "kit", "case.yaml")
     recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
     cells = _cells(call("regrade", "latest", "--json"))

@@ -84,7 +84,7 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--labels-from-store",
         action="store_true",
-        help="what `assay label` collected: of the rows of LABELS, or of all",
+        help="what `assay calibrate label` collected: of the rows of LABELS, or of all",
     )
     add(
         "--levels",

@@ -1,4 +1,4 @@
-"""``assay label``: the page on some rows, for people's labels, and the rows that have them."""
+"""``assay calibrate label``: the page on some rows, to label them, and rows that have labels."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ goes on where it stopped. Ctrl-C ends it. From another machine, forward its port
 
 exit status: 0 ended, 2 bad input, 3 the labels could not be kept, 130 interrupted"""
 _EXAMPLES = """\
-  assay label answers.jsonl
-  assay label answers.jsonl --rater ada --criterion "The answer names the city." --shuffle 7
-  assay label answers.jsonl --field tone --classes RUDE,NEUTRAL,KIND
-  assay label answers.jsonl --export labelled.jsonl"""
+  assay calibrate label answers.jsonl
+  assay calibrate label answers.jsonl --rater ada --criterion "It names the city." --shuffle 7
+  assay calibrate label answers.jsonl --field tone --classes RUDE,NEUTRAL,KIND
+  assay calibrate label answers.jsonl --export labelled.jsonl"""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay label`` takes."""
+    """Say what ``assay calibrate label`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("data", metavar="DATA", help="rows of recorded answers")
@@ -126,7 +126,7 @@ def _export(given: Namespace, labels: Labels) -> int:
         is_usual = given.field == _FIELD or not labels.current(given.project, _FIELD)
         raise InputError(
             f"the store has no labels {given.field!r:.60}{by} in the project {given.project!r:.60}",
-            hint="`assay label DATA.jsonl` collects them"
+            hint="`assay calibrate label DATA.jsonl` collects them"
             if is_usual
             else f"there are labels for --field {_FIELD}",
         )

@@ -1,4 +1,4 @@
-"""``assay review``: people decide about the cells that are held or flagged."""
+"""``assay runs review``: people decide about the cells that are held or flagged."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ so without the page. A decision is appended to the cell's results; its scores st
 
 exit status: 0 ended, 2 bad input, 3 the decisions could not be kept, 130 interrupted"""
 _EXAMPLES = """\
-  assay review latest
-  assay review latest --json
-  assay review latest --decide 1f2e3d4c=ok --note "ctypes is what the task asks for\""""
+  assay runs review latest
+  assay runs review latest --json
+  assay runs review latest --decide 1f2e3d4c=ok --note "ctypes is what the task asks for\""""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay review`` takes."""
+    """Say what ``assay runs review`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("run", metavar="RUN", help=RUN)

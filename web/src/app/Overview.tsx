@@ -117,7 +117,7 @@ function Beginning({ project }: { project: string }) {
             New grader
           </Link>
         ) : (
-          <Command text="assay keys create NAME --role editor" />
+          <Command text="assay server keys create NAME --role editor" />
         )}
         <Command text="assay init my-suite" />
       </section>

@@ -222,7 +222,7 @@ def test_where_nothing_is_yet_the_next_step_is_said(
     filled.post("/api/v1/projects", {"key": "empty"})
     page = open_page("/p/empty/labels")
     expect(page.get_by_role("heading", name="Nobody has labelled anything yet")).to_be_visible()
-    expect(page.get_by_text("assay label answers.jsonl", exact=True)).to_be_visible()
+    expect(page.get_by_text("assay calibrate label answers.jsonl", exact=True)).to_be_visible()
     no_serious_findings(page)
     page.get_by_role("link", name="Label answers").click()
     expect(page.get_by_role("heading", name="There is nothing to label yet")).to_be_visible()
