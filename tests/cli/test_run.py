@@ -480,7 +480,7 @@ def test_a_harness_that_nobody_declared_is_told_with_the_file_that_names_it(tmp_
 
 _MEANT: list[tuple[tuple[str, ...], str]] = [
     (("run", "evals", "--harness", "agent", "--model", "fkae"), "did you mean 'fake'?"),
-    (("eval", "evals"), "did you mean run?"),
+    (("eval", "evals"), "it is `assay run`"),
     (("run", "evals", "--harness", "replay"), "name a recording: --model bad or reference"),
     (("run", "evals", "--harness", "mine"), "an agent of your own is FILE.py:NAME"),
     (("report", "lates"), "did you mean 'latest'?"),

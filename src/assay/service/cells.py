@@ -271,7 +271,7 @@ def decide_cell(
         ),
     ],
 ) -> Decision:
-    """Decide about a cell that is flagged or held, as `assay runs review` does; the newest counts."""
+    """Decide about a flagged or held cell, as `assay runs review` does; the newest counts."""
     store, found, key = _at(desk, run, cell)
     newest = _newest(store, found, key)
     if not needs_decision(newest):
