@@ -43,6 +43,7 @@ from assay.scoring.results import (
 )
 from assay.store import Database, ScoreRecord, Scores, Store
 from assay.store.records import CellRecord, RunRecord
+from assay.tasks.blocks import Expect
 from assay.tasks.case import case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types.run import Run
@@ -502,10 +503,7 @@ def test_a_cell_passes_with_reward_and_assurance(
         _run(SubScore("a", value, assurance=word)),
         run_id="r1",
         case="a",
-        threshold=1.0,
-        digest="",
-        file="",
-        min_assurance=least,
+        expect=Expect(min_assurance=least),
     )
     assert (record.reward, record.passed, record.assurance) == (value, passed, word)
 

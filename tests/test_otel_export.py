@@ -468,21 +468,22 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
     echo_case(tmp_path)
 
     async def play() -> None:
-        from assay.eval.trials import Trial, arena
+        from assay.eval.planning import Planned
+        from assay.eval.trials import arena
         from assay.tasks.case import load_cases
         from assay.tasks.task import case_task
 
         (loaded,) = load_cases([str(tmp_path / "evals")])
 
-        def done(trial: Trial, run: Run) -> None:
-            assert (trial.name, run.trace.content) == ("reference", "the solution")
+        def done(trial: Planned, run: Run) -> None:
+            assert (trial.harness, run.trace.content) == ("reference", "the solution")
 
         async def reference(run: Run) -> str:
             run.record(AgentStep(content="the solution"))
             return "the solution"
 
         async with SpanExport(found.url), arena(cache=str(tmp_path / "c"), workers=1) as place:
-            trial = Trial(task=case_task(loaded), name="reference", agent=reference)
+            trial = Planned(case_task(loaded), "reference", agent=reference)
             await place.run([trial], done)
 
     asyncio.run(play())

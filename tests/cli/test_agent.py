@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from textwrap import dedent
@@ -130,6 +131,17 @@ def test_limits_of_a_case_end_the_work_and_it_is_graded(tmp_path: Path) -> None:
         "it had no more replies"
         in assay("report", "latest", "--case", "hello", cwd=tmp_path).stdout
     )
+
+
+@pytest.mark.parametrize("store", ["", ".assay"])
+def test_limits_of_a_case_hold_for_a_job_in_python_too(store: str, tmp_path: Path) -> None:
+    """They held where the job was kept, and not in memory."""
+    write_case(tmp_path, _CASE + "    limits: {model_calls: 1}\n")
+    tasks = Taskset.from_file(str(tmp_path / "evals"))
+    kept = store and str(tmp_path / store)
+    with FakeModel([_WRITE, "never asked"]) as fake:
+        (run,) = asyncio.run(tasks.run(ModelAgent(), model=fake.model, store=kept))
+    assert (fake.count, run.reward, run.trace.stop_reason) == (1, 1.0, "max_steps")
 
 
 def test_what_the_gateway_found_odd_is_still_odd_when_the_work_is_graded_again(

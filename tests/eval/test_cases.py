@@ -15,7 +15,7 @@ from assay.agents import CommandAgent, EchoAgent
 from assay.errors import InputError
 from assay.eval import provision
 from assay.eval.case_session import case_session
-from assay.eval.matrix import options_of
+from assay.eval.planning import options_of
 from assay.eval.rollout import Cell, rollout
 from assay.tasks import Agent, Taskset
 from assay.tasks.blocks import HarnessSpec

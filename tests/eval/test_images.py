@@ -27,7 +27,7 @@ from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store
 from assay.store.kept import at_work
-from assay.tasks.blocks import ContainerSpec
+from assay.tasks.blocks import ContainerSpec, Expect
 from assay.tasks.case import load_case
 from assay.testing import FakeModel, calls
 from assay.types.run import Run
@@ -374,7 +374,7 @@ def test_a_cell_that_knows_no_image_does_not_lose_its_runs(
         run = store.run("latest")
         killed = Run.failed("interrupted", task_id="boxed")
         killed.harness, killed.model, killed.trial = "replay", "noop", 1
-        record = record_of(killed, run_id=run.id, case="boxed", threshold=1.0, digest="", file="")
+        record = record_of(killed, run_id=run.id, case="boxed", expect=Expect())
         store.add_cell(record, killed.to_dict())
     root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
     (root / "usr/easy").touch()

@@ -27,7 +27,8 @@ from assay.eval.isolation import (
     settled,
 )
 from assay.eval.isolation_proof import decide
-from assay.eval.trials import Arena, Trial
+from assay.eval.planning import Planned
+from assay.eval.trials import Arena
 from assay.graders.digest import grader_digest
 from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader
@@ -729,7 +730,7 @@ class _Judge:
         self.said, self.looks = list(said), looks
         self.asked: list[Mapping[str, Json]] = []
 
-    async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
+    async def run(self, trials: Sequence[Planned], done: Callable[[Planned, Run], None]) -> None:
         (trial,) = trials
         options = cast("Case", trial.task.work).graders[0].options
         says: Mapping[str, Sequence[str]] | str = self.looks or {}

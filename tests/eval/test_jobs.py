@@ -184,6 +184,20 @@ def test_an_agent_that_names_its_model_is_kept_and_resumed_under_it(tmp_path: Pa
     assert (again.coverage, len(_stored(home))) == ((1, 1), 1)
 
 
+def test_a_job_in_memory_asks_the_models_that_a_kept_one_asks(tmp_path: Path) -> None:
+    """In memory there was no fake model, and a run did not say which model its agent asks."""
+
+    class Asks(Adds):
+        model = "its-own"
+
+    solved = replace(add(), metadata={"solution": "3"})
+    for store in ("", str(tmp_path / ".assay")):
+        (played,) = asyncio.run(solved.run(ModelAgent(), model="fake", store=store))
+        assert (played.model, played.reward) == ("fake", 1.0)
+        (own,) = asyncio.run(add().run(Asks(), store=store))
+        assert (own.model, own.reward) == ("its-own", 1.0)
+
+
 def test_groups_are_ready_for_a_trainer(tmp_path: Path) -> None:
     """A run without a reward is masked: never a 0 that its siblings would gain from."""
 

@@ -24,7 +24,7 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.errors import InputError
-from assay.eval.attack import AttackPlan, Findings, OnCell, plan_attack
+from assay.eval.attack import AttackPlan, Findings, plan_attack
 from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
 from assay.eval.selftest import SelfTestPlan, plan_selftest
@@ -34,6 +34,8 @@ from assay.tasks.task import Task
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from assay.eval.runner import OnCell
 
 
 T = TypeVar("T")

@@ -272,15 +272,14 @@ def run_workspace(given: Namespace) -> int:
         InputError: For an unknown run or cell, several cells, or a directory that is there.
         StoreError: If what was kept is missing or damaged.
     """
-    from assay.eval.case_session import lay_out_kept
-    from assay.eval.matrix import kept_of
+    from assay.eval.case_session import Kept, lay_out_kept
     from assay.eval.promote import cell_of
     from assay.types.run import Run
 
     with Store.open(store_there()) as store:
         cell = cell_of(store, store.run(given.run).id, given.case, **_agent(given))
         detail = store.detail(cell.run_id, cell.key)
-        kept = None if "row" in detail else kept_of(Run.from_dict(detail))
+        kept = None if "row" in detail else Kept.of(Run.from_dict(detail))
         if kept is None or not kept.snapshot:
             raise InputError(
                 f"nothing is kept of a workspace of case {given.case!r}",

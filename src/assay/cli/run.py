@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,13 +33,14 @@ from assay.cli.options import (
 from assay.errors import AssayError, InputError
 from assay.eval.matrix import Launch, launch, resume
 from assay.eval.planning import MatrixRequest, unused_parts
+from assay.reports.figures import count
 from assay.store.runs import Store
 from assay.tasks.case import Case
 
 if TYPE_CHECKING:
-    from assay.eval.cluster import Cluster
     from assay.eval.isolation import CaseLock, Settle
     from assay.eval.regrade import Regrade
+    from assay.reports.progress import Progress
 
 __all__ = ["add", "add_regrade", "isolation_notes", "run", "run_regrade"]
 
@@ -220,8 +221,23 @@ def run(given: Namespace) -> int:
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:
             workers = given.workers or 0
+
+        def go(shown: Progress) -> Coroutine[object, object, None]:
+            return ready.go(
+                store,
+                workers=workers,
+                on_cell=shown.cell,
+                on_begin=shown.begin,
+                cluster=cluster,
+            )
+
+        def kept() -> str:
+            done, total = len(store.finished(ready.run.id)), count(ready.total, "cell")
+            return f"{done} of {total} kept; go on with: assay run --resume {ready.run.id}"
+
         try:
-            return _carry_out(ready, store, workers=workers, outputs=outputs, cluster=cluster)
+            _note_unused(ready)
+            return _carry_out(ready, store, outputs, go, kept)
         except AssayError:
             # What was refused before its first cell is no run; it would be the latest one.
             if given.resume is None and not store.counts(ready.run.id).total:
@@ -275,9 +291,20 @@ def _require_matrix(store: Store, reference: str) -> None:
 
 
 def _carry_out(
-    ready: Launch, store: Store, *, workers: int, outputs: Outputs, cluster: Cluster | None
+    ready: Launch | Regrade,
+    store: Store,
+    outputs: Outputs,
+    go: Callable[[Progress], Coroutine[object, object, None]],
+    kept: Callable[[], str],
 ) -> int:
-    """Run what a launch still has to do, show progress, and conclude.
+    """Do what is planned, show progress, and conclude.
+
+    Args:
+        ready: The plan; its environments are stopped in the end.
+        store: Where its run is.
+        outputs: What is written of it.
+        go: Does it, and tells how far it is.
+        kept: What an interruption leaves, and how to go on.
 
     Returns:
         The exit status; 130 if it was interrupted, with what was finished kept.
@@ -288,53 +315,36 @@ def _carry_out(
     from assay.reports.page import page_on
     from assay.reports.progress import progress
 
-    _note_unused(ready)
-    count = len(ready.todo) + len(ready.regrade)
+    async def work(shown: Progress) -> None:
+        try:
+            await go(shown)
+        finally:
+            await ready.close()
+
     page = page_on(sys.stderr)
     try:
         # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
-            work = ready.go(
-                store,
-                workers=workers,
-                on_cell=shown.cell,
-                on_begin=shown.begin,
-                cluster=cluster,
-            )
-            asyncio.run(_and_close(work, ready))
+        with (
+            redirect_stdout(sys.stderr),
+            progress(page, len(ready.cells), note=cost_so_far) as shown,
+        ):
+            asyncio.run(work(shown))
     except KeyboardInterrupt:
-        from assay.reports.figures import count
-
-        done = len(store.finished(ready.run.id))
-        print(
-            f"interrupted: {done} of {count(ready.total, 'cell')} kept; "
-            f"go on with: assay run --resume {ready.run.id}",
-            file=sys.stderr,
-        )
+        print(f"interrupted: {kept()}", file=sys.stderr)
         return INTERRUPTED
     return conclude(store, ready.run.id, outputs)
 
 
-async def _and_close(work: Coroutine[object, object, None], ready: Launch | Regrade) -> None:
-    try:
-        await work
-    finally:
-        await ready.close()
-
-
 def _note_unused(ready: Launch) -> None:
-    used: dict[str, set[str]] = {}
-    for coordinate in ready.todo:
-        used.setdefault(coordinate.task.slug, set()).add(coordinate.harness)
-    cases = {one.task.slug: one.task.work for one in ready.todo}
-    for name, case in cases.items():
+    todo = ready.todo
+    for name, case in {one.task.slug: one.task.work for one in todo}.items():
         if not isinstance(case, Case):
             continue
         tell_warnings(f"case {name!r}", file_warnings(case.graders))
-        if unused := unused_parts(case, used[name], ready.harnesses[name]):
+        if unused := unused_parts(case, [one for one in todo if one.task.slug == name]):
             said = ", ".join(unused)
             print(f"note: case {name!r}: none of these harnesses uses {said}", file=sys.stderr)
-    if echoed := {cell.model for cell in ready.todo if cell.harness == "echo"} - {"none", ""}:
+    if echoed := {cell.model for cell in todo if cell.harness == "echo"} - {"none", ""}:
         from assay.models import family_of
 
         for model in sorted(filter(family_of, echoed)):
@@ -351,13 +361,7 @@ def run_regrade(given: Namespace) -> int:
     Raises:
         InputError: For whatever is wrong with the run or the graders.
     """
-    import asyncio
-
-    from assay.cli.report import conclude
     from assay.eval.regrade import plan_regrade
-    from assay.reports.figures import count
-    from assay.reports.page import page_on
-    from assay.reports.progress import progress
     from assay.tasks.grader_files import load_graders
 
     outputs = Outputs.of(given)
@@ -372,18 +376,10 @@ def run_regrade(given: Namespace) -> int:
         if ready.left_out:
             left_out = count(ready.left_out, "cell")
             print(f"note: {left_out} kept nothing to grade", file=sys.stderr)
-        page = page_on(sys.stderr)
-        try:
-            # What a grader of one's own prints must not end up inside the JSON.
-            with (
-                redirect_stdout(sys.stderr),
-                progress(page, len(ready.cells), note=cost_so_far) as shown,
-            ):
-                work = ready.go(store, workers=workers, on_cell=shown.cell)
-                asyncio.run(_and_close(work, ready))
-        except KeyboardInterrupt:
-            print(
-                "interrupted: what was graded is kept; assay regrade starts over", file=sys.stderr
-            )
-            return INTERRUPTED
-        return conclude(store, ready.run.id, outputs)
+        return _carry_out(
+            ready,
+            store,
+            outputs,
+            lambda shown: ready.go(store, workers=workers, on_cell=shown.cell),
+            lambda: "what was graded is kept; assay regrade starts over",
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from assay.eval.runner import run_cells, run_tasks
+    from assay.eval.runner import run_tasks
     from assay.eval.span_export import SpanExport
     from assay.scoring.advantage import dr_grpo, group_relative, rloo
     from assay.types.run import Job, Rewarded, Run
@@ -23,7 +23,6 @@ __all__ = [
     "dr_grpo",
     "group_relative",
     "rloo",
-    "run_cells",
     "run_tasks",
 ]
 
@@ -35,7 +34,6 @@ _HOMES = {
     "dr_grpo": "assay.scoring.advantage",
     "group_relative": "assay.scoring.advantage",
     "rloo": "assay.scoring.advantage",
-    "run_cells": ".runner",
     "run_tasks": ".runner",
 }
 

@@ -11,21 +11,20 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
 from assay.eval.isolation_proof import settle
-from assay.eval.planning import require_case_parts
+from assay.eval.planning import Planned, require_case_parts
+from assay.eval.runner import OnBegin, OnCell
 from assay.eval.scene import Scene
-from assay.eval.trials import Arena, Trial, arena, record_trial
+from assay.eval.trials import Arena, arena
 from assay.eval.work import stop_environments
 from assay.scoring.json_safe import Json
 from assay.store.decisions import HELD
-from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.tasks.task import Task
 from assay.types.run import Run
 
-__all__ = ["AttackPlan", "Attempt", "CaseAttack", "Findings", "OnCell", "plan_attack"]
+__all__ = ["AttackPlan", "Attempt", "CaseAttack", "Findings", "plan_attack"]
 
 Outcome: TypeAlias = Literal["passes", "pays", "escapes", "holds", "not played"]
-OnCell: TypeAlias = "Callable[[CellRecord], None]"
 Begin: TypeAlias = "Callable[[int], OnCell]"
 
 _FLOOR = "no-op"
@@ -150,7 +149,7 @@ class AttackPlan:
         cache: str,
         workers: int,
         begin: Begin,
-        on_begin: Callable[[CellKey], None] = lambda _: None,
+        on_begin: OnBegin = lambda _: None,
     ) -> Findings:
         """Play every cheat that applies.
 
@@ -167,9 +166,7 @@ class AttackPlan:
             finally:
                 await stop_environments(self.tasks)
 
-    async def _attack(
-        self, place: Arena, begin: Begin, on_begin: Callable[[CellKey], None]
-    ) -> Findings:
+    async def _attack(self, place: Arena, begin: Begin, on_begin: OnBegin) -> Findings:
         settled, undecided = await settle(self.tasks, place)
         sieges = [
             await _Siege.lay(task, place, self.cheats, undecided.get(task.slug)) for task in settled
@@ -180,9 +177,9 @@ class AttackPlan:
         on_cell = begin(len(trials))
         by_case = {siege.task.slug: siege for siege in sieges}
 
-        def done(trial: Trial, run: Run) -> None:
-            by_case[trial.task.slug].runs[trial.name] = run
-            row = record_trial(trial, run)
+        def done(trial: Planned, run: Run) -> None:
+            by_case[trial.task.slug].runs[trial.harness] = run
+            row = trial.record(run)
             on_cell(row if row.passed is None else replace(row, passed=not row.passed))
 
         await place.run(trials, done, on_begin)
@@ -234,12 +231,12 @@ class _Siege:
             siege.skipped = isinstance(error, SkippedError)
             return siege
 
-    def trials(self) -> Iterator[Trial]:
+    def trials(self) -> Iterator[Planned]:
         if self.trouble:
             return
-        yield Trial(task=self.task, name=_FLOOR, agent=ScriptedAgent(deeds=Deeds()))
+        yield Planned(self.task, _FLOOR, agent=ScriptedAgent(deeds=Deeds()))
         for cheat, deeds in self._played:
-            yield Trial(task=self.task, name=cheat.id, agent=ScriptedAgent(deeds=deeds))
+            yield Planned(self.task, cheat.id, agent=ScriptedAgent(deeds=deeds))
 
     def outcome(self) -> CaseAttack:
         """What all of it comes to."""

@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -34,7 +34,7 @@ from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
 from assay.tasks.task import Guest, Session
-from assay.types.run import OfferedTool, Prompt
+from assay.types.run import OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "Keep",
     "Kept",
     "case_session",
-    "guest_session",
     "has_tests",
     "kept_session",
     "prompt_of",
@@ -67,24 +66,28 @@ class Kept:
     source: str
     image: str = ""
 
+    @classmethod
+    def of(cls, run: Run) -> Kept:
+        """What was kept of a run's workspace."""
+        return cls(*(str(run.metadata.get(n) or "") for n in ("snapshot", "source", "image")))
+
 
 @asynccontextmanager
 async def case_session(
     case: Case,
-    *,
+    guest: Guest | None = None,
     cache: str | None = None,
     home: str | None = None,
-    guest: Guest | None = None,
 ) -> AsyncGenerator[Session]:
     """A case in a directory of its own, which goes when the session ends.
 
     Args:
         case: The case.
+        guest: Who asks and grades instead of the case.
         cache: Directory for fetched sources and built environments, shared by all cells; a
             private one by default.
         home: The store's directory, to keep a snapshot of what the agent leaves; by default one
             that goes with the session.
-        guest: Who asks and grades instead of the case.
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
@@ -117,13 +120,6 @@ async def _laid_out(case: Case, directory: Path, cache: str) -> Workspace:
     from assay.eval.provision import lay_out
 
     return await lay_out(case, directory, cache)
-
-
-def guest_session(
-    case: Case, guest: Guest, cache: str, home: str | None = None
-) -> AbstractAsyncContextManager[Session]:
-    """A workspace as a case says, for somebody else who asks and grades; see `Workshop`."""
-    return case_session(case, cache=cache, home=home, guest=guest)
 
 
 @asynccontextmanager

@@ -11,8 +11,9 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -22,12 +23,11 @@ from assay.eval.batch import run_batches
 from assay.eval.cluster_limits import limited_actors
 from assay.eval.harnesses import FAKE, fake_models
 from assay.eval.journals import journal_of
-from assay.eval.matrix import Launch, live_cell, options_of
-from assay.eval.planning import Coordinate
+from assay.eval.planning import Planned, options_of
 from assay.eval.rollout import rollout
+from assay.eval.runner import OnBegin, Plan
 from assay.eval.work import is_python_agent, load_agent
 from assay.frozen import frozen
-from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task
 from assay.types.run import Run
@@ -47,14 +47,12 @@ class _Request:
     """A cell to be run.
 
     Attributes:
-        coordinate: Which one.
+        planned: The cell; its Python agent is found by the name of its harness.
         digest: Of its case, as the driver sees it.
-        declared: The harnesses that its case can use.
     """
 
-    coordinate: Coordinate
+    planned: Planned
     digest: str
-    declared: Mapping[str, HarnessSpec]
 
 
 class _Cells:
@@ -123,22 +121,15 @@ class _Cells:
     async def __call__(self, request: object) -> Run:
         """The run of a cell."""
         asked = cast("_Request", request)
-        coordinate = asked.coordinate
-        case, agent = cast("Case", coordinate.task.work), self._agents.get(coordinate.harness)
+        planned = replace(asked.planned, agent=self._agents.get(asked.planned.harness))
+        case = cast("Case", planned.task.work)
         if case.digest != asked.digest:
             raise _unseen(case.root)
-        earlier = _earlier(journal_of(self._home, self._run_id, coordinate.key))
-        faked = [coordinate.task] if coordinate.asks and coordinate.model == FAKE else []
+        earlier = _earlier(journal_of(self._home, self._run_id, planned.key))
+        faked = [planned.task] if planned.asks and planned.model == FAKE else []
+        plan = Plan(cells=[planned], sink=_kept_by_driver, run_id=self._run_id, home=self._home)
         with fake_models(faked) as fakes:
-            cell = live_cell(
-                coordinate,
-                self._run_id,
-                self._home,
-                declared=asked.declared,
-                agent=agent,
-                fakes=fakes,
-            )
-            run = await rollout(cell)
+            run = await rollout(plan.cell(planned, fakes))
         if earlier:
             run.record(Step(source="system", error=earlier))
         return run
@@ -171,56 +162,48 @@ def _earlier(journal: str) -> str:
 
 async def run_on(
     cluster: Cluster,
-    launch: Launch,
-    home: str,
+    plan: Plan,
     *,
     workers: int,
-    begun: Callable[[int], None],
-    done: Callable[[int, Run], None],
+    begun: OnBegin,
+    done: Callable[[Planned, Run], None],
 ) -> None:
-    """Run the cells that a launch still has to do on a cluster.
+    """Run the cells of a plan on a cluster that nobody has worked on.
 
     Args:
         cluster: Where.
-        launch: What.
-        home: The directory of its store.
+        plan: What.
         workers: Cells at once; 0 for one on each core.
-        begun: Told of each cell that is about to be sent off, by its place among those to do.
+        begun: Told of each cell that is about to be sent off.
         done: Told of each run.
 
     Raises:
         InputError: Some of it cannot be done there.
         AssayError: No worker can start.
     """
-    _require_portable(launch)
-    if not launch.todo:
+    todo = [one for one in plan.cells if one.again is None]
+    _require_portable(plan, todo)
+    if not todo:
         return
-    cases = {one.task.slug: cast("Case", one.task.work) for one in launch.todo}
+    cases = {one.task.slug: cast("Case", one.task.work) for one in todo}
     digests = {slug: case.digest for slug, case in cases.items()}
-    with _marked(home, launch.run.id) as mark:
-        work = _work_of(launch, home, mark)
+    with _marked(plan) as mark:
+        work = _work_of(plan, todo, mark)
         # Cells have limits of their own, which hold for as long as the loop goes on.
-        blocks = max(_longest(one.task) for one in launch.todo)
+        blocks = max(_longest(one.task) for one in todo)
         async with limited_actors(
             cluster, work, workers, asks=True, depth=1, blocks=blocks
         ) as pool:
 
-            async def one(numbered: tuple[int, Coordinate]) -> Run:
-                number, coordinate = numbered
-                begun(number)
-                slug = coordinate.task.slug
-                asked = _Request(coordinate, digests[slug], launch.harnesses[slug])
+            async def one(planned: Planned) -> Run:
+                begun(planned.key)
+                asked = _Request(replace(planned, agent=None), digests[planned.task.slug])
                 try:
                     return cast("Run", await pool(asked))
                 except EndsWorkersError as error:
-                    return _lost(coordinate, launch.run.id, error)
+                    return _lost(planned, plan, error)
 
-            await run_batches(
-                enumerate(launch.todo),
-                one,
-                lambda numbered, run: done(numbered[0], run),
-                at_once=workers or _AHEAD * max(1, cluster.cores),
-            )
+            await run_batches(todo, one, done, at_once=workers or _AHEAD * max(1, cluster.cores))
 
 
 def _longest(task: Task) -> float:
@@ -229,43 +212,43 @@ def _longest(task: Task) -> float:
     return (options.agent_timeout or 0.0) + (options.grading_timeout or 0.0)
 
 
-def _require_portable(launch: Launch) -> None:
+def _require_portable(plan: Plan, todo: Sequence[Planned]) -> None:
     """Refuse what only the machine that starts the run can do."""
-    for one in launch.todo:
+    for one in todo:
         work, name = one.task.work, one.task.slug
         if not isinstance(work, Case):
             why = f"task {name!r} is of a Python file or a URL"
         elif work.image is not None:
             why = f"case {name!r} has an image, which is unpacked on one machine"
-        elif launch.options is not None:
+        elif plan.options is not None:
             why = f"task {name!r} was begun in Python"
         else:
             continue
         raise InputError(f"{why}, and cannot be run on a cluster", hint="run it without --engine")
 
 
-def _work_of(launch: Launch, home: str, mark: str) -> _Cells:
+def _work_of(plan: Plan, todo: Sequence[Planned], mark: str) -> _Cells:
     from assay.sandbox import probe
 
-    used = {(one.task.slug, one.harness) for one in launch.todo}
-    specs = [launch.harnesses[slug].get(harness) for slug, harness in sorted(used)]
+    used = {(one.task.slug, one.harness): one.spec for one in todo}
+    specs = [spec for _, spec in sorted(used.items(), key=lambda item: item[0])]
     programs = dict.fromkeys(spec.argv[0] for spec in specs if spec is not None and spec.argv)
     return _Cells(
-        launch.run.id,
-        home,
+        plan.run_id,
+        plan.home,
         mark,
         place=str(Path.cwd()),
-        roots=sorted({cast("Case", one.task.work).root for one in launch.todo}),
+        roots=sorted({cast("Case", one.task.work).root for one in todo}),
         programs=[program for program in programs if shutil.which(program) is not None],
-        agents=sorted({one.harness for one in launch.todo if is_python_agent(one.harness)}),
+        agents=sorted({one.harness for one in todo if is_python_agent(one.harness)}),
         needs_sandbox=probe().tier is not None,
     )
 
 
 @contextmanager
-def _marked(home: str, run_id: str) -> Generator[str]:
+def _marked(plan: Plan) -> Generator[str]:
     """A file of the store's directory by which others know it."""
-    file = Path(home, f"{run_id}.cluster")
+    file = Path(plan.home, f"{plan.run_id}.cluster")
     file.touch()
     try:
         yield file.name
@@ -273,9 +256,13 @@ def _marked(home: str, run_id: str) -> Generator[str]:
         file.unlink(missing_ok=True)
 
 
-def _lost(coordinate: Coordinate, run_id: str, error: EndsWorkersError) -> Run:
+def _kept_by_driver(planned: Planned, run: Run) -> None:
+    """An actor sends what came of its cell; who planned it keeps that."""
+
+
+def _lost(planned: Planned, plan: Plan, error: EndsWorkersError) -> Run:
     """The run of a cell over which workers end."""
-    run = Run.failed(str(error), slug=coordinate.task.slug, task_id=coordinate.task.id)
-    run.harness, run.model, run.trial = coordinate.harness, coordinate.model, coordinate.trial
-    run.job_id, run.group_id = run_id, "/".join((run_id, *coordinate.key[:3]))
+    run = Run.failed(str(error), slug=planned.task.slug, task_id=planned.task.id)
+    run.harness, run.model, run.trial = planned.harness, planned.model, planned.trial
+    run.job_id, run.group_id = plan.run_id, plan.group_of(planned)
     return run

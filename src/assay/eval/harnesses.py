@@ -22,7 +22,6 @@ __all__ = [
     "BUILT_IN",
     "FAKE",
     "agent_for",
-    "asks_through_gateway",
     "declared_harnesses",
     "fake_models",
     "gateway_for",
@@ -290,11 +289,6 @@ def agent_for(name: str, task: Task, spec: HarnessSpec | None) -> Agent:
     from assay.agents.echo import EchoAgent
 
     return EchoAgent()
-
-
-def asks_through_gateway(name: str, declared: Mapping[str, HarnessSpec]) -> bool:
-    """Whether a harness asks its model through the gateway of its cell."""
-    return declared[name].gateway if name in declared else name == "agent"
 
 
 def require_model(model: str, slug: str, *, is_anothers: bool = False) -> None:

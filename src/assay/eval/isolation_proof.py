@@ -25,7 +25,8 @@ from typing import TypeAlias
 
 from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
-from assay.eval.trials import Arena, Trial
+from assay.eval.planning import Planned
+from assay.eval.trials import Arena
 from assay.eval.work import with_cases
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
@@ -250,12 +251,13 @@ class _Proof:
         spec = case.graders[place]
         spec = replace(spec, weight=1.0, gate=False, options={**spec.options, **options})
         directory = str(Path(case.root, "recordings"))
-        trial = Trial(
-            task=case_task(replace(case, graders=(spec,))),
-            name="isolation",
+        played = self._played
+        trial = Planned(
+            case_task(replace(case, graders=(spec,))),
+            "isolation",
+            self.lock.reference,
             agent=ReplayAgent(directory=directory, timeout_s=case.limits.agent_timeout_s),
-            model=self.lock.reference,
-            again=self._played,
+            again=None if played is None else lambda: played,
         )
         runs: list[Run] = []
         await self.place.run([trial], lambda _, run: runs.append(run))

@@ -14,40 +14,33 @@ from pathlib import Path
 from assay.environment.channel.link import Address
 from assay.environment.channel.remote import RemoteWork
 from assay.errors import InputError, shown
-from assay.eval.matrix import Launch, left_of, require_own
-from assay.eval.planning import Coordinate
-from assay.eval.records import start_run
-from assay.eval.runner import agent_name
-from assay.eval.work import own_model, version_of
+from assay.eval.matrix import begun, changed, gone_on_with, require_own, run_of
+from assay.eval.planning import Planned
+from assay.eval.work import version_of
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import load_case
-from assay.tasks.task import Agent, RunOptions, Task, case_task, environments_of
-from assay.types.run import Job, Run
+from assay.tasks.task import RunOptions, Task, case_task, environments_of
+from assay.types.run import Job
 
 __all__ = ["run_stored", "tasks_of_job"]
 
 
-async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) -> Job:
-    """Run tasks and keep each run as soon as it is graded; or go on with a job that was kept.
+async def run_stored(cells: Sequence[Planned], options: RunOptions, job: Job) -> Job:
+    """Run cells and keep each run as soon as it is graded; or go on with a job that was kept.
 
     Raises:
         InputError: If what is to be resumed is no job, or was of other tasks or another agent, or
             if its tasks changed since.
     """
-    model = options.model or own_model(agent)
-    name = agent_name(agent)
-    cells = [
-        Coordinate(task, name, model, trial, asks=bool(options.model))
-        for task in tasks
-        for trial in range(1, options.group + 1)
-    ]
-    digests = {task.slug: version_of(task) for task in tasks}
+    tasks = list({one.task.slug: one.task for one in cells}.values())
+    versions = {task.slug: version_of(task) for task in tasks}
+    cells = [replace(one, version=versions[one.task.slug]) for one in cells]
     request: dict[str, Json] = {
         "paths": list(dict.fromkeys(shown(task.file) for task in tasks if task.file)),
-        "harnesses": [name],
-        "models": [model],
+        "harnesses": list(dict.fromkeys(one.harness for one in cells)),
+        "models": list(dict.fromkeys(one.model for one in cells)),
         "trials": options.group,
     }
     rows: list[Json] = [_row_of(task) for task in tasks]
@@ -56,23 +49,19 @@ async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, j
         reference = options.resume or (job.id if job.runs else "")
         if reference:
             run = _resumable(store.run(reference), config)
-            todo, changed = left_of(run, store, cells, digests)
-            if changed:
-                names = ", ".join(dict.fromkeys(one.task.slug for one in changed))
+            ready = gone_on_with(run, store, cells)
+            if len(ready.todo) < len(ready.cells):
                 raise InputError(
-                    f"tasks changed, or assay did, since runs of job {run.id} were graded: {names}",
+                    f"tasks changed, or assay did, since runs of job {run.id} were graded: "
+                    f"{changed(ready)}",
                     hint=f"assay regrade {run.id} grades what was kept again; or start a new job",
                 )
         else:
-            total = len(cells)
-            run = start_run(store, config=config, digests=digests, planned=total, label=job.name)
-            todo = cells
+            ready = begun(store, cells, config, label=job.name)
+        run, todo = ready.run, {one.key for one in ready.todo}
         job.id, job.name, job.group = run.id, run.label, options.group
-        begun = {one.key for one in todo}
-        job.runs[:] = [
-            Run.from_dict(store.detail(run.id, one.key)) for one in cells if one.key not in begun
-        ]
-        ready = Launch(run, len(cells), todo, (), digests, {}, {name: agent}, options)
+        job.runs[:] = [run_of(store, run.id, one.key) for one in cells if one.key not in todo]
+        ready = replace(ready, options=options)
         await ready.go(store, workers=options.max_concurrent, on_run=job.runs.append)
     order = {(one.task.slug, one.trial): number for number, one in enumerate(cells)}
     job.runs.sort(key=lambda run: order[run.slug, run.trial])

@@ -16,6 +16,7 @@ from assay.eval.records import record_of
 from assay.store.kept import alone_with
 from assay.store.records import CellKey
 from assay.store.runs import Store
+from assay.tasks.blocks import Expect
 from assay.types.run import Run
 from assay.types.trace import Step
 
@@ -86,6 +87,6 @@ def _salvaged(store: Store, run_id: str, file: Path) -> bool:
     run.cost_usd = usage.cost_usd
     if usage.prompt_tokens is not None and usage.completion_tokens is not None:
         run.tokens = usage.prompt_tokens + usage.completion_tokens
-    record = record_of(run, run_id=run_id, case=case, threshold=1.0, digest="", file="")
+    record = record_of(run, run_id=run_id, case=case, expect=Expect())
     store.add_cell(record, run.to_dict())
     return True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location
 from assay.eval.harnesses import (
-    asks_through_gateway,
     declared_harnesses,
     require_harnesses,
     require_recordings,
@@ -18,14 +18,19 @@ from assay.eval.harnesses import (
 from assay.eval.work import own_model
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
-from assay.store.records import CellKey
-from assay.tasks.blocks import NO_MATRIX, Conditions, HarnessSpec, Matrix
+from assay.scoring.results import SubScore
+from assay.tasks.blocks import NO_MATRIX, HarnessSpec, Matrix
 from assay.tasks.case import Case
-from assay.tasks.task import Agent, Task
+from assay.tasks.task import Agent, RunOptions, Task
+from assay.types.run import Run
+
+if TYPE_CHECKING:
+    from assay.store.records import CellKey, CellRecord
 
 __all__ = [
-    "Coordinate",
     "MatrixRequest",
+    "Planned",
+    "options_of",
     "plan_cells",
     "require_case_parts",
     "unused_parts",
@@ -65,8 +70,8 @@ class MatrixRequest:
 
 
 @frozen
-class Coordinate:
-    """One cell of the matrix.
+class Planned:
+    """A cell that is to be done.
 
     Attributes:
         task: What is to be done.
@@ -74,30 +79,51 @@ class Coordinate:
         model: The model it is asked to use.
         trial: 1-based repeat.
         asks: Whether the model is asked through the cell's gateway.
+        agent: Who does it, where that is not what the harness is declared as.
+        spec: How the harness is declared, where it is.
+        version: Digest of what the task is now, and of what grades it; empty where nobody asks.
+        again: Gives what an agent did before: that is graded again, and nobody works.
+        keep: Scores that are taken over then.
     """
 
     task: Task
     harness: str
-    model: str
-    trial: int
+    model: str = ""
+    trial: int = 1
     asks: bool = False
+    agent: Agent | None = None
+    spec: HarnessSpec | None = None
+    version: str = ""
+    again: Callable[[], Run] | None = None
+    keep: Mapping[int, SubScore] = field(default_factory=dict[int, "SubScore"])
 
     @property
     def key(self) -> CellKey:
         """The cell's key in the store."""
         return (self.task.slug, self.harness, self.model, self.trial)
 
-    @property
-    def conditions(self) -> Conditions:
-        """What holds for the work on the task."""
-        return self.task.conditions
+    def record(self, run: Run, run_id: str = "") -> CellRecord:
+        """The narrow row of the cell's run."""
+        from assay.eval.records import record_of
+
+        conditions = self.task.conditions
+        made = record_of(
+            run,
+            run_id=run_id,
+            case=self.task.slug,
+            expect=conditions.expect,
+            version=self.version,
+            file=conditions.file,
+        )
+        # An agent that says which model it asked is still the cell that it was begun as.
+        return replace(made, model=self.model)
 
 
 def plan_cells(
     tasks: Sequence[Task], request: MatrixRequest, agents: Mapping[str, Agent]
-) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
+) -> tuple[list[Planned], dict[str, Mapping[str, HarnessSpec]]]:
     """Every cell, in order, and the harnesses that each task can use."""
-    plan: list[Coordinate] = []
+    plan: list[Planned] = []
     found: dict[str, Mapping[str, HarnessSpec]] = {}
     for task in tasks:
         case, conditions = task.work, task.conditions
@@ -106,46 +132,39 @@ def plan_cells(
         cells = _cells(conditions.matrix, request)
         names = {harness for harness, _, _ in cells}
         declared = declared_harnesses(conditions)
-        found[task.slug] = usable_harnesses(task, names, declared)
-        require_harnesses(task, names - agents.keys(), found[task.slug])
+        usable = found[task.slug] = usable_harnesses(task, names, declared)
+        require_harnesses(task, names - agents.keys(), usable)
         if isinstance(case, Case):
             require_turns(case, names & agents.keys(), agents)
-            asked = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
-            require_recordings(case, found[task.slug], asked)
+            played = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
+            require_recordings(case, usable, played)
         for harness, model, trial in cells:
-            coordinate = Coordinate(task, harness, model, trial)
-            if harness in agents:
-                coordinate = _of_agent(coordinate, agents[harness])
-            else:
-                asks = asks_through_gateway(harness, found[task.slug])
-                coordinate = replace(coordinate, asks=asks)
-                if _takes_no_model(harness, found[task.slug]) and model == UNSAID:
-                    coordinate = replace(coordinate, model="")
-            if coordinate.model == UNSAID:
-                raise _nobody_asked(coordinate, request)
-            plan.append(coordinate)
+            agent = agents.get(harness)
+            asked, asks = _asked(model, harness, agent, usable.get(harness))
+            if asked == UNSAID:
+                raise _nobody_asked(task, harness, request)
+            plan.append(Planned(task, harness, asked, trial, asks=asks, agent=agent))
     return plan, found
 
 
-def _of_agent(coordinate: Coordinate, agent: Agent) -> Coordinate:
-    """The cell of a Python agent: with a model that was named, or with the agent's own."""
-    if coordinate.model != UNSAID:
-        return replace(coordinate, asks=True)
-    return replace(coordinate, model=own_model(agent))
+def _asked(
+    model: str, harness: str, agent: Agent | None, spec: HarnessSpec | None
+) -> tuple[str, bool]:
+    """The model of a cell, and whether it is asked through the cell's gateway."""
+    if agent is not None:  # it asks a model that was named, or its own
+        return (own_model(agent), False) if model == UNSAID else (model, True)
+    if spec is None:
+        asks, takes_one = harness == "agent", harness != "echo"
+    else:
+        words = (*spec.argv, *spec.resume)
+        asks, takes_one = spec.gateway, spec.gateway or any("{model" in word for word in words)
+    return ("" if model == UNSAID and not takes_one else model), asks
 
 
-def _takes_no_model(harness: str, declared: Mapping[str, HarnessSpec]) -> bool:
-    if harness not in declared:
-        return harness == "echo"
-    spec = declared[harness]
-    return not spec.gateway and not any("{model" in word for word in (*spec.argv, *spec.resume))
-
-
-def _nobody_asked(coordinate: Coordinate, request: MatrixRequest) -> InputError:
+def _nobody_asked(task: Task, harness: str, request: MatrixRequest) -> InputError:
     """The error of a cell that nobody gave the model that it is to ask."""
-    name, harness = coordinate.task.slug, coordinate.harness
-    file = coordinate.conditions.file
-    if isinstance(coordinate.task.work, Case):
+    name, file = task.slug, task.conditions.file
+    if isinstance(task.work, Case):
         said = f"case {name!r} has no matrix, so nothing says who does its work"
         other = "give the case a matrix"
     else:
@@ -208,12 +227,28 @@ def require_case_parts(case: Case) -> None:
             )
 
 
-def unused_parts(
-    case: Case, harnesses: Collection[str], declared: Mapping[str, HarnessSpec]
-) -> list[str]:
-    """What a case says that none of its harnesses acts on; for a note before the run."""
-    is_agent = "agent" in harnesses
-    specs = [declared[name] for name in harnesses if name in declared]
+def options_of(task: Task) -> RunOptions:
+    """How long a task's agent and graders may take.
+
+    What the graders' commands may take by their own limits comes on top of ours: otherwise a
+    submission that hangs every command would be our time-out, an error that leaves the mean, and
+    not the 0 that it is.
+    """
+    limits, own = task.conditions.limits, 0.0
+    for spec in task.work.graders if isinstance(task.work, Case) else ():
+        parameter = spec.kind.parameters.get("timeout_s")
+        seconds = spec.options.get("timeout_s") or (parameter.default if parameter else 0.0)
+        own += float(seconds) if isinstance(seconds, int | float) else 0.0
+    return RunOptions(
+        agent_timeout=limits.agent_timeout_s, grading_timeout=limits.grading_timeout_s + own
+    )
+
+
+def unused_parts(case: Case, cells: Iterable[Planned]) -> list[str]:
+    """What a case says that none of its cells' harnesses acts on; for a note before the run."""
+    listed = list(cells)
+    is_agent = any(one.harness == "agent" for one in listed)
+    specs = [one.spec for one in listed if one.spec is not None]
     asks = any(spec.acp for spec in specs)
     traces = is_agent or asks or any(spec.gateway or spec.trace for spec in specs)
     artifacts = replace(case.artifacts, mcp=None) if is_agent else case.artifacts

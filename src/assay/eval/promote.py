@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from assay.agents.replay import answer_of, recordings_of
 from assay.errors import InputError
-from assay.eval.matrix import kept_of
+from assay.eval.case_session import Kept
 from assay.scoring.json_safe import Json
 from assay.scratch import remove
 from assay.shown import command
@@ -91,7 +91,7 @@ def promote(store: Store, cell: CellRecord, name: str, *, force: bool = False) -
             hint="it takes a cell of a case, no task of Python and no row, whose agent finished",
         )
     run = Run.from_dict(detail)
-    kept, case = kept_of(run), load_case(cell.file)
+    kept, case = Kept.of(run), load_case(cell.file)
     if case.id != cell.case:
         raise InputError(f"{cell.file} is now case {case.id!r}, not {cell.case!r}")
     root = Path(case.root, "recordings")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.scoring.results import Assurance, EvaluationResult, reaches
+from assay.scoring.results import EvaluationResult, reaches
 from assay.store.decisions import HELD
 from assay.store.records import (
     GROUP,
@@ -28,6 +28,7 @@ from assay.types.run import Run
 from assay.version import __version__
 
 if TYPE_CHECKING:
+    from assay.tasks.blocks import Expect
     from assay.tasks.rows import Row
 
 __all__ = [
@@ -77,11 +78,9 @@ def record_of(
     *,
     run_id: str,
     case: str,
-    threshold: float,
-    digest: str,
-    file: str,
-    min_assurance: Assurance | None = None,
-    min_coverage: float | None = None,
+    expect: Expect,
+    version: str = "",
+    file: str = "",
 ) -> CellRecord:
     """The narrow row of a run.
 
@@ -100,8 +99,8 @@ def record_of(
     assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
     notes = _notes(run) | _uncovered(result)
-    if min_coverage is not None:
-        notes[MIN_COVERAGE] = min_coverage
+    if expect.min_coverage is not None:
+        notes[MIN_COVERAGE] = expect.min_coverage
     if given != reward:
         notes[UNCLAMPED] = given
     cell = CellRecord(
@@ -112,15 +111,15 @@ def record_of(
         trial=run.trial,
         status=status,
         reward=reward,
-        threshold=threshold,
+        threshold=expect.pass_threshold,
         assurance=assurance,
-        min_assurance=min_assurance,
+        min_assurance=expect.min_assurance,
         error=(run.grade.content or run.trace.error or "not graded") if status == "error" else "",
         flags=result.flags,
         seconds=run.seconds,
         cost_usd=run.cost_usd,
         tokens=run.tokens,
-        digest=digest,
+        digest=graded_by(version) if version else "",
         subscores=tuple(node.to_dict() for node in run.grade.subscores),
         content="; ".join(text for text in (run.grade.content, run.trace.error) if text),
         notes=notes,
@@ -129,8 +128,8 @@ def record_of(
     )
     if reward is None:
         return cell
-    is_sound = reaches(assurance, min_assurance) and cell.is_covered
-    return replace(cell, passed=reaches_threshold(reward, threshold) and is_sound)
+    is_sound = reaches(assurance, expect.min_assurance) and cell.is_covered
+    return replace(cell, passed=reaches_threshold(reward, expect.pass_threshold) and is_sound)
 
 
 def reaches_threshold(reward: float, threshold: float) -> bool:

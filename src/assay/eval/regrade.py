@@ -6,7 +6,7 @@ A cell that cannot be begun, such as one whose source is gone, keeps the result 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,12 @@ from pathlib import Path
 from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, is_by_default, settle_by_locks
-from assay.eval.matrix import regraded_cell, tasks_of
-from assay.eval.planning import Coordinate, require_case_parts
-from assay.eval.records import graded_by, graders_digest, record_of, row_record
-from assay.eval.rollout import ANSWERED, Cell
+from assay.eval.matrix import run_of, tasks_of
+from assay.eval.planning import Planned, require_case_parts
+from assay.eval.records import graders_digest, record_of, row_record
+from assay.eval.rollout import ANSWERED
 from assay.eval.row_grading import ROW_PARTS, lacks_answer, unanswered
-from assay.eval.runner import run_cells
+from assay.eval.runner import OnCell, Plan
 from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
@@ -29,14 +29,13 @@ from assay.store.decisions import add_graded
 from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
+from assay.tasks.blocks import Expect
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
 from assay.tasks.task import Task
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
-
-OnCell = Callable[[CellRecord], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ class Regrade:
         cells: Cells that will be graded again, by their newest results.
         left_out: Cells of which nothing was kept to grade: their agent never finished.
         tasks: The tasks of a matrix, by their slugs; none for a dataset, whose rows are kept.
+        versions: Digests of what those are now, and of what grades them; by their slugs.
         graders: What rows are graded by; none for a matrix.
-        digests: Digest of what each cell is graded by, by its task or row.
         only: Labels of the graders that are run; empty for all.
     """
 
@@ -57,8 +56,8 @@ class Regrade:
     cells: Sequence[CellRecord]
     left_out: int
     tasks: Mapping[str, Task]
+    versions: Mapping[str, str]
     graders: tuple[GraderSpec, ...]
-    digests: Mapping[str, str]
     only: frozenset[str]
 
     async def go(self, store: Store, *, workers: int, on_cell: OnCell) -> None:
@@ -68,25 +67,28 @@ class Regrade:
             StoreError: If cells could not be begun: what was kept is missing or damaged, say.
         """
         not_begun: list[str] = []
+        cells = {before.key: before for before in self.cells}
+        digest = graders_digest(self.graders)
 
-        def done(number: int, run: Run) -> None:
-            before = self.cells[number]
+        def sink(planned: Planned, run: Run) -> CellRecord | None:
+            before = cells[planned.key]
             if run.metadata.get("regraded") is not True:
                 not_begun.append(f"{before.case}: {run.grade.content or run.trace.error}")
-                return
+                return None
             record = record_of(
                 run,
                 run_id=self.run.id,
                 case=before.case,
-                threshold=before.threshold,
-                min_assurance=before.min_assurance,
-                min_coverage=before.min_coverage,
-                digest=self.digests[before.case],
+                expect=Expect(
+                    pass_threshold=before.threshold,
+                    min_assurance=before.min_assurance,
+                    min_coverage=before.min_coverage,
+                ),
+                version=planned.version,
                 file=before.file,
             )
             record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
-            snapshot = str(run.metadata.get("snapshot") or "")
-            on_cell(add_graded(store, record, run.to_dict(), snapshot))
+            return add_graded(store, record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
 
         def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:
             row, result = graded
@@ -95,14 +97,16 @@ class Regrade:
                 result,
                 run_id=self.run.id,
                 threshold=before.threshold,
-                digest=self.digests[before.case],
+                digest=digest,
                 seconds=before.seconds,
             )
             on_cell(add_graded(store, record, {"row": dict(row.fields)}))
 
         with at_work(store.home):
             if self.tasks:
-                await run_cells(self._cells(store), done, max_concurrent=workers)
+                again = [self._again(before, store) for before in self.cells]
+                plan = Plan(cells=again, sink=sink, run_id=self.run.id, home=store.home)
+                await plan.go(workers=workers, on_cell=on_cell)
             else:
                 work = partial(self._grade_row, store)
                 await run_batches(self.cells, work, done_row, at_once=workers)
@@ -116,12 +120,17 @@ class Regrade:
         """Stop what the environments of its tasks started."""
         await stop_environments(self.tasks.values())
 
-    def _cells(self, store: Store) -> Iterator[Cell]:
-        for before in self.cells:
-            task = self.tasks[before.case]
-            keep = _kept_nodes(before, _graders_of(task), self.only) if self.only else {}
-            place = Coordinate(task, before.harness, before.model, before.trial)
-            yield regraded_cell(place, self.run.id, store, keep)
+    def _again(self, before: CellRecord, store: Store) -> Planned:
+        task = self.tasks[before.case]
+        return Planned(
+            task,
+            before.harness,
+            before.model,
+            before.trial,
+            version=self.versions[before.case],
+            again=partial(run_of, store, self.run.id, before.key),
+            keep=_kept_nodes(before, _graders_of(task), self.only) if self.only else {},
+        )
 
     async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
         """Grade a row as it was kept: its file may have changed since, or be gone."""
@@ -185,12 +194,11 @@ def plan_regrade(
     for cell in kept if only else ():
         specs = _graders_of(tasks[cell.case]) if tasks else given
         _kept_nodes(cell, specs, frozenset(only))
-    rows_digest = "" if tasks else graders_digest(given)
-    digests = {
-        cell.case: _digest(tasks[cell.case], graders) if tasks else rows_digest for cell in kept
-    }
+    more = "" if graders is None else f"\n{graders_digest(graders)}"
+    needed = dict.fromkeys(cell.case for cell in kept if tasks)
+    versions = {name: version_of(tasks[name]) + more for name in needed}
     left_out = len(cells) - len(kept)
-    return Regrade(run, kept, left_out, tasks, () if tasks else given, digests, frozenset(only))
+    return Regrade(run, kept, left_out, tasks, versions, () if tasks else given, frozenset(only))
 
 
 def _require_no_weaker(cell: CellRecord, specs: Sequence[GraderSpec]) -> None:
@@ -239,11 +247,6 @@ def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
         raise StoreError(f"what was kept of row {cell.case} of run {run.id} is damaged")
     row = read_row(kept, label=label if isinstance(label, str) else None)
     return replace(row, id=cell.case, file=cell.file)
-
-
-def _digest(task: Task, graders: Sequence[GraderSpec] | None) -> str:
-    own = version_of(task)
-    return graded_by(own if graders is None else f"{own}\n{graders_digest(graders)}")
 
 
 def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:

@@ -15,11 +15,10 @@ its metadata (an answer, or a list of actions), and its floors are answers alone
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TypeAlias
 
 from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
@@ -27,14 +26,15 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
 from assay.eval.isolation import Isolated, UndecidedError, isolated_graders, reference_of
 from assay.eval.isolation_proof import settle
-from assay.eval.planning import require_case_parts
+from assay.eval.planning import Planned, require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
+from assay.eval.runner import OnBegin, OnCell
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
-from assay.eval.trials import Arena, Trial, arena, record_trial
+from assay.eval.trials import Arena, arena
 from assay.eval.weights import Witness, left_open
 from assay.eval.work import stop_environments
-from assay.store.records import CellKey, CellRecord
+from assay.store.records import CellRecord
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
 from assay.tasks.case_files import lock_name
@@ -42,8 +42,6 @@ from assay.tasks.task import Agent, Task, solution_of
 from assay.types.run import Run
 
 __all__ = ["SelfTestPlan", "plan_selftest"]
-
-OnCell: TypeAlias = "Callable[[CellRecord], None]"
 
 _BAD = ("cheat*", "bad*", "partial*", "wrong*")
 _FLOORS = ("no-op", "emptied", "echo", "keywords")
@@ -71,7 +69,7 @@ class SelfTestPlan:
         cache: str,
         workers: int,
         on_cell: OnCell,
-        on_begin: Callable[[CellKey], None] = lambda _: None,
+        on_begin: OnBegin = lambda _: None,
     ) -> Proof:
         """Run every trial and judge the cases.
 
@@ -88,9 +86,7 @@ class SelfTestPlan:
             finally:
                 await stop_environments(self.tasks)
 
-    async def _prove(
-        self, place: Arena, on_cell: OnCell, on_begin: Callable[[CellKey], None]
-    ) -> Proof:
+    async def _prove(self, place: Arena, on_cell: OnCell, on_begin: OnBegin) -> Proof:
         settled, undecided = await settle(self.tasks, place, again=True)
         benches = [
             await _Bench.open(task, place, self.repeats, undecided.get(task.slug))
@@ -99,9 +95,9 @@ class SelfTestPlan:
 
         by_case = {bench.task.slug: bench for bench in benches}
 
-        def done(trial: Trial, run: Run) -> None:
+        def done(trial: Planned, run: Run) -> None:
             bench = by_case[trial.task.slug]
-            bench.runs[trial.name].append(run)
+            bench.runs[trial.harness].append(run)
             on_cell(bench.as_expected(trial, run))
 
         await place.run([t for b in benches for t in b.references()], done, on_begin)
@@ -241,19 +237,13 @@ class _Bench:
             bench._trouble = error
             return bench
 
-    def references(self) -> Iterator[Trial]:
+    def references(self) -> Iterator[Planned]:
         """The reference, as often as graders are repeated."""
         if self._reference and self._scene is not None:
             for number in range(1, self._repeats + 1):
-                yield Trial(
-                    task=self.task,
-                    name="reference",
-                    agent=self._watched,
-                    model=self._reference,
-                    number=number,
-                )
+                yield Planned(self.task, "reference", self._reference, number, agent=self._watched)
 
-    def others(self) -> Iterator[Trial]:
+    def others(self) -> Iterator[Planned]:
         """Floors and known-bad work; what is emptied is known when the reference has been run."""
         if self._scene is None:
             return
@@ -272,9 +262,9 @@ class _Bench:
         for name in _floors_of(self.task):
             agent = floors[name]
             for number in range(1, 1 + (self._repeats if name == "no-op" else 1)):
-                yield Trial(task=self.task, name=f"floor {name}", agent=agent, number=number)
+                yield Planned(self.task, f"floor {name}", trial=number, agent=agent)
         for name in self._bad:
-            yield Trial(task=self.task, name=f"bad {name}", agent=self._replay(), model=name)
+            yield Planned(self.task, f"bad {name}", name, agent=self._replay())
 
     def _right(self) -> Agent:
         """Who does the known-good work."""
@@ -286,12 +276,12 @@ class _Bench:
         directory = str(Path(self.conditions.root, "recordings"))
         return ReplayAgent(directory=directory, timeout_s=self.conditions.limits.agent_timeout_s)
 
-    def as_expected(self, trial: Trial, run: Run) -> CellRecord:
+    def as_expected(self, trial: Planned, run: Run) -> CellRecord:
         """A trial's row, in which ``passed`` says whether it came out as it has to."""
-        row = record_trial(trial, run)
+        row = trial.record(run)
         if row.passed is None:
             return row
-        return replace(row, passed=row.passed == (trial.name == "reference"))
+        return replace(row, passed=row.passed == (trial.harness == "reference"))
 
     def proof(self) -> CaseProof:
         """What all of it comes to."""

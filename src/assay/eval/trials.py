@@ -1,54 +1,27 @@
 """Tries of a task outside of any stored run: for proving a case or a template, and attacking it.
 
-They go down the road of every cell (`assay.eval.runner`, `assay.eval.case_session`); only what is
-kept of them goes into a directory that is removed in the end.
+They go the way of every cell (`assay.eval.runner.Plan`); only what is kept of them goes into a
+directory that is removed in the end.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from assay.eval.case_session import kept_session
-from assay.eval.matrix import give_back, kept_of, options_of
-from assay.eval.records import record_of
-from assay.eval.rollout import Cell
-from assay.eval.runner import run_cells, verifier_of
+from assay.eval.planning import Planned
+from assay.eval.runner import OnBegin, Plan
 from assay.eval.scene import Scene, read_scene
 from assay.eval.work import open_work
 from assay.sandbox import remove_tree
 from assay.store.kept import at_work
-from assay.store.records import CellKey, CellRecord
-from assay.tasks.case import Case
-from assay.tasks.task import Agent, Task
+from assay.tasks.task import Task
 from assay.types.run import Run
 
-__all__ = ["Arena", "Trial", "arena", "record_trial"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One try of a task.
-
-    Attributes:
-        task: What is tried.
-        name: What is tried on it, such as ``floor no-op``.
-        agent: Who does it.
-        model: The recording that is played, if one is.
-        number: 1-based repeat.
-        again: An earlier try: what was kept of it is graded again, and nobody works.
-    """
-
-    task: Task
-    name: str
-    agent: Agent
-    model: str = ""
-    number: int = 1
-    again: Run | None = None
+__all__ = ["Arena", "arena"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +40,14 @@ class Arena:
 
     async def run(
         self,
-        trials: Sequence[Trial],
-        done: Callable[[Trial, Run], None],
-        on_begin: Callable[[CellKey], None] = lambda _: None,
+        trials: Sequence[Planned],
+        done: Callable[[Planned, Run], None],
+        on_begin: OnBegin = lambda _: None,
     ) -> None:
-        """Run and grade trials."""
-        await run_cells(
-            self._cells(trials, on_begin),
-            lambda number, run: done(trials[number], run),
-            max_concurrent=self.workers,
-        )
+        """Run and grade trials; what is tried is their harness."""
+        # Solutions and attacks are nobody else's to see.
+        plan = Plan(cells=trials, sink=done, home=self.home, cache=self.cache, is_shown=False)
+        await plan.go(workers=self.workers, on_begin=on_begin)
 
     async def scene(self, task: Task) -> Scene:
         """What can be known of a task before anybody works on it.
@@ -93,29 +64,6 @@ class Arena:
                 asked = Run(prompt=session.prompt).prompt_text
                 return read_scene(task, asked, workspace.path if workspace else None)
 
-    def _cells(
-        self, trials: Iterable[Trial], on_begin: Callable[[CellKey], None]
-    ) -> Iterator[Cell]:
-        for trial in trials:
-            on_begin((trial.task.slug, trial.name, trial.model, trial.number))
-            before, cache, home = trial.again, self.cache, self.home
-            if before is None:
-                session = open_work(trial.task, cache=cache, home=home)
-            else:
-                case = cast("Case", trial.task.work)
-                session = kept_session(case, kept_of(before), cache=cache, home=home)
-            yield Cell(
-                task=trial.task,
-                agent=trial.agent if before is None else give_back(before),
-                session=session,
-                verifier=verifier_of(trial.task),
-                options=options_of(trial.task),
-                harness=trial.name,
-                model=trial.model,
-                trial=trial.number,
-                is_live=False,  # solutions and attacks are nobody else's to see
-            )
-
 
 @asynccontextmanager
 async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
@@ -126,18 +74,3 @@ async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
             yield Arena(home=home, cache=cache, workers=workers)
     finally:
         await remove_tree(home)
-
-
-def record_trial(trial: Trial, run: Run) -> CellRecord:
-    """A trial as the narrow row that every report reads."""
-    conditions = trial.task.conditions
-    return record_of(
-        run,
-        run_id="",
-        case=trial.task.slug,
-        threshold=conditions.expect.pass_threshold,
-        min_assurance=conditions.expect.min_assurance,
-        min_coverage=conditions.expect.min_coverage,
-        digest="",
-        file=conditions.file,
-    )

@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, nearest
-from assay.eval.case_session import Kept, case_session, has_tests, kept_session
 from assay.eval.moves import act_again
 from assay.eval.rollout import ANSWERED, MOVES
-from assay.eval.runner import open_session
-from assay.scoring.json_safe import plain
+from assay.graders.apply import grade_submission
+from assay.scoring.json_safe import Json, plain
+from assay.scoring.results import EvaluationResult, SubScore
 from assay.tasks.case import Case, load_cases
-from assay.tasks.rows import Row
 from assay.tasks.task import (
     Agent,
     Guest,
@@ -30,17 +29,22 @@ from assay.tasks.task import (
     Session,
     Task,
     Taskset,
+    Work,
+    Workshop,
     case_task,
     load_own_file,
 )
 from assay.types.codec import to_json
-from assay.types.run import Run
+from assay.types.run import Prompt, Run
+from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
     from assay.environment.channel.client import ChannelClient
+    from assay.tasks.rows import Row
 
 __all__ = [
     "begun_again",
+    "give_back",
     "is_python_agent",
     "is_served",
     "load_agent",
@@ -157,11 +161,15 @@ def version_of(task: Task) -> str:
 def _version_of(task: Task) -> str:
     """A digest of the case; or of the source of the template, and its arguments."""
     if isinstance(task.work, Case):
+        from assay.eval.case_session import has_tests
+
         if not has_tests(task.work):
             return task.work.digest
         from assay.eval.isolation import oracle_digest
 
         return oracle_digest(task.work)
+    from assay.tasks.rows import Row
+
     if isinstance(task.work, Row):
         told = [to_json(spec) for spec in task.work.graders]
         said = {"row": to_json(task.work.submission), "graders": told}
@@ -171,45 +179,97 @@ def _version_of(task: Task) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-@asynccontextmanager
-async def open_work(task: Task, *, cache: str, home: str) -> AsyncGenerator[Session]:
-    """Begin a task whose workspace, if it has one, is kept in a store's directory."""
+def open_work(
+    task: Task, *, cache: str = "", home: str = ""
+) -> AbstractAsyncContextManager[Session]:
+    """Begin a task.
+
+    Args:
+        task: The task.
+        cache: Directory of fetched sources and built environments; by default one of its own.
+        home: Directory that keeps what is left in its workspace, if it has one; by default that
+            goes with the session.
+    """
     if isinstance(task.work, Case):
-        async with case_session(task.work, cache=cache, home=home) as session:
-            yield session
-        return
-    async with _begun(
-        task, lambda case, guest: case_session(case, cache=cache, home=home, guest=guest)
-    ) as session:
+        from assay.eval.case_session import case_session
+
+        return case_session(task.work, cache=cache or None, home=home or None)
+    return _answered(task, cache, home) if home else _begun(task)
+
+
+@asynccontextmanager
+async def _answered(task: Task, cache: str, home: str) -> AsyncGenerator[Session]:
+    from assay.eval.case_session import case_session
+
+    # The environment's own directories are not used: a store has some for all of its runs.
+    def workshop(case: Case, guest: Guest, *_: object) -> AbstractAsyncContextManager[Session]:
+        return case_session(case, cache=cache, home=home, guest=guest)
+
+    async with _begun(task, workshop) as session:
         session.notes[ANSWERED] = True  # it reaches the run when its agent has finished
         yield session
 
 
-def _begun(
-    task: Task, lay_out: Callable[[Case, Guest], AbstractAsyncContextManager[Session]]
-) -> AbstractAsyncContextManager[Session]:
-    def workshop(
-        case: Case, guest: Guest, cache: str, home: str | None = None
-    ) -> AbstractAsyncContextManager[Session]:
-        del cache, home  # the environment's own: a store has one for all of its runs
-        return lay_out(case, guest)
+def _begun(task: Task, workshop: Workshop | None = None) -> AbstractAsyncContextManager[Session]:
+    """Begin what is no case; a workspace, if it has one, is laid out by the workshop."""
+    from assay.tasks.rows import Row
 
-    return task.work.open_in(workshop) if isinstance(task.work, Hosted) else open_session(task)
+    work = task.work
+    if workshop is not None and isinstance(work, Hosted):
+        return work.open_in(workshop)
+    return _row_session(work) if isinstance(work, Row) else cast("Work", work).open()
+
+
+@asynccontextmanager
+async def _row_session(row: Row) -> AsyncGenerator[Session]:
+    """A dataset's row that an agent is to answer again."""
+    yield _RowSession(row)
+
+
+class _RowSession:
+    """A recorded answer that waits to be graded."""
+
+    def __init__(self, row: Row) -> None:
+        self.prompt: Prompt = row.submission.question
+        self.workspace: Workspace | None = None
+        self.notes: dict[str, Json] = {}
+        self._row = row
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        """Grade the answer with the row's graders."""
+        recorded = replace(self._row.submission, answer=submission.answer)
+        return await grade_submission(self._row.graders, recorded)
 
 
 @asynccontextmanager
 async def begun_again(
-    task: Task, before: Run, kept: Kept, *, cache: str, home: str
+    task: Task, before: Run, *, cache: str, home: str, keep: Mapping[int, SubScore]
 ) -> AsyncGenerator[Session]:
     """A task that is begun once more, to grade what an agent left when it was begun before.
+
+    Args:
+        task: The task.
+        before: What was recorded of its run.
+        cache: Directory of fetched sources and built environments.
+        home: Directory that has what was left.
+        keep: Scores of a case that are taken over, by the places of their graders.
 
     Raises:
         InputError: If it asks something else now, so that what was answered is no answer to it.
         StoreError: If what was kept of a workspace is missing or damaged.
     """
-    async with _begun(
-        task, lambda case, guest: kept_session(case, kept, cache=cache, home=home, guest=guest)
-    ) as session:
+    from assay.eval.case_session import Kept, kept_session
+
+    kept = Kept.of(before)
+    if isinstance(task.work, Case):
+        async with kept_session(task.work, kept, cache=cache, home=home, keep=keep) as session:
+            yield session
+        return
+
+    def workshop(case: Case, guest: Guest, *_: object) -> AbstractAsyncContextManager[Session]:
+        return kept_session(case, kept, cache=cache, home=home, guest=guest)
+
+    async with _begun(task, workshop) as session:
         if Run(prompt=session.prompt).to_dict()["prompt"] != before.to_dict()["prompt"]:
             raise InputError(
                 f"task {task.slug!r} asks something else than what was answered",
@@ -222,6 +282,18 @@ async def begun_again(
             )
         await act_again(session, before.metadata.get(MOVES), task.slug)
         yield session
+
+
+def give_back(before: Run) -> Agent:
+    """An agent that does nothing but hand over what was recorded before."""
+
+    async def agent(run: Run) -> None:
+        run.trace = replace(before.trace, steps=before.trace.work)
+        run.trace_id = before.trace_id or run.trace_id
+        run.cost_usd, run.tokens = before.cost_usd, before.tokens
+        run.metadata = {**before.metadata, "regraded": True}
+
+    return agent
 
 
 async def stop_environments(tasks: Iterable[Task]) -> None:

@@ -164,7 +164,7 @@ class Workshop(Protocol):
     """Whoever can lay out a workspace, and build the grading tree of it; `assay.eval` is."""
 
     def __call__(
-        self, case: Case, guest: Guest, cache: str, home: str | None = None
+        self, case: Case, guest: Guest, cache: str, home: str | None = None, /
     ) -> AbstractAsyncContextManager[Session]:
         """Lay out what a case says, for a guest, and keep what is left in ``home``."""
         ...
@@ -195,7 +195,7 @@ def find_workspace_tools() -> WorkspaceTooling:
 
 def find_workshop() -> Workshop:
     """The workshop, found as the runner is."""
-    return cast("Workshop", importlib.import_module("assay.eval.case_session").guest_session)
+    return cast("Workshop", importlib.import_module("assay.eval.case_session").case_session)
 
 
 def find_runner() -> Runner:
