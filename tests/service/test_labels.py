@@ -186,7 +186,7 @@ async def test_a_stored_grader_is_calibrated_in_stretches_and_goes_on_where_it_e
     shown = do(calibrations.show_calibration, desk, last.card)
     assert shown.confusion == ((5, 1), (1, 5))
     assert shown.comparison is None
-    assert {one.said[0].rater for one in shown.disagreements} == {"ada"}
+    assert {shown.said[one.item][0].rater for one in shown.disagreements} == {"ada"}
     assert {(one.label, one.verdict) for one in shown.disagreements} == {
         ("yes", "no"),
         ("no", "yes"),

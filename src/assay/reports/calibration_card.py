@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from assay.eval.calibration.card import Card, Cost, Figure
@@ -49,16 +49,19 @@ class Measure:
         words: What people call it.
         figure: What was measured.
         note: What to hold beside it.
+        before: The same of the card before; null where there is none.
     """
 
     name: str
     words: str
     figure: Figure
-    note: str = ""
+    note: str
+    before: Figure | None
 
 
-def measures_of(card: Card) -> list[Measure]:
-    """The measures of a card, the one that says most first."""
+def measures_of(card: Card, before: Card | None = None) -> list[Measure]:
+    """The measures of a card, the one that says most first, and those of the card before."""
+    earlier: Mapping[str, Figure] = {} if before is None else before.measures
     median = card.baselines.get("median_error")
     always = "" if median is None else f"always the median label gets {_number(median)}"
     baselines = {"accuracy": _baseline(card), "mean_absolute_error": always}
@@ -68,7 +71,7 @@ def measures_of(card: Card) -> list[Measure]:
         if name == "kappa" and card.labels.kind == "levels":
             note = "agreement beyond chance, weighted by the square of the distance"
         if name in card.measures:
-            found.append(Measure(name, words, card.measures[name], note))
+            found.append(Measure(name, words, card.measures[name], note, earlier.get(name)))
     return found
 
 

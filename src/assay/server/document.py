@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -208,6 +208,8 @@ def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if any(_has_record(one) for one in arguments):
         options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
+        if origin is Mapping:
+            return {"type": "object", "additionalProperties": options[-1]}
         is_union = origin in (typing.Union, types.UnionType)
         return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
     return cast("dict[str, Any]", codec.schema(cast("object", annotation)))

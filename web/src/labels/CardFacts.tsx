@@ -6,7 +6,7 @@ import { figureText } from "./IntervalBar";
 /** What else a card knows: people among each other, repeats, attacks, cost. */
 export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
   const { humans, flips, attacks, cost, summary, labels } = card;
-  const worked = attacks?.families.filter((one) => one.worked > 0) ?? [];
+  const worked = Object.entries(attacks?.families ?? {}).filter(([, one]) => one.worked > 0);
   return (
     <section>
       <h2>What it rests on</h2>
@@ -28,7 +28,7 @@ export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
               {count(attacks.rows, "failing answer")} raised the score, {figureText(attacks.passed)}{" "}
               made it pass
               {worked.length > 0 &&
-                ` (${worked.map((one) => `${one.name} ${one.worked} of ${one.played}`).join(", ")})`}
+                ` (${worked.map(([name, one]) => `${name} ${one.worked} of ${one.played}`).join(", ")})`}
               {attacks.false_alarms.n > 0 &&
                 `; ${figureText(attacks.false_alarms)} of honest additions lowered a good one's`}
               {attacks.excluded > 0 && `; ${whole(attacks.excluded)} more without a score`}
