@@ -78,6 +78,11 @@ def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> N
     ("case", "said"),
     [
         ("id: x\ntask: {prompt: p}\nmatrx: {}\n", "did you mean 'matrix'?"),
+        ("id: x\ntask: {prompt: p}\nselftest: {bad: [bad]}\n", "such as {NAME: text}"),
+        (
+            "id: x\ntask: {prompt: p}\ngraders: [{type: trace, require_tools: [bash]}]\n",
+            "expected a mapping, got 'bash' (such as {kind: ...})",
+        ),
         ("id: x\ntask: {prompt: p\n", "case.yaml:"),
         (
             (
