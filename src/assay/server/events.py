@@ -21,10 +21,10 @@ from assay.scoring.json_safe import Json
 from assay.server.admission import is_still_known
 from assay.server.context import Context, caller, context
 from assay.server.document import problem_responses
-from assay.server.operations import Project
+from assay.server.operations import Project, desk_of
 from assay.server.routes import Route, needs
 from assay.service.data import ENDED, show_job
-from assay.service.operation import Desk, Identity, as_json
+from assay.service.operation import as_json
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
 from assay.store.jobs import JobRecord
@@ -102,10 +102,9 @@ async def follow_job(
     last_event_id: _Last = None,
 ) -> Response:
     """The job's progress as it happens."""
-    server, who = context(request), caller(request)
 
     def find(database: Database) -> Told:
-        return _of_job(show_job.function(server.desk(database, project, who), id))
+        return _of_job(show_job.function(desk_of(request, database, project), id))
 
     return await _followed(request, find, last_event_id)
 
@@ -134,7 +133,7 @@ async def follow_run(
     last_event_id: _Last = None,
 ) -> Response:
     """A run's progress as it happens."""
-    watch = _OfRun(context(request), caller(request), run)
+    watch = _OfRun(request, run)
     return await _followed(request, watch.find, last_event_id)
 
 
@@ -150,7 +149,7 @@ async def follow_run(
 )
 async def follow_runs(request: Request, *, last_event_id: _Last = None) -> Response:
     """The list of runs as it changes."""
-    watch = _OfAll(context(request), caller(request))
+    watch = _OfAll(request)
     return await _followed(request, watch.find, last_event_id)
 
 
@@ -164,15 +163,15 @@ def _of_job(job: JobRecord) -> Told:
 class _OfRun:
     """Looks at one run; counts its cells again only where results came."""
 
-    def __init__(self, server: Context, who: Identity, called: str) -> None:
-        self._server, self._who, self._called = server, who, called
+    def __init__(self, request: Request, called: str) -> None:
+        self._request, self._called = request, called
         self._run = ""
         self._seen: tuple[int, RunState] | None = None
         self._told: Told | None = None
 
     def find(self, database: Database) -> Told:
         """Look at it; first it is found by what people call it."""
-        desk = _desk(self._server, database, self._who)
+        desk = desk_of(self._request, database, _DEFAULT)
         try:
             run = show_run.function(desk, self._run or self._called)
         except NotFoundError:
@@ -195,15 +194,15 @@ class _OfRun:
 class _OfAll:
     """Looks at the list; tells only the runs that changed."""
 
-    def __init__(self, server: Context, who: Identity) -> None:
-        self._server, self._who = server, who
+    def __init__(self, request: Request) -> None:
+        self._request = request
         self._seen = -1
         self._known: dict[str, bool] = {}
         self._told: Told | None = None
 
     def find(self, database: Database) -> Told:
         """What changed since the look before; at first nothing is told but how many there are."""
-        desk = _desk(self._server, database, self._who)
+        desk = desk_of(self._request, database, _DEFAULT)
         store, windows = Store(database), Windows(database)
         last, total = windows.last(), store.run_count()
         newest = {run.id: run for run in store.runs(_MOST_CHANGED)}
@@ -220,10 +219,6 @@ class _OfAll:
         data: Json = {"items": [as_json(row) for row in rows], "total": total}
         self._told = Told(f"{last}-{total}-{open_runs}", "runs", data)
         return self._told
-
-
-def _desk(server: Context, database: Database, who: Identity) -> Desk:
-    return server.desk(database, _DEFAULT, who)
 
 
 async def _followed(request: Request, find: Find, last: str | None) -> Response:

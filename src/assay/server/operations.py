@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
@@ -22,7 +22,7 @@ from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
-from assay.server.context import Item, address_of, caller, context
+from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Answer, Keep, carry_out
@@ -180,10 +180,11 @@ class _SlowError(Exception):
     """What was begun in the database's thread takes longer than it may there."""
 
 
+@dataclass(slots=True)
 class _ServerHost:
     """Carries out one operation: in the database's thread what needs it, elsewhere what takes long.
 
-    Args:
+    Attributes:
         request: What was sent.
         project: The project that is asked about.
         operation: What is asked.
@@ -191,87 +192,81 @@ class _ServerHost:
         keep: Stores the answer, if it is to be kept.
         tell: Is told of the change that was made, if there was one.
         is_short: Whether little was sent, so that to compare it takes no time.
+        here: The desk, while it is all done in the database's thread.
+        answer: What it came to.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        project: str,
-        operation: Operation[..., Any],
-        given: Mapping[str, Any],
-        *,
-        keep: Keep | None,
-        tell: Callable[[ChangeRecord], object],
-        is_short: bool,
-    ) -> None:
-        self._request = request
-        self._server = context(request)
-        self._project = project
-        self._operation = operation
-        self._given = given
-        self._keep = keep
-        self._tell = tell
-        self._is_short = is_short
-        self._here: Desk | None = None
-        self._answer: Answer | None = None
+    request: Request
+    project: str
+    operation: Operation[..., Any]
+    given: Mapping[str, Any]
+    keep: Keep | None
+    tell: Callable[[ChangeRecord], object]
+    is_short: bool
+    here: Desk | None = None
+    answer: Answer | None = None
+
+    @property
+    def server(self) -> Context:
+        return context(self.request)
 
     @property
     def permissions(self) -> Permissions:
-        return self._server.settings.permissions
+        return self.server.settings.permissions
 
     async def answered(self) -> Answer:
         """Carry the operation out."""
-        function, given = self._operation.function, self._given
-        if self._operation is graders.grade and self._is_short and given.get("deadline") is None:
+        function, given = self.operation.function, self.given
+        if self.operation is graders.grade and self.is_short and given.get("deadline") is None:
             with suppress(_SlowError):
-                await self._server.storage.run(self._at_once)
-        if self._answer is not None:
-            return self._answer
-        if self._operation.waits:
+                await self.server.storage.run(self._at_once)
+        if self.answer is not None:
+            return self.answer
+        if self.operation.waits:
             output: object = await function(self, **given)
-            if self._answer is None:
+            if self.answer is None:
                 await self.finish(lambda _: output)
-        elif self._operation.apart:
+        elif self.operation.apart:
             await self.read(lambda desk: self._finished(desk, lambda at: function(at, **given)))
         else:
             await self.finish(lambda desk: function(desk, **given))
-        assert self._answer is not None
-        return self._answer
+        assert self.answer is not None
+        return self.answer
 
     def _at_once(self, database: Database) -> None:
         """Carry out what waits for nothing: to wake another thread costs more than to compare."""
-        self._here = self._desk(database)
+        self.here = self._desk(database)
         try:
-            self._operation.function(self, **self._given).send(None)
+            self.operation.function(self, **self.given).send(None)
         except StopIteration:
             return
         finally:
-            self._here = None
+            self.here = None
 
     async def run(self, work: Callable[[Desk], T]) -> T:
-        if self._here is not None:
-            return work(self._here)
-        return await self._server.storage.run(lambda database: work(self._desk(database)))
+        if self.here is not None:
+            return work(self.here)
+        return await self.server.storage.run(lambda database: work(self._desk(database)))
 
     async def finish(self, work: Callable[[Desk], T]) -> T:
         return await self.run(lambda desk: self._finished(desk, work))
 
     def _finished(self, desk: Desk, work: Callable[[Desk], T]) -> T:
-        operation = self._operation
+        operation = self.operation
         change: ChangeRecord | None = None
-        lasts = self._keep is not None or operation.is_change
+        lasts = self.keep is not None or operation.is_change
         with desk.database.writing() if lasts else nullcontext():
             output = work(desk)
             headers: Mapping[str, str] = {}
             if operation.headers is not None:
                 headers = operation.headers(desk, output)
-            self._answer = Answer(as_json(output), operation.status, headers)
-            if self._keep is not None:
-                self._keep(desk.database, self._answer)
+            self.answer = Answer(as_json(output), operation.status, headers)
+            if self.keep is not None:
+                self.keep(desk.database, self.answer)
             if operation.is_change:
-                change = desk.note(operation, self._given, output)
+                change = desk.note(operation, self.given, output)
         if change is not None:
-            self._tell(change)
+            self.tell(change)
         return output
 
     async def read(self, work: Callable[[Desk], T]) -> T:
@@ -281,28 +276,28 @@ class _ServerHost:
             with desk.database.another() as own:
                 return work(replace(desk, database=own))
 
-        return await self._server.lanes.run("reading", self._project, read)
+        return await self.server.lanes.run("reading", self.project, read)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.
-        doing = self._server.lanes.run("functions", self._project, work)
-        return await _while_connected(self._request, doing)
+        doing = self.server.lanes.run("functions", self.project, work)
+        return await _while_connected(self.request, doing)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        return await self._server.regrades.begin(run, cells, caller(self._request).name)
+        return await self.server.regrades.begin(run, cells, caller(self.request).name)
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
     ) -> Batch:
-        if self._here is not None:
+        if self.here is not None:
             if not is_quick(version):
                 raise _SlowError
-            return await self._server.grade(version, items)
-        doing = self._server.grade_apart(self._project, version, items, deadline)
-        return await _while_connected(self._request, doing)
+            return await self.server.grade(version, items)
+        doing = self.server.grade_apart(self.project, version, items, deadline)
+        return await _while_connected(self.request, doing)
 
     def _desk(self, database: Database) -> Desk:
-        return desk_of(self._request, database, self._project)
+        return desk_of(self.request, database, self.project)
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
