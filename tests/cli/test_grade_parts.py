@@ -110,7 +110,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
     command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "PASS: the 1 graded row passed; 2 malformed rows left out" in done.stdout
+    assert "PASS: the 1 graded cell passed; 2 malformed rows left out" in done.stdout
     assert "left out, the first: rows.jsonl:2" in done.stdout
     said = json.loads(assay(*command, "--json", cwd=tmp_path).stdout)
     assert (said["left_out"], said["graded_now"], said["exit"]) == (2, 0, 0)

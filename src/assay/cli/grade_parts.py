@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.options import (
     BAD_INPUT,
     INTERRUPTED,
-    NOT_GRADED,
     Outputs,
     engine_given,
     positive,
@@ -243,8 +242,11 @@ def _tell(summary: dict[str, Json], did: str) -> None:
 
     figures = cast("dict[str, float]", summary)
     mean = cast("dict[str, float | None]", summary["mean"])
-    said = [count(int(figures["rows"]), "row"), f"{int(figures['passed']):,} passed"]
-    said.append(f"{int(figures['failed']):,} failed")
+    said = [count(int(figures["rows"]), "row")]
+    if figures["scored"]:  # where any score passes, passing says nothing
+        said.append(f"{int(figures['scored']):,} scored")
+    else:
+        said += [f"{int(figures[name]):,} {name}" for name in ("passed", "failed")]
     if figures["errors"]:
         said.append(count(int(figures["errors"]), "error"))
     said += [
@@ -270,33 +272,24 @@ def _tell(summary: dict[str, Json], did: str) -> None:
 
 
 def _verdict(summary: dict[str, Json], outputs: Outputs) -> tuple[int, str]:
-    """As `assay.reports.summary.verdict` decides it of a run."""
-    from assay.reports.figures import apart, count
+    """As it is decided of a run."""
+    from assay.reports.summary import NotGraded, Summary, verdict
+    from assay.reports.totals import Totals
+    from assay.scoring.intervals import Interval
 
-    tally = cast("dict[str, int]", summary)
-    mean = cast("dict[str, float | None]", summary["mean"])["mean"] or 0.0
-    if not tally["graded"] + tally["errors"] + tally["skipped"]:
+    figures, partly = cast("dict[str, Any]", summary), cast("Any", summary["not_graded"])
+    counts = ("graded", "passed", "failed", "scored", "errors", "skipped", "flagged")
+    totals = Totals(
+        total=figures["graded"] + figures["errors"] + figures["skipped"],
+        reward=Interval(**figures["mean"]),
+        **{name: figures[name] for name in counts},
+    )
+    if not totals.total:
         return BAD_INPUT, "NO VERDICT: every row is malformed"
-    left = f"; {count(tally['left_out'], 'malformed row')} left out" if tally["left_out"] else ""
-    graded = count(tally["graded"], "graded row")
-    bad = [
-        f"{number:,} {what}"
-        for number, what, counts in (
-            (tally["errors"], "could not be graded", True),
-            (tally["skipped"], "were skipped", outputs.strict),
-        )
-        if number and counts
-    ]
-    if not tally["graded"]:
-        why = " and ".join(bad) or "all skipped"
-        return NOT_GRADED, f"NO VERDICT: nothing was graded: {why}{left}"
-    met, grounds = not tally["failed"], f"{tally['failed']:,} of {graded} failed"
-    if outputs.fail_under is not None:
-        met = mean >= outputs.fail_under - 1e-9
-        shown, bar = apart(mean, outputs.fail_under)
-        grounds = f"mean reward {shown} over {graded} {'reaches' if met else 'is below'} {bar}"
-    elif met:
-        grounds = f"{'all of' if tally['graded'] > 1 else 'the'} {graded} passed"
-    if bad:
-        return NOT_GRADED, f"NO VERDICT: {' and '.join(bad)}; {grounds}{left}"
-    return (0 if met else 1), f"{'PASS' if met else 'FAIL'}: {grounds}{left}"
+    whole = Summary(
+        totals=totals,
+        malformed=figures["left_out"],
+        not_graded=NotGraded(**partly) if partly else None,
+    )
+    decided = verdict(whole, fail_under=outputs.fail_under, strict=outputs.strict)
+    return decided.code, decided.line

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 from typing import cast
 
-from assay.eval.records import reaches_threshold, shortened
+from assay.eval.records import reaches_threshold, shortened, uncovered
 from assay.frozen import frozen
 from assay.scoring.combine import unique_names
 from assay.scoring.intervals import Interval, spread_interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.store.records import CellRecord, CellStatus
+from assay.store.records import NOT_GRADED, CellRecord, CellStatus
 from assay.tasks.rows import Row
 
 __all__ = ["Grade", "Tally", "score_names"]
@@ -38,6 +39,8 @@ class Grade:
         flags: Signs of tampering.
         reason: A line that explains the reward.
         assurance: How far it can be trusted.
+        not_graded: What of the weight was skipped where there is a reward all the same, as JSON
+            that `CellRecord.notes` has, too; None for nothing.
         scores: The score that each grader gave, in their order.
     """
 
@@ -49,6 +52,7 @@ class Grade:
     flags: tuple[str, ...] = ()
     reason: str | None = None
     assurance: str | None = None
+    not_graded: str | None = None
     scores: tuple[float | None, ...] = ()
 
     @classmethod
@@ -71,6 +75,7 @@ class Grade:
             flags=tuple(result.flags),
             reason=shortened(reason) or None,
             assurance=result.assurance,
+            not_graded=_noted(uncovered(result)),
             scores=scores,
         )
 
@@ -85,6 +90,7 @@ class Grade:
             flags=self.flags,
             reason=self.reason,
             assurance=self.assurance,
+            not_graded=self.not_graded,
             scores=self.scores,
         )
 
@@ -104,11 +110,13 @@ class Grade:
             flags=cell.flags,
             reason=None if is_error else cell.content or "; ".join(filter(None, reasons)) or None,
             assurance=None if is_error else cell.assurance,
+            not_graded=_noted(cell.notes),
             scores=tuple(float(v) if isinstance(v, int | float) else None for v in values),
         )
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Json]:
-        """As plain JSON, the scores by the names of their graders."""
+        """As plain JSON, scores by the names of their graders; ``not_graded`` if anything was."""
+        skipped = {} if self.not_graded is None else {NOT_GRADED: json.loads(self.not_graded)}
         return {
             "id": self.id,
             "status": self.status,
@@ -118,6 +126,7 @@ class Grade:
             "flags": list(self.flags),
             "reason": self.reason,
             "assurance": self.assurance,
+            **skipped,
             "scores": dict(zip(names, self.scores, strict=True)),
         }
 
@@ -132,6 +141,9 @@ class Grade:
         if reward is not None and not isfinite(cast("float", reward)):
             raise ValueError(f"a reward is {reward}")
         error, reason, assurance = data["error"], data["reason"], data["assurance"]
+        skipped = data.get(NOT_GRADED)
+        if isinstance(skipped, str):  # as tables have it
+            skipped = cast("Json", json.loads(skipped))
         return cls(
             id=str(data["id"]),
             status=cast("CellStatus", data["status"]),
@@ -141,12 +153,21 @@ class Grade:
             flags=tuple(cast("list[str]", data["flags"])),
             reason=None if reason is None else str(reason),
             assurance=None if assurance is None else str(assurance),
+            not_graded=_noted({NOT_GRADED: skipped}),
             scores=tuple(cast("dict[str, float | None]", data["scores"]).values()),
         )
 
 
+def _noted(notes: Mapping[str, Json]) -> str | None:
+    """What the notes of a cell say was not graded, as `Grade` has it."""
+    skipped = notes.get(NOT_GRADED)
+    return None if skipped is None else json.dumps(skipped)
+
+
 _MOST_CAUSES = 100
 _CAUSE = 200
+_MOST_GRADERS = 20
+_COUNTS = ("passed", "failed", "scored", "errors", "skipped", "flagged", "left_out")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,8 +177,12 @@ class Tally:
     Attributes:
         passed: Graded, and the reward reached the threshold.
         failed: Graded, and it did not.
+        scored: Graded where any score passes: they count as passed.
         errors: Could not be graded.
         skipped: Nothing applied.
+        partly: Graded, but for some of the weight, which was skipped.
+        share: The largest share of a row's weight that was.
+        skipped_graders: Graders that were skipped in such rows, and why.
         flagged: With a sign of tampering.
         left_out: Malformed rows that were left out, which are none of the others.
         first_left_out: What is wrong with the first of them.
@@ -170,8 +195,12 @@ class Tally:
 
     passed: int = 0
     failed: int = 0
+    scored: int = 0
     errors: int = 0
     skipped: int = 0
+    partly: int = 0
+    share: float = 0.0
+    skipped_graders: dict[str, str] = field(default_factory=dict[str, str])
     flagged: int = 0
     left_out: int = 0
     first_left_out: str = ""
@@ -191,12 +220,16 @@ class Tally:
         """Rows with any outcome."""
         return self.graded + self.errors + self.skipped
 
-    def add(self, grade: Grade) -> None:
-        """Count a row."""
+    def add(self, grade: Grade, *, threshold: float) -> None:
+        """Count a row, which needed that reward to pass."""
         self.flagged += bool(grade.flags)
+        if grade.not_graded is not None:
+            noted = json.loads(grade.not_graded)
+            self._skip(1, float(noted["share"]), cast("dict[str, str]", noted["graders"]))
         if grade.reward is not None:
             self.passed += bool(grade.passed)
             self.failed += not grade.passed
+            self.scored += threshold <= 0.0
             self.total += grade.reward
             self.squares += grade.reward * grade.reward
             self.least, self.most = min(self.least, grade.reward), max(self.most, grade.reward)
@@ -205,6 +238,13 @@ class Tally:
             self._count((grade.error or "")[:_CAUSE], 1)
         else:
             self.skipped += 1
+
+    def _skip(self, rows: int, share: float, graders: Mapping[str, str]) -> None:
+        self.partly += rows
+        self.share = max(self.share, share)
+        for name, why in graders.items():
+            if len(self.skipped_graders) < _MOST_GRADERS:
+                self.skipped_graders.setdefault(name, why)
 
     def _count(self, cause: str, times: int) -> None:
         is_new = cause not in self.causes and len(self.causes) >= _MOST_CAUSES
@@ -217,8 +257,9 @@ class Tally:
 
     def include(self, other: Tally) -> None:
         """Add the rows of another tally, which come after those of this one."""
-        for name in ("passed", "failed", "errors", "skipped", "flagged", "left_out"):
+        for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self._skip(other.partly, other.share, other.skipped_graders)
         self.first_left_out = self.first_left_out or other.first_left_out
         self.total += other.total
         self.squares += other.squares
@@ -239,12 +280,10 @@ class Tally:
         """As plain JSON, with all that `from_dict` needs."""
         return {
             "rows": self.rows,
-            "passed": self.passed,
-            "failed": self.failed,
-            "errors": self.errors,
-            "skipped": self.skipped,
-            "flagged": self.flagged,
-            "left_out": self.left_out,
+            **{name: getattr(self, name) for name in _COUNTS},
+            "partly": self.partly,
+            "share": self.share,
+            "skipped_graders": dict[str, Json](self.skipped_graders),
             "first_left_out": self.first_left_out,
             "total": self.total,
             "squares": self.squares,
@@ -263,9 +302,10 @@ class Tally:
         given = cast("dict[str, float]", data)
         least, most = data["least"], data["most"]
         return cls(
-            **{name: int(given[name]) for name in ("passed", "failed", "errors", "skipped")},
-            flagged=int(given["flagged"]),
-            left_out=int(given["left_out"]),
+            **{name: int(given[name]) for name in _COUNTS},
+            partly=int(given["partly"]),
+            share=float(given["share"]),
+            skipped_graders=dict(cast("dict[str, str]", data["skipped_graders"])),
             first_left_out=str(data["first_left_out"]),
             total=float(given["total"]),
             squares=float(given["squares"]),

@@ -230,6 +230,7 @@ _COUNTS = (
     "graded",
     "passed",
     "failed",
+    "scored",
     "errors",
     "skipped",
     "flagged",
@@ -250,9 +251,17 @@ def _summary(data: Json) -> dict[str, Json]:
     wrong += ["causes"] * any(
         type(one["count"]) is not int or type(one["text"]) is not str for one in causes
     )
+    partly = cast("dict[str, Json] | None", found["not_graded"])
+    wrong += ["not_graded"] * (partly is not None and not _is_not_graded(partly))
     if wrong:
         raise ValueError(f"{SUMMARY}: {wrong[0]!r} is not what it should be")
     return found
+
+
+def _is_not_graded(partly: Mapping[str, Json]) -> bool:
+    graders = cast("dict[str, Json]", partly["graders"])
+    texts = all(type(why) is str for why in graders.values())
+    return type(partly["cells"]) is int and type(partly["share"]) in (int, float) and texts
 
 
 def _read(file: Path) -> Json:

@@ -132,6 +132,7 @@ _TYPES = {
     "flags": "list",
     "reason": "string",
     "assurance": "string",
+    "not_graded": "string",
 }
 
 

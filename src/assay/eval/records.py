@@ -39,6 +39,7 @@ __all__ = [
     "row_record",
     "shortened",
     "start_run",
+    "uncovered",
 ]
 
 ROW_HARNESS = "recorded"
@@ -98,7 +99,7 @@ def record_of(
     result = run.grade.result
     assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
-    notes = _notes(run) | _uncovered(result)
+    notes = _notes(run) | uncovered(result)
     if expect.min_coverage is not None:
         notes[MIN_COVERAGE] = expect.min_coverage
     if given != reward:
@@ -168,7 +169,7 @@ def row_record(
         digest=digest,
         subscores=tuple(node.to_dict() for node in result.subscores or ()),
         content=content,
-        notes=_uncovered(result) | noted,
+        notes=uncovered(result) | noted,
         answer=shortened(answer),
         file=row.file,
     )
@@ -189,7 +190,7 @@ def _notes(run: Run) -> dict[str, Json]:
     return {**kept, **{name: run.grade.info[name] for name in (HELD,) if name in run.grade.info}}
 
 
-def _uncovered(result: EvaluationResult) -> dict[str, Json]:
+def uncovered(result: EvaluationResult) -> dict[str, Json]:
     """What of the weight was skipped, where there is a reward all the same."""
     share, graders = result.not_graded
     if result.reward is None or not graders:

@@ -106,8 +106,16 @@ def write_summary(plan: ShardPlan, seconds: float) -> dict[str, Json]:
         "graded": tally.graded,
         "passed": tally.passed,
         "failed": tally.failed,
+        "scored": tally.scored,
         "errors": tally.errors,
         "skipped": tally.skipped,
+        "not_graded": None
+        if not tally.partly
+        else {
+            "cells": tally.partly,
+            "share": tally.share,
+            "graders": dict[str, Json](tally.skipped_graders),
+        },
         "flagged": tally.flagged,
         "left_out": tally.left_out,
         "first_left_out": tally.first_left_out,

@@ -134,7 +134,7 @@ class ShardWork:
                         done = list(islice(grades, len(block.rows)))
                         self._put(to, block, done)
                         for grade in done:
-                            tally.add(grade)
+                            tally.add(grade, threshold=self.threshold)
             if tally.rows + tally.left_out != shard.stretch.rows:
                 raise InputError(
                     f"{shard.source.name} now has {tally.rows + tally.left_out} rows instead of "
@@ -158,7 +158,7 @@ class ShardWork:
             return kept
         tally = Tally()
         for grade in read_grades(part, self.form):
-            tally.add(grade)
+            tally.add(grade, threshold=self.threshold)
         if self.may_skip and tally.rows < shard.stretch.rows:
             for _ in self._blocks(shard, tally):  # which rows were left out is not in the part
                 pass
@@ -227,8 +227,8 @@ class ShardWork:
             return grade
         told = {
             name: text.replace(self.place, "")
-            for name, text in (("error", grade.error), ("reason", grade.reason))
-            if text is not None
+            for name in ("error", "reason", "not_graded")
+            if (text := getattr(grade, name)) is not None
         }
         return replace(grade, **told)
 
