@@ -172,7 +172,10 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
 _REFUSED: list[tuple[list[str], str]] = [
     (["graders.yaml"], "a grader and labels are needed"),
     (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
-    (["graders.yaml", "labels.jsonl", "--label", "human"], "no row has a label"),
+    (
+        ["graders.yaml", "labels.jsonl", "--label", "human"],
+        "no row of labels.jsonl has a label in 'human'; the first has 'id', 'answer', 'label'",
+    ),
     (["none.yaml", "labels.jsonl"], "none.yaml"),
     (["none.py", "labels.jsonl"], "there is no file none.py"),
     (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
@@ -193,6 +196,7 @@ _REFUSED: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused(
     calibrate: Command, arguments: list[str], said: str
 ) -> None:
+    Database.open(os.environ["ASSAY_HOME"]).close()
     code, out, err = calibrate(*arguments)
     assert (code, out) == (2, "")
     assert said in err
@@ -248,6 +252,7 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
 
 def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
     """A row's own label must not count where those of the store are asked for."""
+    Database.open(os.environ["ASSAY_HOME"]).close()
     code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
     assert code == 2
     assert "assay label DATA.jsonl" in err
@@ -273,6 +278,22 @@ def test_a_card_stands_beside_every_score_of_the_grader(
     (one,) = found["summary"]["calibrations"]
     assert (one["card"], one["stale"], one["n"]) == (made["id"], False, 20)
     assert all(cell["calibrations"] == [one] for cell in found["cells"])
+
+
+def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the credit was a yes for the card, and a failure for the rows beside it."""
+    halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
+    Path("graders.yaml").write_text(halves, "utf-8")
+    answers = [("yes, more", True), ("yes", False), ("no", False)] * 4
+    rows = [{"answer": f"{a} {n}", "label": good} for n, (a, good) in enumerate(answers)]
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    calibrate.json("graders.yaml", "labels.jsonl")
+    shown = _grade(capsys, "--label", "label")
+    assert "agreement with people: kappa 1.00 [" in shown
+    assert "], yes from 1 up, n=12" in shown
+    assert "✓ 4 passed ✗ 8 failed" in shown
 
 
 def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
@@ -631,7 +652,6 @@ def test_graders_show_tells_the_card(
 
 
 _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
-    (("grade", "labels.jsonl", "-g", "grade.py"), "a function grades with --function grade.py"),
     (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
     (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
     (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),

@@ -291,7 +291,7 @@ def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> 
         assert (done.returncode, "was imported" in done.stderr) == (2, True), done.stderr
 
 
-def test_a_reward_beyond_1_is_1_in_the_cell_and_noted(place: Path) -> None:
+def test_a_reward_beyond_1_is_1_in_the_cell_noted_and_told(place: Path) -> None:
     _write(
         place,
         "far.py",
@@ -315,6 +315,11 @@ def test_a_reward_beyond_1_is_1_in_the_cell_and_noted(place: Path) -> None:
         (0.0, '{"unclamped": -2.0}'),
         (1.0, '{"unclamped": 3.5}'),
     ]
+    done = assay("report", "--all", cwd=place)
+    assert "Clamped    2 rewards outside 0 to 1 cut to that" in done.stdout
+    assert "-2.00 → 0.00 clamped; needs 1.00 → fail" in done.stdout
+    done = assay("report", "--case", "far", cwd=place)
+    assert "3.50 → 1.00 clamped; needs 1.00 → pass" in done.stdout
 
 
 def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None:
@@ -335,7 +340,30 @@ def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None
         "repeats on no-op",
     ]
     assert (place / "events").read_text() == "begin end "
-    assert "no runs yet" in assay("runs", cwd=place).stdout
+    assert "there is no store" in assay("runs", cwd=place).stderr
+
+
+def test_a_template_without_right_work_to_try_is_not_called_proven(place: Path) -> None:
+    """It said proven, under the sentence that nothing shows that right work gets full marks."""
+    _write(
+        place,
+        "unsolved.py",
+        """
+        from assay import Environment
+        from assay.graders import exact_match
+
+        env = Environment("unsolved")
+
+
+        @env.template()
+        async def city(name: str = "Lima"):
+            answer = yield "Which city?"
+            yield exact_match(answer, name)
+        """,
+    )
+    done = assay("selftest", "unsolved.py", cwd=place)
+    assert "PASS: 0 cases proven, BUT no right work was tried: city" in done.stdout
+    assert result(assay("selftest", "unsolved.py", "--json", cwd=place))["proven"] is False
 
 
 def test_a_template_that_pays_for_nothing_fails_its_proof_and_is_beaten(place: Path) -> None:

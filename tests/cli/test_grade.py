@@ -112,7 +112,7 @@ def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("{", "rows.jsonl:2"),
-        ('{"answer": 5}', "'answer' must be text"),
+        ('{"answer": 5.0}', "'answer' must be text"),
         ('{"question": "?"}', "needs 'answer' or 'messages'"),
         ('{"answer": "x", "expected": NaN}', "NaN is not"),
         ("[]", "must be a JSON object"),

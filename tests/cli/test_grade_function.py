@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from assay.scoring import Json
-from tests.command_line import assay, result
+from tests.command_line import assay, cells, result
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = """
@@ -85,6 +85,27 @@ def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
     config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
     assert config["tier"] in ("bwrap", "landlock")
     assert config["limits"]["cpu_seconds"] == 2.0
+
+
+def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: Path) -> None:
+    """A stored grader could be calibrated and served, and graded no file into a run."""
+    (tmp_path / "f.py").write_text("async def grade(thread) -> float:\n    return 0.5\n", "utf-8")
+    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n', "utf-8")
+    for made in (("exact", "--graders", "g.yaml"), ("half", "--function", "f.py")):
+        done = assay("graders", "create", *made, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    wanted = [("g.yaml", 1.0, 1.0), ("exact", 1.0, 1.0), ("exact@1", 1.0, 1.0)]
+    wanted += [("f.py", 0.5, 0.0), ("half@1", 0.5, 0.0)]
+    for named, reward, threshold in wanted:
+        (cell,) = cells(assay("grade", "rows.jsonl", "-g", named, "--json", cwd=tmp_path))
+        assert (cell["reward"], cell["threshold"]) == (reward, threshold), named
+    done = assay("grade", "rows.jsonl", "-g", "half@1", "--out", "graded/", cwd=tmp_path)
+    assert "1 row" in done.stdout, done.stderr
+    shown = assay("report", "--case", "1", cwd=tmp_path).stdout
+    assert "half@1" in shown
+    done = assay("grade", "rows.jsonl", "-g", "exact@2", cwd=tmp_path)
+    assert (done.returncode, "'exact' has no version 2" in done.stderr) == (2, True)
 
 
 def test_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -> None:

@@ -178,6 +178,14 @@ def test_update_says_what_it_changed(totals: Command) -> None:
 # Files
 
 
+def test_a_version_of_a_deleted_grader_is_shown_by_its_number(totals: Command) -> None:
+    totals.ok("delete", "totals", "--force")
+    code, _, err = totals("show", "totals")
+    assert (code, "there is no grader 'totals'" in err) == (2, True)
+    shown = totals.json("show", "totals@1")
+    assert cast("dict[str, Json]", shown["latest"])["number"] == 1
+
+
 def test_export_names_the_files_of_a_deleted_grader_and_prune_removes_them(
     totals: Command,
 ) -> None:

@@ -100,3 +100,34 @@ def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:
         assert done.returncode == 3
         assert 0 < fake.count < _ROWS
         assert "budget" in done.stdout
+
+
+_NO_KEYS = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ({"type": "model_judge", "rubric": "rubric.md"}, 0),
+        ({"type": "llm_judge", "criteria": ["x"]}, 3),
+        ({"type": "binary_judge", "criteria": "x"}, 3),
+        ({"type": "faithfulness"}, 3),
+    ],
+)
+def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
+    tmp_path: Path, kind: dict[str, object], status: int
+) -> None:
+    """Green for one judge and red for another, and no two pages said the same of it."""
+    (tmp_path / "rubric.md").write_text("Be kind.", "utf-8")
+    row = {"answer": "hi", "question": "q", "metadata": {"contexts": ["hi there"]}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row), "utf-8")
+    graders = [{"type": "contains", "substring": "hi"}, {**kind, "model": "openai:gpt-5"}]
+    (tmp_path / "g.yaml").write_text(json.dumps(graders), "utf-8")
+    command = ("grade", "rows.jsonl", "--graders", "g.yaml")
+    done = assay(*command, cwd=tmp_path, env=_NO_KEYS)
+    said = "PASS, BUT 0.50 of the weight was not graded (model_judge: there is no key"
+    assert (done.returncode, said in done.stdout) == (status, status == 0)
+    assert assay(*command, "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
+    assert assay("report", "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
+    told = " ".join(assay("doctor", cwd=tmp_path, env=_NO_KEYS).stdout.split())
+    assert "judges are errors unless their model is a URL; model_judge is skipped" in told

@@ -78,6 +78,11 @@ def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> N
     ("case", "said"),
     [
         ("id: x\ntask: {prompt: p}\nmatrx: {}\n", "did you mean 'matrix'?"),
+        ("id: x\ntask: {prompt: p}\nselftest: {bad: [bad]}\n", "such as {NAME: text}"),
+        (
+            "id: x\ntask: {prompt: p}\ngraders: [{type: trace, require_tools: [bash]}]\n",
+            "expected a mapping, got 'bash' (such as {kind: ...})",
+        ),
         ("id: x\ntask: {prompt: p\n", "case.yaml:"),
         (
             (
@@ -456,6 +461,27 @@ def test_a_harness_that_nobody_declared_is_told_with_the_file_that_names_it(tmp_
     file = next(tmp_path.rglob("case.yaml"))
     file.write_text(file.read_text().replace("[echo]", "[ecko]"))
     assert said in assay("validate", "evals", cwd=tmp_path).stderr
+
+
+_MEANT: list[tuple[tuple[str, ...], str]] = [
+    (("run", "evals", "--harness", "agent", "--model", "fkae"), "did you mean 'fake'?"),
+    (("eval", "evals"), "did you mean run?"),
+    (("run", "evals", "--harness", "replay"), "name a recording: --model bad or reference"),
+    (("run", "evals", "--harness", "mine"), "an agent of your own is FILE.py:NAME"),
+    (("report", "lates"), "did you mean 'latest'?"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), _MEANT)
+def test_what_was_probably_meant_is_said(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    graders = "graders: [{type: contains, substring: h}]"
+    case = write_case(tmp_path, f"id: c1\ntask: {{prompt: hi}}\n{graders}\n")
+    for name in ("bad", "reference"):
+        (case / "recordings" / name).mkdir(parents=True)
+        (case / "recordings" / name / "answer.txt").write_text("hi", "utf-8")
+    assert assay("run", "evals", "--harness", "echo", cwd=tmp_path).returncode == 0
+    done = assay(*words, cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
 def test_assay_alone_prints_its_help(tmp_path: Path) -> None:

@@ -113,6 +113,35 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report",),
+        ("runs",),
+        ("runs", "export", "latest"),
+        ("compare", "latest", "latest"),
+        ("regrade", "latest"),
+        ("run", "--resume", "latest"),
+        ("review", "latest"),
+        ("trainability", "latest"),
+        ("promote", "latest", "c", "--as", "x"),
+        ("view", "--no-open"),
+        ("graders", "list"),
+        ("calibrate", "--list"),
+        ("view", "--no-open", "--db", "typo"),
+        ("graders", "show", "g", "--db", "typo"),
+        ("endpoint", "exact", "--db", "typo"),
+    ],
+)
+def test_a_store_that_is_not_there_is_told_by_what_reads_it_and_is_not_made(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """A name that was mistyped made a store, and an empty page on it."""
+    done = assay(*words, cwd=tmp_path, env={"ASSAY_HOME": "typo"})
+    assert (done.returncode, "there is no store at typo" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "typo").exists()
+
+
 def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
     lines = assay("runs", cwd=listed).stdout.splitlines()
     names = [line.split()[0] for line in lines[1:]]

@@ -172,6 +172,20 @@ def test_a_change_is_a_version_and_no_change_is_none(client: Client) -> None:
     assert client.graders.describe("g", description="better").description == "better"
 
 
+def test_versions_of_a_deleted_grader_are_read_by_their_numbers(client: Client) -> None:
+    """Scores name them, and nothing found what they name."""
+    source = "async def grade(thread):\n    return 0.5\n"
+    client.graders.create.function(key="g", fn=source, description="halves")
+    client.graders.delete("g")
+    assert client.graders.version("g", 1).definition["source"] == source
+    assert client.graders.get("g") is None
+    client.graders.create.function(key="g", fn=source.replace("0.5", "0.25"), description="new")
+    assert client.graders.version("g", 1).definition["source"] == source
+    assert client.graders.get("g").description == "new"  # pyright: ignore[reportOptionalMemberAccess]
+    with pytest.raises(NotFoundError, match=r"'g' has no version 3 \(its newest is 2\)"):
+        client.graders.version("g", 3)
+
+
 def test_a_new_function_keeps_range_and_isolation(client: Client) -> None:
     source = "async def grade(thread):\n    return -1.0\n"
     client.graders.create.function(key="g", fn=source, range=(-1.0, 1.0), isolation="batch")
@@ -248,6 +262,25 @@ def test_a_client_that_the_collector_finds_in_its_own_thread_closes() -> None:
 
     held[0].run(here()).call_soon_threadsafe(held.clear)  # the last who holds it
     assert ended.event.wait(10)
+
+
+def test_what_is_left_to_end_by_itself_is_ended_with_the_client(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A script without `with` ended in "Task was destroyed but it is pending!"."""
+    left: list[asyncio.Task[None]] = []
+
+    async def last() -> None:
+        left.append(asyncio.create_task(asyncio.sleep(60)))
+
+    async def nothing() -> None: ...
+
+    portal = Portal(last)
+    portal.run(nothing())
+    portal.close()
+    assert left.pop().cancelled()
+    gc.collect()
+    assert "destroyed" not in caplog.text
 
 
 class Ended:
@@ -339,7 +372,7 @@ def test_a_project_is_limited(client: Client) -> None:
 
 def test_a_dataset_with_a_malformed_row_is_refused_whole(client: Client) -> None:
     with pytest.raises(InputError, match="'answer' must be text") as caught:
-        client.datasets.create("mixed", [ROWS[0], {"id": "none", "answer": 7}])
+        client.datasets.create("mixed", [ROWS[0], {"id": "none", "answer": 7.0}])
     assert "2" in str(caught.value)
     assert client.datasets.list() == []
 

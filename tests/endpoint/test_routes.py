@@ -91,7 +91,7 @@ async def test_a_batch_is_graded_item_by_item() -> None:
         {"id": "nan", "answer": "nan"},
         {"id": "far", "answer": "far"},
         {"id": "shapeless"},
-        {"id": "number", "answer": 4},
+        {"id": "number", "answer": 4.0},
     ]
     response = await post("/v1/grade", {"items": items})
     assert response.status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -22,6 +23,7 @@ from assay.endpoint.serving import run_app, serve
 from assay.errors import InputError, MissingExtraError
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.store.database import Database
 from assay.types import Submission
 from tests.children import Children
 from tests.command_line import COMMAND, assay, environment
@@ -213,6 +215,7 @@ def test_what_cannot_be_served_is_bad_input(
     (tmp_path / "odd.py").write_text("def grade(anser, expected): return 1.0")
     (tmp_path / "files.yaml").write_text("- {type: files, patterns: [x]}")
     monkeypatch.chdir(tmp_path)
+    Database.open(os.environ["ASSAY_HOME"]).close()
     for arguments, said in REFUSED:
         with pytest.raises(SystemExit) as ended:
             main(["endpoint", *arguments])

@@ -7,7 +7,6 @@ played here against a judge which believes everything, too, and has to fool that
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -21,7 +20,6 @@ from typing import cast
 import pytest
 
 from assay.agents.scripted import Deeds, ScriptedAgent
-from assay.cli.prove import attack_cases
 from assay.errors import AgentError, InputError
 from assay.eval.attack import Attempt, CaseAttack, Findings, OnCell, plan_attack
 from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
@@ -33,6 +31,7 @@ from assay.tasks.case import Case, load_case
 from assay.tasks.task import case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
+from tests.command_line import COMMAND, assay, environment, result
 from tests.eval.test_selftest import write
 
 _WEAK = """
@@ -478,65 +477,31 @@ def test_a_script_runs_in_the_sandbox_and_what_it_leaves_stays(workspace: Path) 
 # The command.
 
 
-def test_the_library_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    def listed(*, as_json: bool) -> str:
-        nothing: list[str] = []
-        status = attack_cases(
-            nothing,
-            cases=nothing,
-            cheats=nothing,
-            max_reward=None,
-            workers=None,
-            listing=True,
-            as_json=as_json,
-        )
-        assert status == 0
-        return capsys.readouterr().out
-
-    text = listed(as_json=False)
+def test_the_library_is_listed(tmp_path: Path) -> None:
+    text = assay("attack", "--list", cwd=tmp_path).stdout
     assert all(cheat.id in text for cheat in LIBRARY)
-    rows = cast("dict[str, list[dict[str, Json]]]", json.loads(listed(as_json=True)))["cheats"]
+    listed = result(assay("attack", "--list", "--json", cwd=tmp_path))["cheats"]
+    rows = cast("list[dict[str, Json]]", listed)
     assert [row["id"] for row in rows] == [cheat.id for cheat in LIBRARY]
 
 
 @pytest.mark.sandbox
-def test_the_report_says_what_pays_and_what_stops_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+def test_the_report_says_what_pays_and_what_stops_it(tmp_path: Path) -> None:
     root = write(tmp_path, _WEAK, {"source/mathkit.py": "x = 1\n"})
-
-    def said(*, as_json: bool) -> str:
-        status = attack_cases(
-            [str(root)],
-            cases=["weak"],
-            cheats=["artefacts", "answer-empty"],
-            max_reward=None,
-            workers=2,
-            listing=False,
-            as_json=as_json,
-        )
-        assert status == 1
-        return capsys.readouterr().out
-
-    text = said(as_json=False)
+    command = ("attack", str(root), "--case", "weak", "--cheat", "artefacts")
+    command += ("--cheat", "answer-empty", "--workers", "2")
+    done = assay(*command, cwd=tmp_path)
+    assert done.returncode == 1
+    text = done.stdout
     for words in ("files-asked-for", "passes: ready", "fix artefacts:", "1 cheat gained nothing"):
         assert words in text
-    case = cast("dict[str, list[dict[str, Json]]]", json.loads(said(as_json=True)))["cases"][0]
+    cases = result(assay(*command, "--json", cwd=tmp_path))["cases"]
+    (case,) = cast("list[dict[str, Json]]", cases)
     attempts = cast("list[dict[str, Json]]", case["attempts"])
     assert [(a["cheat"], a["passed"], a["pays"]) for a in attempts] == [
         ("answer-empty", False, False),
         ("files-asked-for", True, True),
     ]
-
-
-_ATTACK = """
-import sys, tempfile
-from assay.cli.prove import attack_cases
-tempfile.tempdir = sys.argv[2]
-sys.exit(attack_cases([sys.argv[1]], cases=[], cheats=["resources", "background"],
-                      max_reward=None, workers=1, listing=False, as_json=True))
-"""
 
 
 @pytest.mark.slow
@@ -546,7 +511,8 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     own = tmp_path / "tmp"
     own.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", _ATTACK, str(root), str(own)],
+        [*COMMAND, "attack", str(root), "--cheat", "resources", "--cheat", "background", "--json"],
+        env={**environment(tmp_path), "TMPDIR": str(own)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -197,7 +197,7 @@ def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
     [
         ("{", "large.jsonl:2201:2: not a JSON object"),
         ('{"id": "r3", "answer": ""}', "id 'r3' is also that of line 4"),
-        ('{"id": "z", "answer": ""}\n{"answer": 3}', "large.jsonl:2202: 'answer' must be text"),
+        ('{"id": "z", "answer": ""}\n{"answer": 3.0}', "large.jsonl:2202: 'answer' must be text"),
     ],
 )
 def test_a_large_dataset_with_a_malformed_row_leaves_nothing_in_the_store(

@@ -173,7 +173,7 @@ _BAD: list[tuple[list[Json], str]] = [
     ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
     ([5, 5.0], "label 5 is a level, and labels alone do not show which levels"),
     ([10**400], r"labels.jsonl:1: a label is too large"),
-    ([None, "NA"], "no row has a label"),
+    (["NA", "NA"], "no row has a label"),
 ]
 
 
@@ -316,7 +316,7 @@ def test_measures_are_those_of_the_oracles(tmp_path: Path) -> None:
         {"id": n, "answer": f"{score}", "label": y, "n": n}
         for n, (score, y) in enumerate(zip(scores, truth, strict=True))
     ]
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
+    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, threshold=0.5)
     said = [score >= 0.5 for score in scores]
     expected = {
         "kappa": _oracle("cohen_kappa_score", truth, said),

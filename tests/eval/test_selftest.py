@@ -6,7 +6,6 @@ At the level of whole cases, in the real sandbox: what matters is what an author
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import tempfile
 import textwrap
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.prove import selftest_cases
 from assay.errors import InputError
 from assay.eval.proof import CaseProof, Check, Proof, Verdict
 from assay.eval.selftest import plan_selftest
@@ -29,6 +27,7 @@ from assay.store.records import CellRecord
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.text.pattern import compile_pattern
+from tests.command_line import assay, result
 
 _REPAIR = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
 _STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
@@ -344,29 +343,25 @@ def test_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     own = tmp_path / "tmp"
     own.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(own))
-    home = tmp_path / "state"
-    monkeypatch.setenv("ASSAY_HOME", str(home))
+    home = tmp_path / ".assay"
     root = write(tmp_path / "case", _ANSWER, {"recordings/fix/answer.txt": "42"})
-    status = selftest_cases([str(root)], cases=[], repeats=1, workers=2, as_json=True)
-    assert (status, list(own.iterdir())) == (0, [])
+    done = assay("selftest", str(root), "--repeats", "1", "--workers", "2", cwd=tmp_path)
+    assert (done.returncode, list(own.iterdir())) == (0, [])
     assert {path.name for path in home.glob("*")} <= {"cache", "at-work.lock"}
 
 
-def test_the_report_tells_every_check_and_the_fix(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+def test_the_report_tells_every_check_and_the_fix(tmp_path: Path) -> None:
     root = write(tmp_path, _ANSWER, {"recordings/partial/answer.txt": "42"})
-    assert selftest_cases([str(root)], cases=[], repeats=None, workers=2, as_json=False) == 1
-    shown = capsys.readouterr().out
+    done = assay("selftest", str(root), "--workers", "2", cwd=tmp_path)
+    assert done.returncode == 1
     for words in ("no reference recording", "fix reference: record", "✗ bad partial", "FAIL"):
-        assert words in shown
+        assert words in done.stdout
 
 
-def test_the_json_report_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_report_is_one_object(tmp_path: Path) -> None:
     root = write(tmp_path, _ANSWER, {"recordings/fix/answer.txt": "42"})
-    assert selftest_cases([str(root)], cases=["sum"], repeats=1, workers=2, as_json=True) == 0
-    data = cast("dict[str, Json]", json.loads(capsys.readouterr().out))
+    words = ("--case", "sum", "--repeats", "1", "--json")
+    data = result(assay("selftest", str(root), *words, cwd=tmp_path))
     assert data["proven"] is True
     case = cast("list[dict[str, Json]]", data["cases"])[0]
     assert (case["case"], case["verdict"], case["open"]) == ("sum", "held", [])
@@ -374,8 +369,8 @@ def test_the_json_report_is_one_object(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:
     root = write(tmp_path, _ANSWER)
-    with pytest.raises(InputError, match="did you mean 'sum'"):
-        selftest_cases([str(root)], cases=["summ"], repeats=1, workers=1, as_json=True)
+    done = assay("selftest", str(root), "--case", "summ", cwd=tmp_path)
+    assert (done.returncode, "did you mean 'sum'" in done.stderr) == (2, True)
 
 
 def test_the_worst_case_decides_the_exit_status() -> None:

@@ -103,7 +103,10 @@ def test_a_figure_is_not_rounded_into_another_statement(found: Figure, text: str
 
 
 def test_the_line_of_a_card() -> None:
-    line = "agreement with people: kappa 0.62 [0.51, 0.71], n=120; 3 more could not be graded"
+    line = (
+        "agreement with people: kappa 0.62 [0.51, 0.71], yes from 0.5 up, n=120; 3 more could not"
+    )
+    line += " be graded"
     assert card_line(_card()) == line
     stale = card_line(_card(), ["model one → two"])
     assert stale == f"{line}; STALE, measured before a change: model one → two"

@@ -71,7 +71,7 @@ async def test_a_batch_keeps_its_order_and_one_bad_item_spoils_no_other(
 
 async def test_an_item_of_a_wrong_type_fails_alone(site: Site) -> None:
     wrong: list[tuple[Json, str]] = [
-        ({"answer": 4}, "items[1]: 'answer' must be text, got int"),
+        ({"answer": 4.0}, "items[1]: 'answer' must be text, got float"),
         ("4", "items[1]: a row must be an object"),
         (None, "items[1]: a row must be an object"),
         ({"messages": "4"}, "items[1]: a thread needs 'messages'"),

@@ -104,6 +104,12 @@ def test_a_grader_comes_back_as_it_was(catalog: Catalog) -> None:
     }
 
 
+def test_a_grader_is_printed_in_a_few_words(catalog: Catalog) -> None:
+    catalog.create("default", "exact", kind="declared", definition={}, digest="d")
+    catalog.set_locked("default", "exact", True)
+    assert str(catalog.get("default", "exact")) == "exact@1: declared, locked"
+
+
 def test_versions_are_numbered_and_the_old_ones_stay(catalog: Catalog) -> None:
     _create(catalog)
     assert [_change(catalog, f"d{n}").latest.number for n in (2, 3, 4)] == [2, 3, 4]

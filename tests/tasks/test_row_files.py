@@ -157,7 +157,7 @@ _WRONG: list[tuple[str, bytes | str, str]] = [
     ("r.json", '[{"answer": "a", "n": 1e999}]', ": item 1: not a JSON object: 1e999 is too large"),
     ("r.json", '[{"answer": "a", "answer": "b"}]', ": item 1: the key 'answer' stands twice"),
     ("r.json", "[4]", ": item 1: a row must be a JSON object"),
-    ("r.json", '[{"answer": 4}]', ": item 1: 'answer' must be text, got int"),
+    ("r.json", '[{"answer": 4.0}]', ": item 1: 'answer' must be text, got float"),
     ("r.csv", "answer,expected\na,b\nc\n", ":3: the row has 1 cells, and the header 2"),
     ("r.csv", 'answer\n"a" b\n', ":2: not a row of a table: ',' expected after '\"'"),
     ("r.csv", 'answer\n"a\nb\n', ":2: not a row of a table: unexpected end of data"),
@@ -220,7 +220,9 @@ def test_attack_a_row_without_end_is_refused_before_it_is_in_memory(
 def test_what_is_malformed_is_left_out_where_that_is_asked(tmp_path: Path) -> None:
     told: list[str] = []
     reading = Reading(on_bad_row=lambda error: told.append(str(error)))
-    text = '{"answer": "a", "id": 1}\n{\n{"answer": 4}\n{"answer": "b", "id": 1}\n{"answer": "c"}\n'
+    text = (
+        '{"answer": "a", "id": 1}\n{\n{"answer": 4.0}\n{"answer": "b", "id": 1}\n{"answer": "c"}\n'
+    )
     assert [row.id for row in read(tmp_path / "r.jsonl", text, reading)] == ["1", "5"]
     assert [one.rpartition("r.jsonl")[2][:3] for one in told] == [":2:", ":3:", ":4:"]
     with as_json_lines(str(tmp_path / "r.jsonl"), reading=reading) as found:

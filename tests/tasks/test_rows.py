@@ -145,13 +145,23 @@ def test_labels_are_looked_for_in_the_row_and_its_metadata(file: Path) -> None:
     assert [row.label for row in found] == [True, 0.5, None]
 
 
+@pytest.mark.parametrize(
+    "row", [{"answer": "4"}, {"answer": 4}, {"completion": "4"}, {"answer": "4", "completion": "5"}]
+)
+def test_an_answer_is_text_a_whole_number_or_called_completion(
+    row: dict[str, Json], file: Path
+) -> None:
+    (found,) = read(file, row)
+    assert found.submission.answer == "4"
+
+
 BAD: list[tuple[str, str]] = [
     ("{", "not a JSON object"),
     ("[]", "a row must be a JSON object"),
     ('"a"', "a row must be a JSON object"),
     ("{}", "a row needs 'answer' or 'messages'"),
     ('{"answr": "a"}', "a row needs 'answer' or 'messages'"),
-    ('{"answer": 4}', "'answer' must be text, got int (quote it)"),
+    ('{"answer": 4.0}', "'answer' must be text, got float (quote it)"),
     ('{"answer": "a", "metadata": "x"}', "'metadata' must be an object"),
     ('{"answer": "a", "question": 1}', "'question' must be text"),
     ('{"answer": "a", "id": 1.5}', "'id' must be text or a number"),

@@ -26,6 +26,7 @@ from assay.cli.options import (
     number_between,
     positive,
     state_home,
+    store_there,
     whole,
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
@@ -95,7 +96,12 @@ def add(parser: ArgumentParser) -> None:
         help="all levels, lowest first, where labels are levels: 1,2,3,4,5 or POOR,FAIR,GOOD",
     )
     add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
-    add("--threshold", type=_THRESHOLD, metavar="X", help="score that passes; 0.5 by default")
+    add(
+        "--threshold",
+        type=_THRESHOLD,
+        metavar="X",
+        help="score that passes: the grader's own, else 1",
+    )
     add(
         "--repeats",
         type=positive,
@@ -156,7 +162,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 def run(given: Namespace) -> int:
     """Calibrate a grader, or list the calibration cards."""
-    with Database.open(given.db or state_home()) as database:
+    reads = given.list or given.show or given.labels_from_store
+    with Database.open(store_there(given.db) if reads else given.db or state_home()) as database:
         cards = Cards(database)
         if given.list:
             return _list(cards, given)

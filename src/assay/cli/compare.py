@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from assay.cli.options import RUN, add_json, check_targets, explain, share, state_home
+from assay.cli.options import RUN, add_json, check_targets, explain, share, store_there
 from assay.errors import InputError
 from assay.reports.comparing.found import comparison_verdict
 from assay.reports.comparing.pairing import compare
@@ -73,7 +73,7 @@ def run(given: Namespace) -> int:
             hint=f"name another run; or two agents: assay compare {given.before} "
             "--model A --model B",
         )
-    with Database.open(state_home()) as database:
+    with Database.open(store_there()) as database:
         runs, refs = Store(database), (given.before, given.after or given.before)
         before, after = (
             side_of(database, runs.run(ref), harness=harness, model=model, cases=given.case)

@@ -239,7 +239,7 @@ def _models() -> _Finding:
     except AssayError as error:
         return _Finding(name="models", ok=False, detail=str(error), fix="correct the settings")
     listed = ", ".join([*named, *settings.endpoints]) or "no model can be asked"
-    cost = "judges cannot grade unless their model is a URL: they are errors"
+    cost = "judges are errors unless their model is a URL; model_judge is skipped, see --strict"
     found = bool(named or settings.endpoints)
     return _Finding(name="models", ok=found, detail=listed, cost=cost, fix=fix)
 

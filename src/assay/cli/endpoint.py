@@ -15,9 +15,10 @@ from assay.cli.options import (
     bounds,
     explain,
     is_trusted,
+    key_and_number,
     port,
     positive,
-    state_home,
+    store_there,
 )
 from assay.endpoint.scorers import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
@@ -154,14 +155,12 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     from assay.registry import Registry
     from assay.store.database import Database
 
-    key, _, number = given.grader.partition("@")
-    if number and not (number.isascii() and number.isdecimal()):
-        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
-    database = stack.enter_context(Database.open(given.db or state_home()))
+    key, number = key_and_number(given.grader)
+    database = stack.enter_context(Database.open(store_there(given.db)))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)
-    version = registry.version(key, int(number)) if number else record.latest
+    version = registry.version(key, number) if number else record.latest
     _require_grading(version, trusted=trusted)
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:

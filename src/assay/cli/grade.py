@@ -23,8 +23,10 @@ from assay.cli.options import (
     engine_given,
     explain,
     file_warnings,
+    is_trusted,
     share,
     state_home,
+    store_there,
     tell_warnings,
     worker_count,
 )
@@ -77,7 +79,7 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("data", metavar="DATA", help="rows of recorded answers, or recordings; - for stdin")
     by = parser.add_mutually_exclusive_group(required=True).add_argument
-    by("--graders", "-g", metavar="FILE", help="YAML file: a list of graders")
+    by("--graders", "-g", metavar="GRADER", help="YAML file, FILE.py, or KEY@N of a stored one")
     by("--function", metavar="FILE.py", help="one function, in the sandbox")
     option(
         "--isolation",
@@ -111,7 +113,9 @@ def run(given: Namespace) -> int:
     from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
-    source = given.function or given.graders
+    source: str = given.function or given.graders
+    if source.endswith(".py"):
+        given.function, given.graders = source, None
     out = None if (is_parted := in_parts(given)) else given.out
     check_targets((out, outputs.junit, outputs.html), inputs=(given.data, source))
     if given.function is None:
@@ -126,7 +130,7 @@ def run(given: Namespace) -> int:
     require_rows(given.data)
     if given.out and (given.parts or form_of(given.out)) in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
-    graders: tuple[GraderSpec, ...] = () if given.function else _declared(source)
+    graders, notes = ((), {}) if given.function else _declared(given)
     from assay.eval.recorded import check_rows
     from assay.tasks.rows import as_json_lines
 
@@ -144,7 +148,6 @@ def run(given: Namespace) -> int:
         as_json_lines(found.path, label=given.label, reading=found.reading) as rows,
     ):
         data = replace(rows, left_out=found.left_out, first_left_out=found.first_left_out)
-        notes: dict[str, Json] = {}
         if given.function is not None:
             # A malformed row is worse than a function that is not valid.
             check_rows(data, label=given.label)
@@ -235,17 +238,35 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport 
     return True
 
 
-def _declared(file: str) -> tuple[GraderSpec, ...]:
+def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]]:
+    """The graders of a file, or those of a stored grader; and what is kept of which these are."""
+    from argparse import Namespace
+
+    from assay.cli.named_grader import names_stored, stored_version
     from assay.tasks.grader_files import load_graders
 
-    if file.endswith(".py"):
-        raise InputError(
-            f"{file} is Python, and --graders takes a YAML grader file",
-            hint=f"a function grades with --function {file}",
-        )
-    graders = load_graders(file, alone=True)
-    tell_warnings(file, file_warnings(graders))
-    return graders
+    if not names_stored(given.graders):
+        graders = load_graders(given.graders, alone=True)
+        tell_warnings(given.graders, file_warnings(graders))
+        return graders, {}
+    from assay.registry.definitions import definition_of
+    from assay.registry.grading import refusal
+    from assay.registry.policy import Permissions
+    from assay.store.database import Database
+
+    own = Namespace(grader=given.graders, project="default", db="", trust_authors=False)
+    with Database.open(store_there()) as database:
+        version = stored_version(own, database)
+    definition, trusted = definition_of(version), is_trusted(own)
+    named = f"{version.key}@{version.number}"
+    if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted), named):
+        raise refused
+    if given.threshold is None:
+        is_scored = definition.kind == "function" and given.label is None
+        given.threshold = 0.0 if is_scored else definition.threshold
+    several = definition.graders
+    called = (replace(several[0], name=named),) if len(several) == 1 else several
+    return called, {"grader": named}
 
 
 def _function(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]] | int:
@@ -297,8 +318,9 @@ def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
         return given.threshold
     if given.function is not None and given.label is None:
         return 0.0
-    own = graders[0].pass_threshold if len(graders) == 1 else None
-    return 1.0 if own is None else own
+    from assay.graders.spec import pass_mark
+
+    return pass_mark(graders)
 
 
 def _refuse(

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_shared
-from assay.cli.verbs import key_and_number, place_of, store_of
+from assay.cli.options import is_shared, key_and_number
+from assay.cli.verbs import place_of, store_of
 from assay.errors import InputError, Location
 from assay.graders.functions.source import read_source
 from assay.registry import Registry

@@ -179,6 +179,10 @@ def _whole_parser() -> ArgumentParser:
     return parser
 
 
+_ELSEWHERE = {"eval": "run", "evaluate": "run", "score": "grade", "test": "selftest"}
+"""What other programs call our commands."""
+
+
 class _Parser(ArgumentParser):
     """Names the nearest valid word, and where to read on, when it does not understand one."""
 
@@ -198,7 +202,7 @@ class _Parser(ArgumentParser):
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
         if wrong:
             valid = re.findall(r"[\w-]+", wrong[2])
-            word = wrong[1]
+            word = _ELSEWHERE.get(wrong[1], wrong[1]) if "run" in valid else wrong[1]
         else:
             valid = _option_names(self._called)
             if " required" in message:  # perhaps it is there, and misspelt

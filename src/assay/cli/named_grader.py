@@ -5,23 +5,25 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import re
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import file_warnings, is_trusted, tell_warnings
+from assay.cli.options import file_warnings, is_trusted, key_and_number, tell_warnings
 from assay.errors import AssayError, InputError, nearest
 from assay.eval.calibration.asking import Target
 from assay.eval.calibration.stored import models_of, stored_target
 from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
-from assay.graders.spec import GraderSpec
+from assay.graders.spec import GraderSpec, pass_mark
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from assay.store.catalog import GraderVersion
     from assay.store.database import Database
 
 
@@ -37,9 +39,16 @@ def named_grader(given: Namespace, database: Database) -> Target:
     file = place if place.endswith(".py") else given.grader
     if file.endswith(".py"):
         return _of_function(file, after if file == place else "")
-    if Path(file).suffix in (".yaml", ".yml", ".json"):
-        return _of_file(file)
-    return _stored(given, database)
+    return _stored(given, database) if names_stored(file) else _of_file(file)
+
+
+def names_stored(text: str) -> bool:
+    """Whether it is the key of a stored grader, perhaps with a version, rather than a file."""
+    is_file = Path(text).suffix in (".yaml", ".yml", ".json") or Path(text).exists()
+    return not is_file and _KEY.fullmatch(text) is not None
+
+
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(@.*)?")
 
 
 def _of_function(file: str, name: str) -> Target:
@@ -83,7 +92,7 @@ def _of_file(file: str) -> Target:
         digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
         made_of=_declared(specs),
         models=models_of(specs),
-        threshold=specs[0].pass_threshold if len(specs) == 1 else None,
+        threshold=pass_mark(specs),
         score=scorer_of_graders(specs),
     )
 
@@ -102,20 +111,23 @@ def _recorded(spec: GraderSpec) -> dict[str, Json]:
 
 
 def _stored(given: Namespace, database: Database) -> Target:
-    from assay.registry import Registry
-    from assay.registry.definitions import definition_from
     from assay.registry.policy import Permissions
+
+    version, trusted = stored_version(given, database), is_trusted(given)
+    return stored_target(version, Permissions(custom_code=trusted, internal=trusted))
+
+
+def stored_version(given: Namespace, database: Database) -> GraderVersion:
+    """The version that ``KEY`` or ``KEY@N`` names; what is worth a look in it is told."""
+    from assay.registry import Registry
+    from assay.registry.definitions import definition_of
     from assay.registry.validation import definition_warnings
 
-    key, at, number = given.grader.partition("@")
-    if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
-    trusted = is_trusted(given)
-    version = Registry(database, given.project).version(key, int(number) if number else None)
-    target = stored_target(version, Permissions(custom_code=trusted, internal=trusted))
-    definition = definition_from(version.kind, version.definition)
-    tell_warnings(f"{version.key}@{version.number}", definition_warnings(definition))
-    return target
+    key, number = key_and_number(given.grader)
+    version = Registry(database, given.project).version(key, number)
+    named = f"{version.key}@{version.number}"
+    tell_warnings(named, definition_warnings(definition_of(version)))
+    return version
 
 
 def function_of(file: str, name: str = "") -> Callable[..., object]:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -226,9 +226,41 @@ def state_home() -> str:
     return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
 
 
+def store_there(named: str = "") -> str:
+    """Where the store is that is to be read: the place that is named, or where state lives.
+
+    Raises:
+        InputError: If there is none: a name that was mistyped makes nothing.
+    """
+    place = named or state_home()
+    folder = Path(place)
+    with suppress(OSError):  # opening it says what is wrong
+        if "://" not in place and (
+            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
+        ):
+            raise InputError(
+                f"there is no store at {place}",
+                hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make "
+                "one; --db or ASSAY_HOME names another",
+            )
+    return place
+
+
 def is_shared(given: Namespace) -> bool:
     """Whether others may store graders there, too: a server's database, not a directory."""
     return "://" in (given.db or state_home())
+
+
+def key_and_number(text: str) -> tuple[str, int | None]:
+    """The key and the version of ``KEY`` or ``KEY@N``."""
+    key, at, number = text.partition("@")
+    if not at:
+        return key, None
+    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
+        raise InputError(
+            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
+        )
+    return key, int(number)
 
 
 def is_trusted(given: Namespace) -> bool:

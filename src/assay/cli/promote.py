@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 
-from assay.cli.options import RUN, add_json, explain, positive, state_home
+from assay.cli.options import RUN, add_json, explain, positive, store_there
 from assay.eval.promote import cell_of, play_command, promote
 from assay.reports.figures import count
 from assay.reports.plain import one_line
@@ -42,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(given: Namespace) -> int:
     """Write the recording, and say how it is played."""
-    with Store.open(state_home()) as store:
+    with Store.open(store_there()) as store:
         found = store.run(given.run)
         agent = {"harness": given.harness, "model": given.model, "trial": given.trial}
         cell = cell_of(store, found.id, given.case, **agent)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -54,7 +54,7 @@ def add_selftest(parser: ArgumentParser) -> None:
     """Say what ``assay selftest`` takes."""
     explain(
         parser,
-        "No agent is run, and nothing is stored. Exit status: 0 every case is proven,\n"
+        "No agent is run, and nothing is stored. Exit status: 0 nothing is wrong,\n"
         "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
         "130 interrupted.",
         "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
@@ -88,102 +88,38 @@ def add_attack(parser: ArgumentParser) -> None:
 
 
 def run_selftest(given: Namespace) -> int:
-    """Prove the cases that options name; see `selftest_cases`."""
-    return selftest_cases(
-        given.paths,
-        env=given.env,
-        cases=given.case,
-        repeats=given.repeats,
-        workers=given.workers,
-        as_json=given.json,
-    )
+    """Prove cases: right work gets everything, no work and known cheats do not."""
+    from assay.reports.proofs import render_selftest
 
-
-def run_attack(given: Namespace) -> int:
-    """Attack the cases that options name; see `attack_cases`."""
-    return attack_cases(
-        given.paths,
-        env=given.env,
-        cases=given.case,
-        cheats=given.cheat,
-        max_reward=given.max_reward,
-        workers=given.workers,
-        listing=given.list,
-        as_json=given.json,
-    )
-
-
-def selftest_cases(
-    paths: Sequence[str],
-    *,
-    env: str = "",
-    cases: Sequence[str],
-    repeats: int | None,
-    workers: int | None,
-    as_json: bool,
-) -> int:
-    """Prove cases: right work gets everything, no work and known cheats do not.
-
-    Returns:
-        0 if all are proven, 1 if something failed, 3 if something could not be graded.
-    """
-    plan = plan_selftest(_selected(paths, env, cases), repeats=repeats)
-    proof = _run(_prove(plan, worker_count(workers)))
+    plan = plan_selftest(_selected(given), repeats=given.repeats)
+    proof = _run(_prove(plan, worker_count(given.workers)))
     if proof is None:
         return INTERRUPTED
-    if as_json:
-        _print_json(proof.to_dict())
-    else:
-        from assay.reports.proofs import render_selftest
-
-        _print(lambda console: render_selftest(console, proof))
+    _show(given, proof.to_dict(), lambda console: render_selftest(console, proof))
     return proof.code
 
 
-def attack_cases(
-    paths: Sequence[str],
-    *,
-    env: str = "",
-    cases: Sequence[str],
-    cheats: Sequence[str],
-    max_reward: float | None,
-    workers: int | None,
-    listing: bool,
-    as_json: bool,
-) -> int:
-    """Play the library of cheats against cases.
+def run_attack(given: Namespace) -> int:
+    """Play the library of cheats against cases."""
+    from assay.reports.proofs import library_dict, render_attack, render_library
 
-    Returns:
-        0 if all cases hold, 1 if a cheat passes, gets more than ``max_reward`` or keeps itself
-        from being graded, 3 if not everything could be tried.
-    """
-    chosen = select_cheats(cheats)
-    if listing:
-        from assay.reports.proofs import library_dict, render_library
-
-        if as_json:
-            _print_json(library_dict(chosen))
-        else:
-            _print(lambda console: render_library(console, chosen))
+    chosen = select_cheats(given.cheat)
+    if given.list:
+        _show(given, library_dict(chosen), lambda console: render_library(console, chosen))
         return 0
-    plan = plan_attack(_selected(paths, env, cases), chosen, max_reward=max_reward)
-    findings = _run(_attack(plan, worker_count(workers)))
+    plan = plan_attack(_selected(given), chosen, max_reward=given.max_reward)
+    findings = _run(_attack(plan, worker_count(given.workers)))
     if findings is None:
         return INTERRUPTED
-    if as_json:
-        _print_json(findings.to_dict())
-    else:
-        from assay.reports.proofs import render_attack
-
-        _print(lambda console: render_attack(console, findings))
+    _show(given, findings.to_dict(), lambda console: render_attack(console, findings))
     return findings.code
 
 
-def _selected(paths: Sequence[str], env: str, ids: Sequence[str]) -> list[Task]:
-    if not paths:
+def _selected(given: Namespace) -> list[Task]:
+    if not given.paths:
         raise InputError("no case was named", hint="give a case file, or a directory of cases")
     with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
-        return load_tasks(paths, env=env, only=ids)
+        return load_tasks(given.paths, env=given.env, only=given.case)
 
 
 def _run(work: Coroutine[object, object, T]) -> T | None:
@@ -237,20 +173,15 @@ def _errors() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def _print(report: Callable[[Console], None]) -> None:
+def _show(given: Namespace, data: dict[str, Json], render: Callable[[Console], None]) -> None:
+    """Write to standard output; whoever stopped reading there still gets the exit status."""
     from rich.console import Console
 
-    _written(lambda: report(Console(highlight=False)))
-
-
-def _print_json(data: dict[str, Json]) -> None:
-    _written(lambda: print(json.dumps(data)))
-
-
-def _written(write: Callable[[], None]) -> None:
-    """Write to standard output; whoever stopped reading there still gets the exit status."""
     try:
-        write()
+        if given.json:
+            print(json.dumps(data))
+        else:
+            render(Console(highlight=False))
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

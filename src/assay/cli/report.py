@@ -23,6 +23,7 @@ from assay.cli.options import (
     is_parts,
     positive,
     state_home,
+    store_there,
 )
 from assay.errors import InputError
 from assay.eval.journals import salvage
@@ -239,7 +240,7 @@ def run(given: Namespace) -> int:
         from assay.cli.grade_parts import report_parts
 
         return report_parts(given, outputs)
-    with Store.open(state_home()) as store:
+    with Store.open(store_there()) as store:
         stored = store.run(given.run)
         if not stored.finished:
             salvage(store, stored.id)
@@ -275,7 +276,7 @@ def run_workspace(given: Namespace) -> int:
     from assay.eval.promote import cell_of
     from assay.types.run import Run
 
-    with Store.open(state_home()) as store:
+    with Store.open(store_there()) as store:
         cell = cell_of(store, store.run(given.run).id, given.case, **_agent(given))
         detail = store.detail(cell.run_id, cell.key)
         kept = None if "row" in detail else Kept.of(Run.from_dict(detail))

@@ -11,7 +11,7 @@ from typing import cast
 from rich.console import Console
 
 from assay.cli.label import Keys, opened_keys
-from assay.cli.options import RUN, explain, state_home, user_name
+from assay.cli.options import RUN, explain, store_there, user_name
 from assay.errors import InputError, nearest
 from assay.reports.figures import count, score
 from assay.reports.page import Page
@@ -69,7 +69,7 @@ _MOST_SIGNS = 20
 def run(given: Namespace) -> int:
     """Decide about cells: by keys, or by what the command line says."""
     by = given.by or user_name("reviewer")
-    with Database.open(state_home()) as database:
+    with Database.open(store_there()) as database:
         store = Store(database)
         run = store.run(given.run)
         cells = list(filter(needs_decision, store.cells(run.id)))

@@ -26,6 +26,7 @@ from assay.cli.options import (
     file_warnings,
     positive,
     state_home,
+    store_there,
     tell_warnings,
     worker_count,
 )
@@ -214,7 +215,8 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
-    with exporting(given), engine_given(given) as cluster, Store.open(state_home()) as store:
+    home = state_home() if given.resume is None else store_there()
+    with exporting(given), engine_given(given) as cluster, Store.open(home) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:
@@ -366,7 +368,7 @@ def run_regrade(given: Namespace) -> int:
     named = () if given.graders is None else (given.graders,)
     check_targets((outputs.junit, outputs.html), inputs=named)
     graders = load_graders(given.graders, alone=True) if given.graders is not None else None
-    with Store.open(state_home()) as store:
+    with Store.open(store_there()) as store:
         workers = worker_count(given.workers)
         settle = settling(workers=workers)
         with redirect_stdout(sys.stderr):

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from assay.cli import nouns
-from assay.cli.options import state_home
+from assay.cli.options import state_home, store_there
 from assay.errors import InputError
 from assay.reports.figures import count
 from assay.store.runs import Store
@@ -46,8 +46,11 @@ def run(given: Namespace) -> int:
     """Run one of the actions."""
     if nouns.is_verb(given):
         return nouns.run(given)
+    if given.action == "export":
+        with Store.open(store_there()) as store:
+            return _export(given, store)
     with Store.open(state_home()) as store:
-        return (_export if given.action == "export" else _import)(given, store)
+        return _import(given, store)
 
 
 def _export(given: Namespace, store: Store) -> int:

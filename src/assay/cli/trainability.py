@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import cast
 
-from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, state_home
+from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, store_there
 from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
@@ -72,7 +72,7 @@ def run(given: Namespace) -> int:
     """
     if is_parts(given.run):
         return _run_of_parts(given)
-    with Store.open(state_home()) as store:
+    with Store.open(store_there()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""
         seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)

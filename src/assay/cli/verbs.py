@@ -12,11 +12,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 from assay.cli.nouns import BEFORE, Column, Item, Reply, Verb, noun_of, operation_of, verb_of
-from assay.cli.options import check_targets, is_shared, moment, require_yes, state_home
+from assay.cli.options import (
+    check_targets,
+    is_shared,
+    key_and_number,
+    moment,
+    require_yes,
+    state_home,
+    store_there,
+)
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.reports.figures import count
 from assay.reports.page import Page, page_on
@@ -51,13 +58,7 @@ def store_of(given: Namespace, *, make: bool = False) -> Generator[Database]:
         make: Whether to make it if it is not there.
     """
     place = place_of(given)
-    if not make and "db" in given and _is_nothing(place):
-        raise InputError(
-            f"there is no store at {place}",
-            hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make one; "
-            "--db or ASSAY_HOME names another",
-        )
-    with Database.open(place) as database:
+    with Database.open(place if make else store_there(place)) as database:
         try:
             yield database
         except NotFoundError as error:
@@ -72,17 +73,6 @@ def place_of(given: Namespace) -> str:
     of_server = noun_of(given.command).store == "server"
     named = getattr(given, "db", "") or (of_server and os.environ.get("ASSAY_DB"))
     return named or state_home()
-
-
-def _is_nothing(place: str) -> bool:
-    """Whether a place is a directory without a store in it, or not there at all."""
-    folder = Path(place)
-    try:
-        return "://" not in place and (
-            not folder.exists() or (folder.is_dir() and not (folder / "assay.db").exists())
-        )
-    except OSError:
-        return False  # opening it says what is wrong
 
 
 def _unlock(given: Namespace) -> str:
@@ -141,18 +131,6 @@ def _read_number(given: Namespace, parameter: str) -> None:
     if None not in (number, said) and number != said:
         raise InputError(f"{given.grader_key!r} and {said} are two versions", hint="keep one")
     vars(given).update({"grader_key": key, parameter: number or said})
-
-
-def key_and_number(text: str) -> tuple[str, int | None]:
-    """The key and the version of ``KEY`` or ``KEY@N``."""
-    key, at, number = text.partition("@")
-    if not at:
-        return key, None
-    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
-        raise InputError(
-            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
-        )
-    return key, int(number)
 
 
 def _list(given: Namespace, database: Database) -> int:

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from assay.cli.options import RUN, explain, port, state_home
+from assay.cli.options import RUN, explain, port, store_there
 from assay.cli.serve import announce, log_changes, log_requests, login_link, require_server
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(given: Namespace) -> int:
     from assay.server.context import ServerSettings
     from assay.sockets import listen
 
-    where: str = given.db or state_home()
+    where = store_there(given.db)
     place = _place(where, given.run)
 
     def start(found: Listening) -> None:

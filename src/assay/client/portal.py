@@ -123,5 +123,10 @@ class _Worker:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
+        # What a session left to end by itself is ended: it would be told of at exit.
+        if left := asyncio.all_tasks(loop):
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     finally:
         loop.close()

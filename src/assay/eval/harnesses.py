@@ -142,7 +142,7 @@ def require_harnesses(task: Task, names: set[str], declared: Mapping[str, Harnes
                 hint=f"an agent of it is {name}:NAME"
                 if name.endswith(".py")
                 else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
-                "declare others in harnesses.yaml",
+                "declare others in harnesses.yaml; an agent of your own is FILE.py:NAME",
             )
         for mount in declared[name].mounts if name in declared else ():
             _check_mount(mount, name, conditions.harnesses_file, task)
@@ -305,6 +305,8 @@ def require_model(model: str, slug: str, *, is_anothers: bool = False) -> None:
     from assay.models.client import unconfigured
 
     if model != FAKE and (missing := unconfigured(model)):
+        if (meant := nearest(model, [FAKE])).startswith("did"):
+            missing += f"; {meant}"
         if is_anothers:
             missing += f"; or name one: --model anthropic:NAME, or --model {FAKE}, without a key"
         raise InputError(f"case {slug!r}: its agent cannot ask {model!r}: {missing}")

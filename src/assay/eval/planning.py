@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location
@@ -171,11 +172,13 @@ def _nobody_asked(task: Task, harness: str, request: MatrixRequest) -> InputErro
         other = "an agent: --harness agent.py:NAME"
     if request.harnesses:
         said = f"case or task {name!r}: nothing says which model the harness {harness!r} asks"
-    return InputError(
-        said,
-        location=Location(file=file) if file else None,
-        hint=f"name a model: --model anthropic:NAME; or {other}",
-    )
+    hint = f"name a model: --model anthropic:NAME; or {other}"
+    if harness == "replay":
+        from assay.agents.replay import recordings_of
+
+        found = recordings_of(str(Path(task.conditions.root, "recordings")))
+        hint = f"name a recording: --model {' or '.join(sorted(found)) or 'NAME'}"
+    return InputError(said, location=Location(file=file) if file else None, hint=hint)
 
 
 def _cells(matrix: Matrix, request: MatrixRequest) -> list[tuple[str, str, int]]:

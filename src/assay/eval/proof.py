@@ -76,6 +76,12 @@ class CaseProof:
                 return verdict
         return "held"
 
+    @property
+    def is_untried(self) -> bool:
+        """Whether nothing in it is wrong, and no right work was there to be tried."""
+        tried = any(check.name.startswith("reference") for check in self.checks)
+        return self.verdict == "held" and not tried
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -85,7 +91,7 @@ class Proof:
 
     @property
     def code(self) -> int:
-        """Exit code: 0 all proven, 1 something failed, 3 something could not be graded."""
+        """Exit code: 0 nothing is wrong, 1 something failed, 3 something could not be graded."""
         found = {case.verdict for case in self.cases}
         if "failed" in found:
             return 1
@@ -93,7 +99,8 @@ class Proof:
 
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""
-        return {"proven": self.code == 0, "cases": [_case_dict(case) for case in self.cases]}
+        is_proven = self.code == 0 and not any(case.is_untried for case in self.cases)
+        return {"proven": is_proven, "cases": [_case_dict(case) for case in self.cases]}
 
 
 def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> Check:

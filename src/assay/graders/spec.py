@@ -20,7 +20,7 @@ from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS
 
-__all__ = ["GraderSpec", "declared", "read_spec", "spec_schema"]
+__all__ = ["GraderSpec", "declared", "pass_mark", "read_spec", "spec_schema"]
 
 _NEVER_WRITTEN = ("workspace", "trace", "thread")
 """Parts of a submission that no YAML can hold."""
@@ -59,18 +59,18 @@ class GraderSpec(Batched):
         return self.type.rpartition(":")[2] if self.type.startswith("python:") else self.type
 
     @property
-    def pass_threshold(self) -> float | None:
-        """The score from which it passes, of a grader that has one of its own."""
-        parameter = self.kind.parameters.get("pass_threshold")
-        if parameter is None or not isinstance(parameter.default, float):
-            return None
-        given = self.options.get("pass_threshold", parameter.default)
-        return float(given) if isinstance(given, int | float) else None
-
-    @property
     def kind(self) -> Kind:
         """Its kind."""
         return kind_of(self.type) if self.own is None else own_kind(self.type, self.own)
+
+
+def pass_mark(graders: Sequence[GraderSpec]) -> float:
+    """The reward that passes where nobody says another: a single grader's own, else 1."""
+    parameter = graders[0].kind.parameters.get("pass_threshold") if len(graders) == 1 else None
+    if parameter is None or not isinstance(parameter.default, float):
+        return 1.0
+    given = graders[0].options.get("pass_threshold", parameter.default)
+    return float(given) if isinstance(given, int | float) else 1.0
 
 
 def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}) -> GraderSpec:

@@ -225,9 +225,9 @@ class Registry:
             feedback_key=key if feedback_key == "" else feedback_key,
         )
 
-    def get(self, key: str) -> GraderRecord:
-        """A grader with its newest version."""
-        return self._catalog.get(self.project, key)
+    def get(self, key: str, number: int | None = None) -> GraderRecord:
+        """A grader with its newest version, or that of a number, also where it was deleted."""
+        return self._catalog.get(self.project, key, number)
 
     def version(self, key: str, number: int | None = None) -> GraderVersion:
         """One version of a grader, also of one that was deleted; the newest by default."""

@@ -141,7 +141,8 @@ def card_line(card: Card, changed: Sequence[str] = ()) -> str:
     name = "spearman" if card.labels.kind == "number" and "spearman" in measured else "kappa"
     found = figure_text(measured.get(name, Figure()))
     coverage = card.coverage
-    line = f"agreement with people: {_NAMES[name]} {found}, n={coverage.compared:,}"
+    mark = f", yes from {card.threshold:g} up" if card.labels.kind == "verdict" else ""
+    line = f"agreement with people: {_NAMES[name]} {found}{mark}, n={coverage.compared:,}"
     if coverage.errors:
         line += f"; {coverage.errors:,} more could not be graded"
     if not changed:

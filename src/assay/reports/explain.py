@@ -19,7 +19,7 @@ from assay.reports.outcome import GLYPHS, has_verdict, node_outcome, outcome, re
 from assay.reports.plain import first_lines, last_lines, one_line
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore, reaches
-from assay.store.records import CellRecord
+from assay.store.records import UNCLAMPED, CellRecord
 
 MAX_DEPTH = 24
 """Levels of a score tree that are shown; a deeper one is not read at all."""
@@ -52,6 +52,8 @@ def sentence(cell: CellRecord) -> str:
         verdict = f"fail: {graded} of the weight was graded, and {_least(cell)} is needed"
     elif (reward >= cell.threshold - _SAME) != (state == "pass"):
         verdict = f"recorded as {verdict}"
+    if isinstance(given := cell.notes.get(UNCLAMPED), int | float):
+        number = f"{score(given)} → {number} clamped"
     clauses = [_reward(reward, number, parts), *_gates(parts), *_left_out(parts)]
     if share := cell.not_graded[0]:
         clauses.append(f"{_weight(share)} of the weight was not graded")

@@ -137,7 +137,10 @@ def selftest_line(proof: Proof) -> str:
         return f"NO VERDICT: could not be tested: {', '.join(of['error'])}{skipped}"
     if not of["held"]:
         return "NO VERDICT: every case was skipped"
-    return f"PASS: {count(len(of['held']), 'case')} proven{skipped}"
+    untried = [one_line(case.case, 60) for case in proof.cases if case.is_untried]
+    proven = count(len(of["held"]) - len(untried), "case")
+    but = f", BUT no right work was tried: {', '.join(untried)}" if untried else ""
+    return f"PASS: {proven} proven{but}{skipped}"
 
 
 def _proof_of(page: Page, case: CaseProof) -> None:

@@ -33,6 +33,9 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             )
         )
         lines += _passing(totals) if totals.has_verdicts else []
+    if totals.clamped:
+        clamped = f"{count(totals.clamped, 'reward')} outside 0 to 1 cut to that"
+        lines.append(("Clamped", [(clamped, "yellow")]))
     if totals.compared:
         lines.append(("Groups", [groups_text(totals)]))
     lines.append(("Agent cost", [_cost(totals)]))

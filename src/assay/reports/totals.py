@@ -22,7 +22,7 @@ from assay.scoring.intervals import (
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import ASSURANCES, Assurance
 from assay.store.decisions import HELD
-from assay.store.records import CellRecord
+from assay.store.records import UNCLAMPED, CellRecord
 
 _MAX_OUTCOMES = 50
 _MAX_KNOWN = 10_000
@@ -70,6 +70,7 @@ class Totals:
         errors: Cells that could not be graded.
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
+        clamped: Graded cells whose reward was not in [0, 1], and was cut to it.
         assurance: Graded cells by how far they can be trusted, the strongest first.
         held: Skipped cells that wait for a person to decide.
         cases: Cases with at least one graded cell.
@@ -99,6 +100,7 @@ class Totals:
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
+    clamped: int = 0
     assurance: Mapping[Assurance, int] = field(default_factory=dict[Assurance, int])
     held: int = 0
     cases: int = 0
@@ -154,6 +156,7 @@ class Group:
     __slots__ = (
         "assurances",
         "case",
+        "clamped",
         "costs",
         "counts",
         "digests",
@@ -181,7 +184,8 @@ class Group:
         self.assurances: Counter[Assurance] = Counter()
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
-        self.scored = self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
+        self.scored = self.flagged = self.clamped = self.held = 0
+        self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
         self.costs, self.judge_costs, self.seconds = array("d"), array("d"), array("d")
         self.tokens: int | None = None
@@ -193,6 +197,7 @@ class Group:
         if len(self.outcomes) < _MAX_OUTCOMES:
             self.outcomes.append(state)
         self.flagged += times * bool(cell.flags)
+        self.clamped += times * (UNCLAMPED in cell.notes)
         self.held += times * (cell.status == "skipped" and HELD in cell.notes)
         reward = reward_of(cell)
         if reward is not None:
@@ -263,6 +268,7 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
         errors=counted("error"),
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
+        clamped=sum(group.clamped for group in groups),
         assurance={word: words[word] for word in ASSURANCES if words[word]},
         held=sum(group.held for group in groups),
         cases=passed + failed if apart else len(by_case),

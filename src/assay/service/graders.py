@@ -369,11 +369,8 @@ async def validate_grader(
 def show_grader(
     desk: Desk, grader_key: ThatGrader, version: _Wanted = None, *, project: InProject = None
 ) -> GraderDetail:
-    """A grader with its latest version, or the one that is asked for."""
-    found = desk.graders.get(grader_key)
-    if version is not None:
-        found = replace(found, latest=desk.graders.version(grader_key, version))
-    return _detail(desk, found)
+    """A grader with its latest version, or the one that is asked for, also of a deleted grader."""
+    return _detail(desk, desk.graders.get(grader_key, version))
 
 
 @of_graders("PUT", "/{key}", faults=(412, 423, 428), repeatable=True, headers=_etag)

@@ -82,6 +82,10 @@ class GraderRecord(Record):
     updated_at: str = ""
     latest: GraderVersion
 
+    def __str__(self) -> str:
+        locked = ", locked" if self.locked else ""
+        return f"{self.key}@{self.latest.number}: {self.latest.kind}{locked}"
+
     def require_unlocked(self) -> None:
         """Refuse a change while it is locked."""
         if self.locked:
@@ -201,25 +205,22 @@ class Catalog:
             self._table.update(_live(project, key), **said, updated_at=now)
             return self.get(project, key)
 
-    def get(self, project: str, key: str) -> GraderRecord:
-        """One grader with its newest version."""
-        found = self._newest({"g.project": project, "g.key": key})
-        if not found:
+    def get(self, project: str, key: str, number: int | None = None) -> GraderRecord:
+        """One grader with its newest version, or that of a number, also where it was deleted."""
+        at = {} if number is None else {"number": valid_number(number, "version")}
+        found = self._newest({"g.project": project, "g.key": key, **at})
+        if found:
+            return found[0]
+        if number is None:
             raise Projects(self._database).unknown("grader", project, key)
-        return found[0]
+        newest = self.get(project, key).latest.number
+        raise NotFoundError(
+            f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
+        )
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
-        """One version of a grader; with a number also that of a grader that was deleted."""
-        if number is None:
-            return self.get(project, key).latest
-        own = {"project": project, "key": key, "number": valid_number(number, "version")}
-        found = self._versions.find(own)
-        if found is None:
-            newest = self.get(project, key).latest.number
-            raise NotFoundError(
-                f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
-            )
-        return found
+        """The version that `get` finds."""
+        return self.get(project, key, number).latest
 
     def versions(
         self, project: str, key: str, limit: int = 50, after: int | None = None
@@ -254,12 +255,16 @@ class Catalog:
         return self._newest(where, valid_limit(limit))
 
     def _newest(self, where: Where, limit: int = 1) -> list[GraderRecord]:
-        """Graders that were not deleted, by key, with their newest versions."""
-        said, values = conditions({**where, "g.deleted_at = ''": ()})
+        """Graders that were not deleted, by key, with their newest versions.
+
+        Where a number is asked for, it is the grader that had the version.
+        """
+        live = "number = g.latest AND g.deleted_at = ''"
+        which = "grader_version.grader = g.seq" if "number" in where else live
+        said, values = conditions({**where, which: ()})
         rows = self._database.rows(
             f"SELECT {_SAID}, {self._versions.columns} FROM grader g JOIN grader_version "
-            f"ON grader_version.project = g.project AND grader_version.key = g.key "
-            f"AND number = g.latest{said} "
+            f"ON grader_version.project = g.project AND grader_version.key = g.key{said} "
             "ORDER BY g.key LIMIT ?",
             *(*values, limit),
         )

@@ -465,7 +465,7 @@ class Store:
 
     def _unknown_run(self, ref: str) -> InputError:
         runs = self.runs(20)
-        names = [name for run in runs for name in (run.id, run.label) if name]
+        names = [name for run in runs for name in (run.id, run.label, "latest") if name]
         hint = nearest(ref, names)
         if not hint.startswith("did"):  # so many names would help nobody
             newest = ", ".join(run.id for run in runs[:_NAMED])

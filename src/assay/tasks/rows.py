@@ -481,12 +481,16 @@ def _canonical(value: Json) -> str:
 
 def _answer(data: Mapping[str, Json]) -> tuple[str | None, StringThread | None]:
     answer, messages, completion = data.get("answer"), data.get("messages"), data.get("completion")
+    if type(answer) is int:  # of 4.0 nobody knows whether 4 was written
+        answer = str(answer)
     if answer is not None and not isinstance(answer, str):
         raise InputError(f"'answer' must be text, got {type(answer).__name__}", hint="quote it")
-    if answer is None and "answer" not in data and "messages" not in data:
-        raise InputError("a row needs 'answer' or 'messages'", hint=nearest_field(data))
     if completion is not None and not isinstance(completion, str):
         raise InputError(f"'completion' must be text, got {type(completion).__name__}")
+    if answer is None and "answer" not in data and "messages" not in data:
+        if completion is None:
+            raise InputError("a row needs 'answer' or 'messages'", hint=nearest_field(data))
+        answer = completion
     if messages is None:
         return answer, None
     thread = StringThread.from_dict(data)

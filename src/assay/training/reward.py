@@ -156,8 +156,11 @@ def _way(grader: Gradable) -> Way:
     ):
         specs = [declared(one) for one in several]
     else:
+        listed = cast("Sequence[object]", grader) if isinstance(grader, list | tuple) else ()
+        wrong = next(((n, one) for n, one in enumerate(listed) if not is_grader(one)), None)
+        named = f"{grader!r:.80}" if wrong is None else f"element {wrong[0]}, {wrong[1]!r:.80},"
         raise InputError(
-            f"{grader!r:.80} is not a grader",
+            f"{named} is not a grader",
             hint="give a file, KEY@VERSION, a grader, a list of graders, or a function",
         )
     require_servable(specs)

@@ -144,7 +144,7 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
         if type(data) is annotation:
             return data
         return _wrong(path, problems, _SCALARS[annotation], data)
-    if annotation in (_AnyJson, object, typing.Any):
+    if annotation in _ANYTHING:
         return data
     if annotation is None or annotation is type(None):
         return None if data is None else _wrong(path, problems, "null", data)
@@ -153,6 +153,7 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
     return _read_generic(cast("object", annotation), data, path, problems)
 
 
+_ANYTHING: tuple[object, ...] = (_AnyJson, object, typing.Any)
 _LISTS = (list, tuple, Sequence, Iterable)
 _SCALARS: dict[type, str] = {
     str: "text",
@@ -184,7 +185,8 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
         return tuple(read_items) if origin is tuple else read_items
     if origin in (dict, Mapping):
         if not isinstance(data, dict):
-            return _wrong(path, problems, "a mapping", data)
+            shape = f"such as {{NAME: {_describe(arguments[1])}}}"
+            return _wrong(path, problems, "a mapping", data, shape)
         return {k: read(arguments[1], d, (*path, k), problems) for k, d in data.items()}
     raise TypeError(f"the codec cannot read {annotation!r}")
 
@@ -218,7 +220,7 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
     if typing.get_origin(option) is Annotated:
         return _fits(typing.get_args(option)[0], data)
     kind = typing.get_origin(option) or option
-    if kind in (_AnyJson, object, typing.Any):
+    if kind in _ANYTHING:
         return True
     if isinstance(data, dict):
         return kind in (dict, Mapping) or dataclasses.is_dataclass(kind)
@@ -232,9 +234,11 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
 
 
 def _read_dataclass(kind: type, data: Json, path: Path, problems: list[Problem]) -> object:
-    if not isinstance(data, dict):
-        return _wrong(path, problems, "a mapping", data)
     shape = _shape(kind)
+    if not isinstance(data, dict):
+        keys = shape.required or tuple(shape.annotations)[:1]
+        written = ", ".join(f"{key}: ..." for key in keys)
+        return _wrong(path, problems, "a mapping", data, f"such as {{{written}}}" if keys else "")
     before = len(problems)
     values: dict[str, object] = {}
     for key, item in data.items():
@@ -308,8 +312,8 @@ def _writing(kind: type[DataclassInstance]) -> tuple[str | None, tuple[tuple[str
     return tag if isinstance(tag, str) else None, fields
 
 
-def _wrong(path: Path, problems: list[Problem], expected: str, data: Json) -> None:
-    problems.append(Problem(path, f"expected {expected}, got {_show(data)}"))
+def _wrong(path: Path, problems: list[Problem], expected: str, data: Json, hint: str = "") -> None:
+    problems.append(Problem(path, f"expected {expected}, got {_show(data)}", hint))
 
 
 def _show(data: Json) -> str:
@@ -324,6 +328,8 @@ def _show(data: Json) -> str:
 
 
 def _describe(annotation: object) -> str:
+    if annotation in _ANYTHING:
+        return "..."
     if annotation is type(None):
         return "null"
     if isinstance(annotation, type) and annotation in _SCALARS:

@@ -104,7 +104,7 @@ async def serve(
     if not token and not is_loopback(host):
         raise InputError(
             f"others can reach {host}, and nothing would keep them out",
-            hint="give a token that clients must know",
+            hint="give a token that clients must know: --token-env NAME",
         )
     with listen(host, port) if listens else nullcontext() as listener:
         front = Front(

@@ -38,7 +38,7 @@ class Target:
         alias: The digest that it has outside of the registry, or empty.
         made_of: What it was declared with, so that a later difference can be named.
         models: The models that it asks.
-        threshold: The score from which it calls an answer good, where it says so itself.
+        threshold: The score from which an answer passes where nobody says another.
         score: Grades items.
         is_named: Whether its name is its own, rather than that of its file.
     """
@@ -50,7 +50,7 @@ class Target:
     alias: str = ""
     made_of: Mapping[str, Json] = field(default_factory=dict[str, Json])
     models: tuple[str, ...] = ()
-    threshold: float | None = None
+    threshold: float = 1.0
     is_named: bool = True
 
 

@@ -43,9 +43,8 @@ class Findings:
     @property
     def threshold(self) -> float:
         """The score from which a row passes."""
-        if self.options.threshold is not None:
-            return self.options.threshold
-        return 0.5 if self.target.threshold is None else self.target.threshold
+        own, said = self.target.threshold, self.options.threshold
+        return own if said is None else said
 
     def score(self, one: LabelledItem, variant: str = "plain", repeat: int = 0) -> float | None:
         """A row's score; None where it has none that can be compared."""

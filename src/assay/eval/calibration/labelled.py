@@ -194,6 +194,13 @@ def read_labelled(
     name = reading.name or file
     if not read:
         raise InputError(f"{name} has no rows")
+    if all(said is None for _, said in read):
+        sought = repr(label) if label else " or ".join(map(repr, reversed(LABEL_FIELDS)))
+        there = ", ".join(map(repr, list(read[0][0].fields)[:8]))
+        raise InputError(
+            f"no row of {name} has a label in {sought}; the first has {there}",
+            hint="--label FIELD names another field",
+        )
     return labelled_set(read, name=name, label=label, cluster=cluster, levels=levels)
 
 

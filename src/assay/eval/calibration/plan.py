@@ -27,7 +27,7 @@ class Options:
         attacks: What is played on failing answers.
         attacks_from: Where they are from.
         controls: What is added to passing answers, and should change nothing.
-        threshold: The score from which a row passes; None for the grader's own, else 0.5.
+        threshold: The score from which a row passes; None for the target's.
         confidence: How often intervals contain the true value.
         seed: Of what is drawn at random.
         unlabelled: Whether to grade rows without a label, too, and correct their pass rate.

@@ -56,7 +56,7 @@ def stored_target(version: GraderVersion, permissions: Permissions) -> Target:
         alias=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs) if specs else "",
         made_of={**record_parameters(declared), "version": version.number},
         models=models_of(specs, declared),
-        threshold=definition.threshold,
+        threshold=1.0 if definition.threshold is None else definition.threshold,
         score=score,
     )
 
