@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assay.cli.named_grader import named_grader
+from assay.eval.calibration.asking import Options
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.labelled import read_labelled
-from assay.eval.calibration.plan import Options
 from assay.models import Request
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json

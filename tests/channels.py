@@ -158,7 +158,7 @@ def write_env(folder: Path, source: str = ENV) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ServedProcess:
-    """``assay env serve`` as a process."""
+    """``assay serve env`` as a process."""
 
     port: int
     pid: int
@@ -181,7 +181,7 @@ def serve_process(
     children: Children, folder: Path, *options: str, file: str = "env.py"
 ) -> ServedProcess:
     audit = folder / "audit.jsonl"
-    words = [sys.executable, "-c", "from assay.cli.main import main; main()", "env", "serve", file]
+    words = [sys.executable, "-c", "from assay.cli.main import main; main()", "serve", "env", file]
     words += ["--json", "--log", str(audit), *options]
     with (folder / "served.log").open("w") as log:
         process = children.start(words, cwd=folder, env=environment(folder), stderr=log)

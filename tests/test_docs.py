@@ -115,11 +115,11 @@ class _Reader:
                 for name in names:
                     (self.home / name).mkdir(parents=True, exist_ok=True)
                 return ""
-            case ["assay", "fake-judge", "--port", port, *answers, "&"]:
+            case ["assay", "fake", "judge", "--port", port, *answers, "&"]:
                 return self._serve(port, answers[1] if answers else None)
             case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
                 return self._serve_all(port)
-            case ["assay", "env", "serve", file, "--port", port, *options, "&"]:
+            case ["assay", "serve", "env", file, "--port", port, *options, "&"]:
                 return self._serve_env(file, port, options)
             case ["python", file]:
                 env = {**os.environ, **self.env}
@@ -144,7 +144,7 @@ class _Reader:
     def _serve_env(self, file: str, port: str, options: list[str]) -> str:
         children = self.servers.enter_context(Children())
         env = {**os.environ, **self.env}
-        command = [*COMMAND, "env", "serve", file, *options]
+        command = [*COMMAND, "serve", "env", file, *options]
         served = children.start(command, cwd=self.home, env=env)
         assert served.stdout is not None
         said = served.stdout.readline() + served.stdout.readline()

@@ -16,6 +16,7 @@ import pytest
 
 import assay
 from assay.cli.main import _COMMANDS, _function
+from assay.store.database import Database
 from tests.children import alone
 
 HEAVY = ["pydantic", "rich", "typer", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "zstandard"]
@@ -86,20 +87,26 @@ graders: [{type: files, patterns: ["river runs"]}]
 """
 
 
-def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
-    (tmp_path / "echo.yaml").write_text(_ECHO)
+def _loaded_by(arguments: list[str], place: Path) -> list[str]:
+    """The modules that are loaded when a command has ended well."""
     code = (
         "import json, sys\nfrom assay.cli.main import main\n"
-        "try:\n    main(['run', 'echo.yaml', '--fail-under', '0'])\n"
+        f"try:\n    main({arguments!r})\n"
         "except SystemExit as ended:\n    print(json.dumps([ended.code, sorted(sys.modules)]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path,
-        env={**os.environ, "ASSAY_HOME": str(tmp_path / "home")},
+        capture_output=True, text=True, check=True, timeout=60, cwd=place,
+        env={**os.environ, "ASSAY_HOME": str(place / "home")},
     )  # fmt: skip
     status, modules = json.loads(done.stdout.splitlines()[-1])
     assert status == 0
+    return modules
+
+
+def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
+    (tmp_path / "echo.yaml").write_text(_ECHO)
+    modules = _loaded_by(["run", "echo.yaml", "--fail-under", "0"], tmp_path)
     unused = {
         "assay.agents.command",
         "assay.agents.presets.declaration",
@@ -119,6 +126,14 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
     }
     assert unused.isdisjoint(modules)
     assert len(modules) < 400
+
+
+@pytest.mark.parametrize("noun", ["datasets", "jobs", "scores", "runs", "keys"])
+def test_a_command_on_what_is_stored_loads_no_grader(tmp_path: Path, noun: str) -> None:
+    Database.open(str(tmp_path / "home")).close()
+    modules = _loaded_by([noun, "list"], tmp_path)
+    assert "assay.store.database" in modules
+    assert not [name for name in modules if name.startswith(("assay.graders", "assay.types"))]
 
 
 def test_every_command_adds_its_options_and_runs() -> None:

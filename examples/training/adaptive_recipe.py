@@ -3,7 +3,7 @@
     pip install "assay[server]" adaptive-sdk
     python adaptive_recipe.py
 
-Adaptive's own client of reward servers asks `assay endpoint exact@1`, and so does a recipe's own
+Adaptive's own client of reward servers asks `assay serve grader exact@1`, and so does a recipe's own
 code, without a server between. No platform of Adaptive's is needed, or tested, for this.
 """
 

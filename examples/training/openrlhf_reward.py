@@ -2,7 +2,7 @@
 
     pip install assay torch aiohttp && pip install --no-deps openrlhf
     python openrlhf_reward.py                      # the function of this file
-    assay endpoint graders.yaml --port 8000 &      # or a grader that is served
+    assay serve grader graders.yaml --port 8000 &      # or a grader that is served
     python openrlhf_reward.py http://127.0.0.1:8000/get_reward
 
 OpenRLHF needs GPUs, its executor does not: an engine that says what a list says stands for vLLM.

@@ -1,4 +1,4 @@
-"""A grader served by `assay endpoint` for as long as an example runs."""
+"""A grader served by `assay serve grader` for as long as an example runs."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 @contextmanager
 def served(*words: str) -> Iterator[str]:
     """Serve it at a free port; gives where."""
-    command = [sys.executable, "-m", "assay", "endpoint", *words, "--port", "0"]
+    command = [sys.executable, "-m", "assay", "serve", "grader", *words, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -2,7 +2,7 @@
 
     pip install assay trl torch
     python trl_environment.py                     # the environment of bank.py, in this process
-    assay env serve bank.py --port 8765 &         # or where it is served
+    assay serve env bank.py --port 8765 &         # or where it is served
     python trl_environment.py tcp://127.0.0.1:8765
 
 The tiny model calls the tool as a script says; all the rest is TRL's and assay's own.

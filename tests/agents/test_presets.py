@@ -488,7 +488,7 @@ def test_harnesses_lists_what_is_installed_and_how_to_install_the_rest(
     program(tools / "mini", f"#!/bin/sh\n{banner}\n")
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
-    done = assay("harnesses", cwd=tmp_path)
+    done = assay("doctor", "agents", cwd=tmp_path)
 
     assert done.returncode == 0
     said = " ".join(done.stdout.split())

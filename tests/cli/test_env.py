@@ -1,4 +1,4 @@
-"""``assay env serve``: what it says, what it refuses, and how it ends."""
+"""``assay serve env``: what it says, what it refuses, and how it ends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_served_is_said(
     name = options[0] if options and options[0].startswith(":") else ""
     rest = options[1:] if name else options
     env = {"SHORT": "abcde", "LONG": "0123456789abcdef"}
-    done = command("env", "serve", f"env.py{name}", *rest, cwd=tmp_path, env=env)
+    done = command("serve", "env", f"env.py{name}", *rest, cwd=tmp_path, env=env)
     assert done.returncode in (2, 3), done
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -69,14 +69,14 @@ def test_what_cannot_be_served_is_said(
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    done = command("env", "serve", "missing.py", cwd=tmp_path)
+    done = command("serve", "env", "missing.py", cwd=tmp_path)
     assert (done.returncode, "there is no file" in done.stderr) == (2, True)
 
 
 def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: Path) -> None:
     source = "import pathlib, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n"
     write_env(tmp_path, source)
-    words = [*COMMAND, "env", "serve", "env.py", "--workers", "1"]
+    words = [*COMMAND, "serve", "env", "env.py", "--workers", "1"]
     served = children.start(words, cwd=tmp_path, env=environment(tmp_path))
     until((tmp_path / "begun").exists)
     served.send_signal(signal.SIGINT)
@@ -96,7 +96,7 @@ def test_it_says_where_it_serves_and_ends_cleanly(
     children: Children, tmp_path: Path, options: tuple[str, ...], said: str
 ) -> None:
     write_env(tmp_path, _TWO)
-    words = [*COMMAND, "env", "serve", "env.py:second", "--workers", "1", *options]
+    words = [*COMMAND, "serve", "env", "env.py:second", "--workers", "1", *options]
     served = children.start(words, cwd=tmp_path, env=environment(tmp_path))
     assert said in cast("IO[str]", served.stdout).readline()
     served.send_signal(signal.SIGTERM)
@@ -106,7 +106,7 @@ def test_it_says_where_it_serves_and_ends_cleanly(
 
 def test_it_ends_with_the_process_that_holds_its_input(children: Children, tmp_path: Path) -> None:
     write_env(tmp_path, _TWO)
-    words = [*COMMAND, "env", "serve", "env.py:two", "--workers", "1", "--with-parent", "--json"]
+    words = [*COMMAND, "serve", "env", "env.py:two", "--workers", "1", "--with-parent", "--json"]
     served = children.start(words, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE)
     assert json.loads(cast("IO[str]", served.stdout).readline())["env"]["name"] == "second"
     cast("IO[str]", served.stdin).close()

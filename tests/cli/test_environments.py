@@ -161,11 +161,11 @@ def test_an_agent_of_a_file_does_cases_too_but_no_case_may_name_one(place: Path)
 
 
 def test_rows_are_listed_written_and_run(place: Path) -> None:
-    done = assay("tasks", "env.py", "--jsonl", "rows.jsonl", cwd=place)
+    done = assay("list", "env.py", "--jsonl", "rows.jsonl", cwd=place)
     assert done.returncode == 0, done.stderr
     assert 'capital(country: string = "France")' in done.stdout
     assert "Kenya" in done.stdout
-    listed = assay("tasks", "rows.jsonl", "--env", "env.py", "--json", cwd=place)
+    listed = assay("list", "rows.jsonl", "--env", "env.py", "--json", cwd=place)
     rows = cast("list[dict[str, Json]]", result(listed)["tasks"])
     written = [json.loads(line) for line in (place / "rows.jsonl").read_text().splitlines()]
     assert [{name: row[name] for name in written[0]} for row in rows] == written
@@ -191,7 +191,7 @@ def test_templates_that_need_arguments_are_listed_without_tasks(place: Path) -> 
             yield 1.0
         """,
     )
-    done = assay("tasks", "bare.py", cwd=place)
+    done = assay("list", "bare.py", cwd=place)
     assert done.returncode == 0, done.stderr
     assert "asks(question: string, n: integer = 2)" in done.stdout
     assert "no tasks: every template needs arguments" in done.stdout
@@ -199,7 +199,7 @@ def test_templates_that_need_arguments_are_listed_without_tasks(place: Path) -> 
 
 def test_cases_are_listed_as_tasks(place: Path) -> None:
     echo_case(place)
-    done = assay("tasks", "evals", "--json", cwd=place)
+    done = assay("list", "evals", "--json", cwd=place)
     (row,) = cast("list[dict[str, Json]]", result(done)["tasks"])
     assert (row["slug"], row["kind"]) == ("c1", "case")
 
@@ -228,11 +228,11 @@ async def add(a: int):
         ("run quits.py --harness echo", "quits.py cannot be imported: SystemExit: 0"),
         ("run broken.py --harness echo", "broken.py cannot be imported: ZeroDivisionError"),
         ("run env.py env.py twin.py --harness echo", "two tasks"),
-        ("tasks agent.py", "agent.py defines no tasks"),
-        ("tasks broken.py", "broken.py cannot be imported"),
-        ("tasks env.py --jsonl env.py", "env.py"),
-        ("tasks env.py --jsonl rows.txt", "must end in .jsonl"),
-        ("tasks typo.py", "typo.py cannot be imported: template 'add': argument 'a' is 'x'"),
+        ("list agent.py", "agent.py defines no tasks"),
+        ("list broken.py", "broken.py cannot be imported"),
+        ("list env.py --jsonl env.py", "env.py"),
+        ("list env.py --jsonl rows.txt", "must end in .jsonl"),
+        ("list typo.py", "typo.py cannot be imported: template 'add': argument 'a' is 'x'"),
         ("run typo.py", "(typo.py:7 in <module>)"),
         ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
         ("selftest agent.py", "agent.py defines no tasks"),
@@ -430,7 +430,7 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
     shown = assay("report", "latest", "--case", "fix", cwd=place)
     assert "changed sums.py" in shown.stdout
     assert "begun.txt" not in shown.stdout
-    assert assay("workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
+    assert assay("runs", "workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
     assert (place / "left" / "sums.py").read_text() == "total = 6\n"
     done = assay("regrade", "latest", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr

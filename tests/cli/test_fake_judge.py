@@ -1,4 +1,4 @@
-"""``assay fake-judge`` and ``assay fake-model`` from the outside."""
+"""``assay fake judge`` and ``assay fake`` from the outside."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def parsed(*given: str) -> Namespace:
 
 
 @contextmanager
-def serving(*given: str, command: str = "fake-judge") -> Generator[list[str]]:
+def serving(*given: str, command: str = "fake judge") -> Generator[list[str]]:
     with Children() as started:
-        program = started.start([sys.executable, "-c", _PROGRAM, command, *given], stderr=None)
+        words = [sys.executable, "-c", _PROGRAM, *command.split(), *given]
+        program = started.start(words, stderr=None)
         assert program.stdout is not None
         yield [program.stdout.readline().rstrip() for _ in range(3)]
         program.send_signal(signal.SIGINT)
@@ -131,7 +132,7 @@ def test_it_serves_an_agents_model(tmp_path: Path) -> None:
         {"verdict": "MET"},
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with serving("--script", str(file), command="fake-model") as said:
+    with serving("--script", str(file), command="fake") as said:
         assert said[0].startswith("serving fake-model at ")
         url = said[1].partition("=")[2]
         with pytest.raises(OSError, match="529"):

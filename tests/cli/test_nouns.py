@@ -53,8 +53,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _below(*words: str) -> tuple[str, ...]:
+    """The words of a command on a noun, where that stands."""
+    return words if words[0] in ("graders", "runs") else ("server", *words)
+
+
 def found(root: Path, *words: str) -> dict[str, Any]:
-    done = assay(*words, "--json", cwd=root)
+    done = assay(*_below(*words), "--json", cwd=root)
     assert done.returncode == 0, done.stderr
     return cast("dict[str, Any]", result(done))
 
@@ -73,7 +78,7 @@ def keys(root: Path, *words: str) -> list[str]:
 @pytest.mark.parametrize(("noun", "verb"), VERBS)
 def test_help_teaches(tmp_path: Path, noun: str, verb: str) -> None:
     words = (noun,) if noun == "audit" else (noun, verb)
-    said = " ".join(assay(*words, "--help", cwd=tmp_path).stdout.split())
+    said = " ".join(assay(*_below(*words), "--help", cwd=tmp_path).stdout.split())
     asked = operation_of(noun, NOUNS[noun].verbs[verb].asks)
     about = NOUNS[noun].verbs[verb].about or cast("str", asked.function.__doc__)
     assert noun == "audit" or " ".join(about.partition("\n")[0].split())[1:] in said
@@ -145,14 +150,14 @@ def test_json_is_the_operations_reply(
         desk = local_desk(database, "default" if operation.in_project else "")
         assert printed == as_json(asyncio.run(ask(operation, desk, **given)))
     assert printed.get("items") != [] or noun in ("audit", "keys")
-    shown = assay(*words, cwd=root)
+    shown = assay(*_below(*words), cwd=root)
     assert (shown.returncode, shown.stdout[-1:]) == (0, "\n"), shown.stderr
 
 
 @pytest.mark.parametrize(("words", "reply"), CHANGES)
 def test_a_change_prints_what_came_of_it(root: Path, words: tuple[str, ...], reply: object) -> None:
     if words[:2] == ("jobs", "delete"):
-        assay("jobs", "cancel", (root / "job").read_text("utf-8"), cwd=root)
+        assay("server", "jobs", "cancel", (root / "job").read_text("utf-8"), cwd=root)
     words, reply = _with_names(root, [words, reply])
     printed = found(root, *words)
     assert printed | cast("dict[str, Any]", reply) == printed
@@ -200,7 +205,7 @@ def test_a_change_prints_what_came_of_it(root: Path, words: tuple[str, ...], rep
     ],
 )
 def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says: str) -> None:
-    done = assay(*words, cwd=root)
+    done = assay(*_below(*words), cwd=root)
     assert (done.returncode, done.stdout, says in done.stderr) == (2, "", True), done.stderr
     assert keys(root) == ["one", "two"]
 
@@ -212,7 +217,7 @@ def test_lists_go_on_where_they_stopped(root: Path) -> None:
     first = found(root, "datasets", "--limit", "1")
     assert [each["key"] for each in first["items"]] == ["one"]
     assert keys(root, "list", "--cursor", first["next_cursor"]) == ["two"]
-    said = assay("datasets", "--limit", "1", cwd=root).stdout
+    said = assay("server", "datasets", "--limit", "1", cwd=root).stdout
     assert said.splitlines()[-1] == f"more: --cursor {first['next_cursor']}"
     with Database.open(root / ".assay") as database:
         for number in range(250):
@@ -222,25 +227,27 @@ def test_lists_go_on_where_they_stopped(root: Path) -> None:
 
 @pytest.mark.parametrize("into", [(), ("--into", "rows.jsonl")])
 def test_a_dataset_comes_back_as_it_was(root: Path, into: tuple[str, ...]) -> None:
-    done = assay("datasets", "export", "one", *into, cwd=root)
+    done = assay("server", "datasets", "export", "one", *into, cwd=root)
     text = (root / "rows.jsonl").read_text("utf-8") if into else done.stdout
     assert [json.loads(line) for line in text.splitlines()] == ROWS
-    (line,) = assay("jobs", "export", (root / "job").read_text(), cwd=root).stdout.splitlines()
+    (line,) = assay(
+        "server", "jobs", "export", (root / "job").read_text(), cwd=root
+    ).stdout.splitlines()
     assert json.loads(line)["graded"]["score"] == 1.0
 
 
 def test_an_id_that_is_broken_cannot_be_copied(root: Path) -> None:
-    narrow = assay("traces", cwd=root, env={"COLUMNS": "60"}).stdout
+    narrow = assay("server", "traces", cwd=root, env={"COLUMNS": "60"}).stdout
     assert all(trace in narrow for trace in (TRACE, "a" * 32, "b" * 32))
-    assert "not whole" in assay("traces", cwd=root, env={"COLUMNS": "120"}).stdout
-    assert json.loads(assay("traces", "show", TRACE, cwd=root).stdout)["answer"] == "4"
+    assert "not whole" in assay("server", "traces", cwd=root, env={"COLUMNS": "120"}).stdout
+    assert json.loads(assay("server", "traces", "show", TRACE, cwd=root).stdout)["answer"] == "4"
 
 
 def test_limits_that_no_option_names_stay(root: Path) -> None:
     found(root, "projects", "limit", "default", "--per-minute", "600", "--at-once", "3")
     left = found(root, "projects", "limit", "default", "--at-once", "none")
     assert (left["requests_per_minute"], left["gradings_at_once"]) == (600, None)
-    assert "600" in assay("projects", cwd=root).stdout
+    assert "600" in assay("server", "projects", cwd=root).stdout
 
 
 def test_changes_on_the_command_line_stand_in_the_log_with_their_user(root: Path) -> None:
@@ -254,7 +261,7 @@ def test_changes_on_the_command_line_stand_in_the_log_with_their_user(root: Path
         ("keys", "create", "ci", "--project", "qa"),
         ("audit",),
     ]
-    ended = [assay(*words, cwd=root, env={"LOGNAME": "ada"}) for words in done]
+    ended = [assay(*_below(*words), cwd=root, env={"LOGNAME": "ada"}) for words in done]
     assert [one.returncode for one in ended] == [0, 2, 0, 0, 0, 0, 0]
     assert "ada" in ended[-1].stdout
     noted = [one for one in items(root, "audit")[::-1] if one["operation"] != "receive_traces"]

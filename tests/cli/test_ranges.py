@@ -8,7 +8,7 @@ from assay.cli.main import parse
 
 _COMMANDS = [
     (("grade", "rows.jsonl", "--function", "f.py"), "range"),
-    (("endpoint", "f.py"), "score_range"),
+    (("serve", "grader", "f.py"), "score_range"),
 ]
 _SPELLINGS = [
     (("--range", "0,1"), (0.0, 1.0)),
@@ -32,7 +32,7 @@ def test_both_spellings_are_taken(
 
 
 def test_it_takes_no_file_for_a_number() -> None:
-    given = parse(["endpoint", "--range", "0,1", "2.py"])
+    given = parse(["serve", "grader", "--range", "0,1", "2.py"])
     assert (given.grader, given.score_range) == ("2.py", (0.0, 1.0))
 
 

@@ -1,17 +1,17 @@
-"""`on_suspicion` in a real run, and `assay review`: what people decide stands beside scores."""
+"""`on_suspicion` in a real run, and `assay runs review`: decisions stand beside scores."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from assay.cli.main import main
+from tests.pages import opened_page
 
 pytestmark = pytest.mark.sandbox
 
@@ -34,11 +34,10 @@ def call(
 ) -> Call:
     """Runs the command in this process, with a store of its own; what it prints."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
     monkeypatch.setenv("COLUMNS", "160")
 
-    def run(*words: str, keys: str = "", code: int | None = None) -> str:
-        monkeypatch.setattr(sys, "stdin", StringIO(keys))
+    def run(*words: str, code: int | None = None) -> str:
         with pytest.raises(SystemExit) as ended:
             main(words)
         said = capsys.readouterr()
@@ -102,29 +101,32 @@ def test_a_declared_audit_is_a_gate_and_runs_once(call: Call) -> None:
     assert [node["name"] for node in cells["cheat"]["subscores"]] == ["solved", "audit"]
 
 
-def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call) -> None:
+def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path: Path) -> None:
     _suite("hold")
     assert "1 cell waits for review" in call("run", "evals", code=3)
-    shown = call("review", "latest", keys="w the task wants it\no\nq\n")
-    assert "held, reward 1.00" in shown
-    assert "kit.py:2" in shown
-    assert "def __eq__(self, other):" in shown
-    assert "1 of 2 held or flagged cells decided" in shown
+    (held,) = [
+        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
+    ]
+    with opened_page(tmp_path, "review", "latest") as link, httpx.Client() as browser:
+        place = browser.get(link).headers["location"]
+        assert place.startswith("/runs/")
+        assert place.endswith("?flagged=true")
+    said = call(
+        "runs", "review", "latest", "--decide", f"{held['id']}=ok", "--note", "it wants it", code=0
+    )
+    assert "1 of 2 held or flagged cells decided" in said
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == ("graded", 1.0)
     review = cells["cheat"]["notes"]["review"]
-    assert (review["ruling"], review["note"]) == ("ok", "the task wants it")
+    assert (review["ruling"], review["note"]) == ("ok", "it wants it")
     assert review["by"]
-    again = call("review", "latest", keys="q\n")
-    assert "failing" in again, "it goes on where it stopped"
-    assert "cheat" not in again
 
 
 def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("[{type: exact_match}]")
     (tmp_path / "r.jsonl").write_text('{"answer": "4", "expected": "4"}')
     call("grade", "r.jsonl", "--graders", "g.yaml", code=0)
-    said = call("review", "latest", code=0)
+    said = call("runs", "review", "latest", code=0)
     assert said.startswith("no cell of run ")
     assert said.endswith(" is held or flagged\n")
 
@@ -132,12 +134,14 @@ def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Pat
 def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> None:
     _suite("flag")
     call("run", "evals", code=1)
-    listed = json.loads(call("review", "latest", "--json", code=0))["cells"]
+    listed = json.loads(call("runs", "review", "latest", "--json", code=0))["cells"]
     (cheat,) = [cell for cell in listed if cell["model"] == "cheat"]
     assert (cheat["reward"], cheat["decision"]) == (1.0, None)
     assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
     for ruling in ("ok", "zero"):
-        call("review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0)
+        call(
+            "runs", "review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0
+        )
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
     assert cells["cheat"]["subscores"][0]["value"] == 1.0, "the score stays"
@@ -155,14 +159,16 @@ def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> 
 def test_a_decision_about_nothing_is_refused(call: Call, said: str, why: str) -> None:
     _suite("flag")
     call("run", "evals", code=1)
-    assert why in call("review", "latest", "--decide", said, code=2)
+    assert why in call("runs", "review", "latest", "--decide", said, code=2)
 
 
 def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     _suite("hold")
     call("run", "evals", code=3)
-    (held,) = [c for c in json.loads(call("review", "latest", "--json"))["cells"] if c["held"]]
-    call("review", "latest", "--decide", f"{held['id']}=ok", code=0)
+    (held,) = [
+        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
+    ]
+    call("runs", "review", "latest", "--decide", f"{held['id']}=ok", code=0)
     recording = Path("evals", "kit", "case.yaml")
     recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
     cells = _cells(call("regrade", "latest", "--json"))

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from assay.cli import run as run_command
-from assay.cli.main import main
+from assay.cli.main import _COMMANDS, main, parse
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -344,11 +344,31 @@ def test_an_unknown_option_or_command_names_the_nearest(tmp_path: Path) -> None:
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-def test_help_of_every_command_teaches(tmp_path: Path) -> None:
-    commands = ["run", "grade", "report", "validate", "list", "init", "demo", "doctor", "schema"]
-    for command in commands:
-        done = assay(command, "--help", cwd=tmp_path)
-        assert (done.returncode, "usage: assay " in done.stdout) == (0, True)
+def test_help_of_every_command_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in _COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            parse([*command.split(), "--help"])
+        shown = capsys.readouterr().out
+        assert (ended.value.code, shown.startswith(f"usage: assay {command} ")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("eval", "there is no `assay eval`: it is `assay run`"),
+        ("label answers.jsonl", "it is `assay calibrate label`"),
+        ("repot", "did you mean report?"),
+        ("server dataset", "did you mean datasets?"),
+        ("runs revew latest", "did you mean review?"),
+    ],
+)
+def test_what_is_no_command_is_told_what_it_is(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(typed.split())
+    assert ended.value.code == 2
+    assert meant in capsys.readouterr().err
 
 
 def test_help_loads_none_of_the_heavy_parts(tmp_path: Path) -> None:
@@ -406,15 +426,15 @@ def closed(tmp_path: Path) -> Iterator[Path]:
         "attack closed",
         "list closed",
         "list closed/case.yaml",
-        "endpoint closed/grade.py",
-        "endpoint closed/graders.yaml",
+        "serve grader closed/grade.py",
+        "serve grader closed/graders.yaml",
         "grade closed/rows.jsonl -g closed/graders.yaml",
         "grade rows.jsonl --function closed/grade.py",
         "report --junit closed/r.xml",
         "report --html closed/r.html",
         "grade rows.jsonl -g graders.yaml --out closed/o.jsonl",
         "calibrate graders.yaml closed/rows.jsonl",
-        "label closed/rows.jsonl",
+        "calibrate label closed/rows.jsonl",
         "init closed/new",
     ],
 )
@@ -465,7 +485,7 @@ def test_a_harness_that_nobody_declared_is_told_with_the_file_that_names_it(tmp_
 
 _MEANT: list[tuple[tuple[str, ...], str]] = [
     (("run", "evals", "--harness", "agent", "--model", "fkae"), "did you mean 'fake'?"),
-    (("eval", "evals"), "did you mean run?"),
+    (("eval", "evals"), "it is `assay run`"),
     (("run", "evals", "--harness", "replay"), "name a recording: --model bad or reference"),
     (("run", "evals", "--harness", "mine"), "an agent of your own is FILE.py:NAME"),
     (("report", "lates"), "did you mean 'latest'?"),

@@ -75,6 +75,13 @@ def kept_files(root: Path) -> set[str]:
     }
 
 
+def test_a_run_of_the_directory_one_is_in_has_its_name(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    here = tmp_path / "evals"
+    assert assay("run", ".", cwd=here).returncode == 0
+    assert [run["suite"] for run in found(assay("runs", "--json", cwd=here))["items"]] == ["evals"]
+
+
 @pytest.fixture
 def listed(tmp_path: Path) -> Path:
     """Four stored runs, each of another suite, label and end."""
@@ -302,7 +309,7 @@ def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     both = kept_files(tmp_path)
     done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
     assert done["files"] == 2  # the second recording's file, and its workspace's manifest
-    (noted,) = found(assay("audit", "--json", cwd=tmp_path))["items"]
+    (noted,) = found(assay("server", "audit", "--json", cwd=tmp_path))["items"]
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before

@@ -19,9 +19,9 @@ from assay.cli.view import _place
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import COMMAND, assay, environment
+from tests.pages import SILENT
 
 RUN = "20261123-040506-ab12"
-_SILENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def viewing(
     process = subprocess.Popen(
         [*COMMAND, "view", *arguments],
         cwd=home,
-        env={**environment(home), **_SILENT, **env},
+        env={**environment(home), **SILENT, **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

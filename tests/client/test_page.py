@@ -1,4 +1,4 @@
-"""What the page can do, Python can do: on a store and on a server, with the same outcome."""
+"""What people do with stored work in Python: the same on a store as on a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.service.operation import as_json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay
-from tests.repairs import PROMPT, write_repair
+from tests.repairs import write_repair
 
 pytestmark = pytest.mark.sandbox
 
@@ -76,8 +76,6 @@ READS: dict[str, Callable[[Client], object]] = {
     "runs.find": lambda c: c.runs.find("evals"),
     "runs.get": lambda c: c.runs.get("kit"),
     "runs.overview": lambda c: c.runs.overview("kit"),
-    "runs.matrix": lambda c: c.runs.matrix("kit", sort="worst"),
-    "runs.agents": lambda c: c.runs.agents("kit"),
     "runs.cells": lambda c: c.runs.cells("kit", model="fix", sort="reward", descending=True),
     "runs.regrading": lambda c: c.runs.regrading("kit"),
     "runs.compare": lambda c: c.runs.compare("kit", models=("fix", "lazy")),
@@ -85,24 +83,12 @@ READS: dict[str, Callable[[Client], object]] = {
     "cells.list": lambda c: c.cells.list("kit", failures=True),
     "cells.open": lambda c: c.cells.open("kit", CHEAT),
     "cells.detail": lambda c: c.cells.detail("kit", FIX),
-    "cells.outline": lambda c: c.cells.outline("kit", FIX),
-    "cells.steps": lambda c: c.cells.steps("kit", FIX, start=3, limit=4),
-    "cells.find_steps": lambda c: c.cells.find_steps("kit", FIX, words="x"),
     "cells.files": lambda c: c.cells.files("kit", FIX),
     "datasets.window": lambda c: c.datasets.window("rows", offset=4),
-    "datasets.row": lambda c: c.datasets.row("rows", 2),
-    "datasets.use": lambda c: c.datasets.use("rows"),
-    "datasets.preview": lambda c: c.datasets.preview(
-        '{"output": "4"}\nno\n', mapping={"answer": "output"}
-    ),
     "jobs.list": lambda c: c.jobs.list(status="finished", dataset="rows"),
     "jobs.summary": lambda c: c.jobs.summary(_job(c, "match")),
     "jobs.window": lambda c: c.jobs.window(_job(c, "match"), order="score", limit=3),
-    "jobs.result": lambda c: c.jobs.result(_job(c, "match"), 2),
     "graders.overview": lambda c: c.graders.overview(query="mat"),
-    "graders.use": lambda c: c.graders.use("match"),
-    "graders.kinds": lambda c: c.graders.kinds(),
-    "graders.models": lambda c: c.graders.models(),
     "labels.list": lambda c: c.labels.list(),
     "labels.queue": lambda c: c.labels.queue(dataset="rows", rater="admin", limit=2, seed=7),
     "labels.queue of a run": lambda c: c.labels.queue(run="kit", field="good", rater="admin"),
@@ -111,7 +97,6 @@ READS: dict[str, Callable[[Client], object]] = {
     "calibrations.list": lambda c: c.calibrations.list(grader="match"),
     "calibrations.get": lambda c: c.calibrations.get(c.calibrations.list()[0].id),
     "calibrations.plan": lambda c: c.calibrations.plan("never", repeats=3),
-    "projects.get": lambda c: c.projects.get("default"),
     "projects.changes": lambda c: [one.operation for one in c.projects.changes("default").items],
 }
 
@@ -178,22 +163,12 @@ def test_a_grader_is_measured_to_its_card(client: Client) -> None:
     card = client.calibrations.get(last.card)
     assert (card.summary.grader, card.summary.n, card.coverage.compared) == ("never", 6, 6)
     assert client.calibrations.list()[0].id == last.card
-    again = client.calibrations.create("never", anew=True)
+    again = client.calibrations.create("never")
     assert [one.figure for one in again.measures] == [one.figure for one in card.measures]
     with pytest.raises(NotFoundError):
         client.calibrations.create("none")
     with pytest.raises(NotFoundError):
         client.calibrations.get("none")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_endpoint_that_is_not_there_is_told_with_its_cause(mode: str, tmp_path: Path) -> None:
-    settings: dict[str, Json] = {"url": "https://grader.invalid/v1", "protocol": "assay"}
-    with client_of(mode, str(tmp_path / "store")) as client:
-        told = client.graders.probe_endpoint(settings)
-        assert (told.online, told.error != "") == (False, True)
-        with pytest.raises(InputError, match="url"):
-            client.graders.probe_endpoint({"url": "ftp://grader.invalid"})
 
 
 def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
@@ -208,12 +183,11 @@ def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
     assert (Path(kept.directory).is_dir(), kept.files) == (True, 2)
     with pytest.raises(NotFoundError, match="no cell"):
         client.cells.open("kit", ("other", "", "", 1))
-    assert client.cells.text("kit", FIX, ref="prompt") == PROMPT
     (row,) = client.runs.cells("kit", model="fix", search="kit", limit=1).rows
     assert client.cells.open("kit", row).place.model == "fix"
     with pytest.raises(InputError, match="is no cell"):
         client.cells.open("kit", "kit")  # pyright: ignore[reportArgumentType]
-    state = client.cells.regrade("kit", FIX)
+    state = client.runs.regrade("kit", FIX)
     while state.status == "running":
         state = client.runs.regrading("kit")
     assert (state.status, state.done, state.run) == ("finished", 1, client.runs.get("kit").id)

@@ -42,7 +42,7 @@ NOTHING = [
 
 @pytest.fixture
 def grade(tmp_path: Path) -> Callable[..., object]:
-    """The function as `assay endpoint exact.py` loads it."""
+    """The function as `assay serve grader exact.py` loads it."""
     (tmp_path / "exact.py").write_text(SOURCE)
     return cast("Callable[..., object]", vars(load_file(str(tmp_path / "exact.py")))["grade"])
 

@@ -1,4 +1,4 @@
-"""`assay endpoint` and `assay.endpoint.serve` as people start them: real processes, real Ctrl-C."""
+"""`assay serve grader` and `assay.endpoint.serve` as people start them, with a real Ctrl-C."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def running(
 
 
 def endpoint(*arguments: str) -> list[str]:
-    return [*COMMAND, "endpoint", *arguments, "--port", "0"]
+    return [*COMMAND, "serve", "grader", *arguments, "--port", "0"]
 
 
 def test_what_can_be_asked_is_said_at_the_start(
@@ -82,7 +82,7 @@ def test_what_can_be_asked_is_said_at_the_start(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("assay.cli.endpoint.run_app", start)
     with pytest.raises(SystemExit):
-        main(["endpoint", "reward.py"])
+        main(["serve", "grader", "reward.py"])
     said = capsys.readouterr().out
     assert "POST /v1/grade           Grade a batch of items.\n" in said
     assert "POST /get_reward         Rewards of samples, for OpenRLHF.\n" in said
@@ -218,7 +218,7 @@ def test_what_cannot_be_served_is_bad_input(
     Database.open(os.environ["ASSAY_HOME"]).close()
     for arguments, said in REFUSED:
         with pytest.raises(SystemExit) as ended:
-            main(["endpoint", *arguments])
+            main(["serve", "grader", *arguments])
         shown = capfd.readouterr()
         assert (ended.value.code, said in shown.err) == (2, True), (arguments, shown.err)
 
@@ -276,7 +276,7 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
     files = [(f"{key}.yaml", said) for key, _, said in NEVER if key in graders]
     for name, said in [*((key, said) for key, _, said in NEVER), *files]:
         with pytest.raises(SystemExit) as ended:
-            main(["endpoint", name, "--db", str(tmp_path / "db")])
+            main(["serve", "grader", name, "--db", str(tmp_path / "db")])
         shown = capfd.readouterr()
         assert (ended.value.code, said in shown.err) == (2, True), (name, shown)
 

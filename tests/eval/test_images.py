@@ -241,11 +241,11 @@ def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_pa
     said: dict[str, object] = {"environment": {"container": "localhost/listed:1"}}
     write_case(tmp_path / "case", **said)
     run = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
-    (image,) = json.loads(assay("images", "--json", cwd=tmp_path).stdout)["images"]
+    (image,) = json.loads(assay("doctor", "images", "--json", cwd=tmp_path).stdout)["images"]
     assert cells(run)[0]["notes"] == {"image": image["id"]}
     assert image["name"] == "localhost/listed:1"
     assert image["bytes"] > 1 << 20
-    assert "localhost/listed:1" in assay("images", cwd=tmp_path).stdout
+    assert "localhost/listed:1" in assay("doctor", "images", cwd=tmp_path).stdout
     delete = ("images", "delete", "--yes")
 
     assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout

@@ -20,6 +20,7 @@ from assay.models import (
     current_client,
     register_model,
     using,
+    watched,
 )
 from assay.models.prices import Price, Prices
 from assay.scoring.json_safe import Json
@@ -230,6 +231,35 @@ async def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
         replies = await asyncio.gather(*(asked.ask(request) for _ in range(20)))
         assert sum(reply.is_hit for reply in replies) == 19
         assert len(server.seen) == 1
+
+
+async def test_who_watches_is_told_of_the_block_alone(tmp_path: Path) -> None:
+    file = str(tmp_path / "cache.sqlite")
+    async with scripted([verdict(), verdict(), Raw(b"no", status=400)]) as server:
+        first: list[Reply | None] = []
+        second: list[Reply | None] = []
+        request = question(server.model)
+        async with client(cache="readwrite", cache_file=file) as asked:
+            await asked.ask(request)  # nobody watches
+            with watched(first.append):
+                await asyncio.create_task(asked.ask(request))
+                with watched(second.append, repeat=7):
+                    await asked.ask(request)
+                    await failing(asked, question(server.model, repeat=1))
+        (hit,), (reply, failed) = first, second
+        assert hit is not None
+        assert reply is not None
+        assert failed is None
+        assert (hit.is_hit, reply.is_hit, len(server.seen)) == (True, False, 3)
+        assert (hit.seconds, hit.asked_usd) == (0.0, None), "it has no price"
+        assert hit.asked_seconds > 0.0, "it took time once"
+        replay = ModelSettings(cache="replay", cache_file=file)
+        async with _priced(replay, server.model, 1.0) as asked:
+            with watched(first.append):
+                await asked.ask(request)
+        assert (again := first[-1]) is not None
+        assert again.asked_usd, "the price of today, where none was known"
+        assert again.cost_usd == 0.0
 
 
 # --- A model of one's own -------------------------------------------------------------------------

@@ -126,7 +126,15 @@ def test_openrlhfs_executor_asks_it(tmp_path: Path, how: str) -> None:
     with Children() as children:
         arguments: list[str] = []
         if how == "served":
-            words = ["-m", "assay", "endpoint", str(_EXAMPLES / "graders.yaml"), "--port", "0"]
+            words = [
+                "-m",
+                "assay",
+                "serve",
+                "grader",
+                str(_EXAMPLES / "graders.yaml"),
+                "--port",
+                "0",
+            ]
             process = children.start([sys.executable, *words], cwd=tmp_path)
             assert process.stdout is not None
             line = next(line for line in process.stdout if line.startswith("serving "))

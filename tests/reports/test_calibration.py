@@ -20,7 +20,6 @@ from assay.eval.calibration.card import (
     Flipped,
     Humans,
     LabelsUsed,
-    Order,
 )
 from assay.graders.digest import parts_digest
 from assay.reports.calibration_card import (
@@ -56,8 +55,6 @@ def _card(**more: object) -> Card:
         coverage=Coverage(compared=120, skipped=2, errors=3, unlabelled=4, split=1,
                           causes={"the judge is down": 3}),
         threshold=0.5,
-        confidence=0.95,
-        seed=0,
         measures={
             "kappa": Figure(0.62, 0.51, 0.71, 120, "bootstrap"),
             "accuracy": Figure(0.8123, 0.7, 0.9, 120, "wilson"),
@@ -138,10 +135,7 @@ def test_the_page_counts_what_was_left_out() -> None:
 def test_the_page_of_everything() -> None:
     card = _card(
         humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6, excluded=2),
-        unmeasured={"corrected_pass_rate": "the judge is no better than chance"},
         flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
-        order=Order(field="other", consistency=Figure(0.7), first_slot=Figure(0.6),
-                    both_right=Figure(0.65), ties=3, excluded=2),
         attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
                          passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)},
                          false_alarms=Figure(0.125, 0.1, 0.3, 40, "wilson")),
@@ -152,10 +146,8 @@ def test_the_page_of_everything() -> None:
     for words in (
         "kappa 0.80, alpha 0.81 over 50 rows with several labels and a score: the ceiling",
         "kappa 0.60 with single people, on the same rows; 2 rows more without a score",
-        "corrected not measured: the judge is no better than chance",
         "false alarms 0.12 [0.10, 0.30] of 40 honest additions to good answers",
         "0.10 [0.05, 0.20] of pairs of repeats; 4 rows flipped in 3 repeats, 1 repeat without",
-        "same winner in both orders 0.70",
         "0.25 [0.10, 0.50] of 20 attacks on 9 failing answers raised the score",
         "override: 5 of 6",
         "$1.20, $0.005 a judgement",

@@ -200,18 +200,18 @@ def test_a_cell_that_is_not_there_is_named(home: Path, words: tuple[str, ...], s
 
 
 def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
-    several = assay("workspace", "matrix", "c1", cwd=home)
+    several = assay("runs", "workspace", "matrix", "c1", cwd=home)
     assert "say which with --harness, --model and --trial: replay fix trial 1" in several.stderr
-    done = assay("workspace", "matrix", "c1", "--model", "fix", cwd=home)
+    done = assay("runs", "workspace", "matrix", "c1", "--model", "fix", cwd=home)
     assert (done.returncode, done.stdout) == (0, "c1-workspace\n"), done.stderr
     laid_out = home / "c1-workspace"
     assert sorted(path.name for path in laid_out.iterdir()) == ["main.txt", "new.bin"]
     (laid_out / "main.txt").write_text("mine", "utf-8")  # a copy: the store's stays as it was
-    again = assay("workspace", "matrix", "c1", "--model", "fix", "--out", "two", cwd=home)
+    again = assay("runs", "workspace", "matrix", "c1", "--model", "fix", "--out", "two", cwd=home)
     assert (again.returncode, (home / "two" / "main.txt").read_text()) == (0, "one\nfixed\nthree\n")
-    taken = assay("workspace", "matrix", "c1", "--model", "fix", cwd=home)
+    taken = assay("runs", "workspace", "matrix", "c1", "--model", "fix", cwd=home)
     assert "c1-workspace is there already" in taken.stderr
-    rows = assay("workspace", "latest", "a", cwd=home)
+    rows = assay("runs", "workspace", "latest", "a", cwd=home)
     assert (rows.returncode, "nothing is kept" in rows.stderr) == (2, True)
 
 

@@ -141,19 +141,19 @@ async def test_all_who_tell_it_tell_the_same(stored: Path) -> None:
 
 
 def test_the_command_shows_it_and_fails_where_too_little_teaches(stored: Path) -> None:
-    shown = assay("trainability", "--floor", RUN, cwd=stored)
+    shown = assay("runs", "trainability", "--floor", RUN, cwd=stored)
     assert shown.returncode == 0, shown.stderr
     assert "7 groups of trials: 1 of 1 trial, 3 of 2 trials" in shown.stdout
     assert "learnable       2   29 %" in shown.stdout
     assert "no reward  4 of 17 cells, in 3 groups" in shown.stdout
     assert "floor      6 of 6 groups never beat it" in shown.stdout
     assert "p50 2.0 s, p95 4.0 s a cell" in shown.stdout
-    told = assay("trainability", RUN, "--json", "--at-least", "0.5", cwd=stored)
+    told = assay("runs", "trainability", RUN, "--json", "--at-least", "0.5", cwd=stored)
     said = json.loads(told.stdout)
     assert (told.returncode, said["passed"], said["ends"][0]["groups"]) == (1, False, 2)
-    enough = assay("trainability", "--at-least", "0.25", cwd=stored)
+    enough = assay("runs", "trainability", "--at-least", "0.25", cwd=stored)
     assert enough.returncode == 0
-    wrong = assay("trainability", "nothing", cwd=stored)
+    wrong = assay("runs", "trainability", "nothing", cwd=stored)
     assert (wrong.returncode, "there is no run 'nothing'" in wrong.stderr) == (2, True)
 
 
@@ -161,10 +161,10 @@ def test_a_run_in_which_nothing_was_graded_is_no_success(tmp_path: Path) -> None
     (tmp_path / "rows.jsonl").write_text('{"answer": "4"}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
     assert assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path).returncode == 3
-    told = assay("trainability", cwd=tmp_path)
+    told = assay("runs", "trainability", cwd=tmp_path)
     assert (told.returncode, "no cell has a reward" in told.stdout) == (3, True)
     assert "0.9" not in told.stdout  # no empty bars
-    counted = assay("trainability", "--json", cwd=tmp_path)
+    counted = assay("runs", "trainability", "--json", cwd=tmp_path)
     assert (counted.returncode, json.loads(counted.stdout)["passed"]) == (3, False)
 
 
@@ -196,10 +196,12 @@ def samples(tmp_path: Path) -> Path:
 def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> None:
     given = f"{_MAP},group=prompt_id"
     assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", given, cwd=samples)
-    shown = assay("trainability", cwd=samples)
+    shown = assay("runs", "trainability", cwd=samples)
     assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
     assert "no reward  1 of 7 cells, in 1 group: left out, never a 0" in shown.stdout
-    told = json.loads(assay("trainability", "--json", "--floor", "latest", cwd=samples).stdout)
+    told = json.loads(
+        assay("runs", "trainability", "--json", "--floor", "latest", cwd=samples).stdout
+    )
     ends = {end["name"]: end["groups"] for end in told["ends"] if end["groups"]}
     assert ends == {"learnable": 1, "all_right": 1, "too_few": 2}  # no group is none of its own
     assert (told["unbeaten"], told["floored"]) == (4, 4)  # each group's best is its own floor
@@ -212,7 +214,7 @@ def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> No
     assert _ends(filed) == {name: ends.get(name, 0) for name in ENDS}
     assert assay("regrade", "latest", "--graders", "graders.yaml", cwd=samples).returncode == 3
     assert (
-        assay("trainability", cwd=samples).stdout.splitlines()[1:]
+        assay("runs", "trainability", cwd=samples).stdout.splitlines()[1:]
         == (shown.stdout.splitlines()[1:])
     )
 
@@ -221,7 +223,7 @@ def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> No
 def test_a_prompt_may_be_question_and_group(samples: Path, name: str) -> None:
     for given in (f"{_MAP},question=prompt,group=prompt", f"{_MAP},group=prompt"):
         assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
-        told = json.loads(assay("trainability", "--json", cwd=samples).stdout)
+        told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
         assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
 
 
@@ -234,7 +236,7 @@ def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str)
     given = f"{_MAP},group=id"
     done = assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
     assert "7 of 7 cells" in done.stderr
-    told = json.loads(assay("trainability", "--json", cwd=samples).stdout)
+    told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
     assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
     parts = assay("grade", name, "-g", "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
     assert "7 rows" in parts.stdout, parts.stderr
@@ -242,7 +244,10 @@ def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str)
 
 def test_rows_without_groups_are_told_how_to_have_some(samples: Path) -> None:
     assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", _MAP, cwd=samples)
-    assert "Next  assay grade ... --map group=FIELD" in assay("trainability", cwd=samples).stdout
+    assert (
+        "Next  assay grade ... --map group=FIELD"
+        in assay("runs", "trainability", cwd=samples).stdout
+    )
 
 
 @pytest.mark.parametrize("given", ["p" * 201, "\ud800", [{"role": "user", "content": "é"}], 0])
@@ -300,14 +305,14 @@ def _into_parts(data: Path, group: str, form: Form) -> None:
 
 def test_the_command_shows_what_parts_could_teach(samples: Path) -> None:
     _into_parts(samples / "rows.jsonl", "group=prompt_id", "jsonl")
-    shown = assay("trainability", "graded/", "--floor", "graded", cwd=samples)
+    shown = assay("runs", "trainability", "graded/", "--floor", "graded", cwd=samples)
     assert shown.returncode == 0, shown.stderr
     assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
     assert "floor      4 of 4 groups never beat it" in shown.stdout
     assert "a cell" not in shown.stdout  # of times, which parts have not
-    told = assay("trainability", "graded", "--json", "--at-least", "0.5", cwd=samples)
+    told = assay("runs", "trainability", "graded", "--json", "--at-least", "0.5", cwd=samples)
     assert (told.returncode, json.loads(told.stdout)["run"]) == (1, "graded")
-    wrong = assay("trainability", "graded", "--floor", "latest", cwd=samples)
+    wrong = assay("runs", "trainability", "graded", "--floor", "latest", cwd=samples)
     assert (wrong.returncode, "latest is no directory of parts" in wrong.stderr) == (2, True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +13,6 @@ from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.scoring.agreement import Confusion, counts_by_cluster
-from assay.scoring.calibrated import (
-    clustered_corrected_rate,
-    corrected_rate,
-)
 from assay.scoring.classes import (
     ClassConfusion,
     KappaWeights,
@@ -203,146 +198,7 @@ def test_yes_and_no_by_cluster() -> None:
     assert rows == [(1, 1, 0, 0), (0, 0, 1, 1)]
 
 
-# --- corrected rates -----------------------------------------------------------------------------
-
-
-def test_the_corrected_rate_of_the_labelled_items_is_their_true_rate() -> None:
-    found = corrected_rate(15933 + 5481, 29510, HEALTHBENCH)
-    assert found.raw.mean == pytest.approx(0.7256523212470349)
-    assert found.corrected.mean == pytest.approx(0.6710945442222975, abs=1e-12)
-    assert found.refused is None
-
-
-def test_the_corrected_rate_and_its_error_by_hand() -> None:
-    # p = 0.6, q1 = 0.9, q0 = 0.8, D = 0.7: rate 4/7
-    found = corrected_rate(60, 100, Confusion(tp=45, fn=5, tn=40, fp=10))
-    rate, d = 4 / 7, 0.7
-    variance = 0.24 / 100 + (1 - rate) ** 2 * 0.16 / 50 + rate**2 * 0.09 / 50
-    assert found.unclipped == pytest.approx(rate)
-    assert found.standard_error == pytest.approx(math.sqrt(variance) / d)
-    assert rate in found.corrected
-
-
-@pytest.mark.parametrize(
-    ("passed", "judged", "calibration", "why"),
-    [
-        (5, 10, Confusion(tp=5, fn=5, tn=5, fp=5), "no better than chance"),
-        (5, 10, Confusion(tp=1, fn=9, tn=1, fp=9), "no better than chance"),
-        (5, 10, Confusion(tp=9, fn=1, tn=0, fp=0), "no labels of no"),
-        (5, 10, Confusion(tp=0, fn=0, tn=9, fp=1), "no labels of yes"),
-        (0, 0, Confusion(tp=9, fn=1, tn=9, fp=1), "no verdicts"),
-    ],
-)
-def test_a_rate_that_cannot_be_corrected_is_refused(
-    passed: int, judged: int, calibration: Confusion, why: str
-) -> None:
-    found = corrected_rate(passed, judged, calibration)
-    assert found.refused is not None
-    assert why in found.refused
-    assert found.corrected.mean is found.unclipped is found.standard_error is None
-
-
-def test_a_rate_below_the_false_alarms_is_clipped_and_says_so() -> None:
-    found = corrected_rate(1, 100, Confusion(tp=45, fn=5, tn=40, fp=10))
-    assert found.corrected.mean == found.corrected.low == 0.0
-    assert found.unclipped is not None
-    assert found.unclipped < 0
-
-
-def test_few_labels_without_an_error_are_not_certainty() -> None:
-    perfect = Confusion(tp=5, fn=0, tn=5, fp=0)
-    found = corrected_rate(500, 1000, perfect).corrected
-    assert found.low is not None
-    assert found.high is not None
-    assert found.high - found.low > 0.3
-
-
-@pytest.mark.parametrize(("q1", "q0", "labels"), [(0.9, 0.8, 60), (0.98, 0.95, 30)])
-def test_corrected_intervals_hold_the_true_rate_as_often_as_promised(
-    q1: float, q0: float, labels: int
-) -> None:
-    rng = random.Random(7)
-
-    def times(n: int, p: float) -> int:
-        return sum(rng.random() < p for _ in range(n))
-
-    held = 0
-    for _ in range(500):
-        tp, tn = times(labels, q1), times(labels, q0)
-        calibration = Confusion(tp=tp, fn=labels - tp, tn=tn, fp=labels - tn)
-        passed = times(200, 0.4 * q1 + 0.6 * (1 - q0))
-        held += 0.4 in corrected_rate(passed, 200, calibration).corrected
-    assert held / 500 > 0.93
-
-
-# --- corrected rates of clusters -----------------------------------------------------------------
-
-
-def _asked(
-    chance: random.Random, clusters: int, size: int, name: str
-) -> list[tuple[bool, bool, str]]:
-    """A judge that is right of 80 % of the clusters, and mostly of all items of one."""
-    found: list[tuple[bool, bool, str]] = []
-    for cluster in range(clusters):
-        truth, is_right = chance.random() < 0.6, chance.random() < 0.8
-        for _ in range(size):
-            right = is_right if chance.random() < 0.9 else chance.random() < 0.8
-            found.append((truth == right, truth, f"{name}{cluster}"))
-    return found
-
-
-@pytest.mark.parametrize("other", ["judged", "labelled"])
-def test_the_corrected_rate_of_clusters_is_covered_as_often_as_promised(other: str) -> None:
-    """Taken as independent, such rows had 58 % where 95 were promised."""
-    chance = random.Random(11)
-    covered = raw = alone = 0
-    trials = 200
-    for _ in range(trials):
-        labelled = _asked(chance, 40, 6, "labelled")
-        judged = [(said, name) for said, _, name in _asked(chance, 40, 6, other)]
-        found = clustered_corrected_rate(judged, labelled)
-        covered += 0.6 in found.corrected
-        raw += 0.6 * 0.8 + 0.4 * 0.2 in found.raw
-        apart = clustered_corrected_rate(
-            [(said, n) for n, (said, _) in enumerate(judged)],
-            [(said, true, -n) for n, (said, true, _) in enumerate(labelled, 1)],
-        )
-        alone += 0.6 in apart.corrected
-        assert apart.corrected.mean == found.corrected.mean
-    assert covered > 0.93 * trials
-    assert raw > 0.92 * trials
-    assert alone < 0.85 * trials
-
-
-def test_the_corrected_rate_of_clusters_of_one_is_that_of_independent_items() -> None:
-    chance = random.Random(3)
-    labelled = [(said, true, n) for n, (said, true, _) in enumerate(_asked(chance, 60, 1, ""))]
-    judged = [(said, n + 100) for n, (said, _, _) in enumerate(_asked(chance, 50, 1, ""))]
-    pairs = [(said, true) for said, true, _ in labelled]
-    table = Confusion(
-        tp=pairs.count((True, True)), fp=pairs.count((True, False)),
-        tn=pairs.count((False, False)), fn=pairs.count((False, True)),
-    )  # fmt: skip
-    expected = corrected_rate(sum(said for said, _ in judged), 50, table)
-    assert clustered_corrected_rate(judged, labelled) == expected
-
-
-def test_one_cluster_says_nothing_of_its_spread() -> None:
-    labelled = [(True, True, "a"), (False, False, "a"), (True, True, "b"), (False, False, "b")]
-    found = clustered_corrected_rate([(True, "c"), (False, "c")], labelled)
-    assert (found.corrected.mean, found.corrected.low) == (0.5, None)
-    assert found.raw.low is None
-    twice = [*labelled, *labelled]
-    judged = [(True, "c"), (True, "c"), (True, "d"), (True, "d")]
-    perfect = clustered_corrected_rate(judged, twice).corrected
-    assert perfect.low is None or perfect.low < 0.5
-
-
-def test_a_judge_no_better_than_chance_is_refused_in_clusters_too() -> None:
-    labelled = [(True, True, "a"), (True, False, "a")]
-    found = clustered_corrected_rate([(True, "b"), (True, "b"), (False, "c")], labelled)
-    assert found.refused is not None
-    assert found.corrected.mean is None
+# --- rates of clusters -------------------------------------------------------------------------
 
 
 def test_the_rate_of_clusters_is_worth_fewer_outcomes() -> None:

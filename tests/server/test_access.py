@@ -15,7 +15,7 @@ import pytest_asyncio
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import ServerSettings
-from assay.server.gate import MOST_PROJECTS, Metrics
+from assay.server.metrics import MOST_PROJECTS, Metrics
 from assay.service.operation import ROLES
 from assay.store.projects import KeyRole as Role
 from tests.server_app import EXACT, HERE, Site, body_of, faults_of, items_of, serving

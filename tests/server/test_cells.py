@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import shutil
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack
 from pathlib import Path
@@ -91,8 +92,7 @@ async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site
     begun = await site.post(path, {})
     assert begun.status_code == 202, begun.text
     assert (await site.post(path, {})).status_code == 409
-    while (state := (await site.get(path)).json())["status"] == "running":  # noqa: ASYNC110 - over HTTP
-        await asyncio.sleep(0.05)
+    state = await _ended(site, path)
     assert (state["status"], state["total"], state["done"]) == ("finished", 6, 6), state
     opened = (await site.get("/api/v1/runs/kit/cells/opened", **CELL)).json()
     assert len(opened["history"]) == 2
@@ -114,12 +114,42 @@ async def test_a_server_that_ends_leaves_no_regrade_behind(
             "it was interrupted; what was graded is kept",
         )
         assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
-        while (state := (await site.get(path)).json())["status"] == "running":  # noqa: ASYNC110 - over HTTP
-            await asyncio.sleep(0.05)
+        state = await _ended(site, path)
         assert (state["status"], state["done"]) == ("finished", 1), state
     async with serving(str(tmp_path / ".assay")) as site:
         assert (await site.get(path)).json() == state
         await site.with_store(lambda database: Store(database).forget_run(state["run"]))
+
+
+async def test_a_regrade_whose_process_is_killed_is_done_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, start = "/api/v1/runs/kit/regrade", asyncio.create_subprocess_exec
+    started: asyncio.Queue[Process] = asyncio.Queue()
+
+    async def seen(*command: Any, **options: Any) -> Process:
+        child = await start(*command, **options)
+        await started.put(child)
+        return child
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", seen)
+    assert (await site.post(path, {})).status_code == 202
+    (await started.get()).kill()
+    killed = await _ended(site, path)
+    assert (killed["status"], killed["message"]) == (
+        "failed",
+        "it was interrupted; what was graded is kept",
+    )
+    assert (await site.post(path, {})).status_code == 202
+    again = await _ended(site, path)
+    assert (again["status"], again["done"]) == ("finished", 6), again
+
+
+async def _ended(site: Site, path: str) -> dict[str, Any]:
+    """How far a regrade is once nobody is at it."""
+    while (state := (await site.get(path)).json())["status"] == "running":  # noqa: ASYNC110 - over HTTP
+        await asyncio.sleep(0.05)
+    return state
 
 
 async def test_whoever_grades_a_run_again_is_alone_with_it(site: Site, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ import pytest_asyncio
 
 from assay import turns
 from assay.scoring.json_safe import Json
-from assay.server import access
+from assay.server import admission
 from assay.server.app import context_of
-from assay.server.context import Storage
+from assay.server.storage import Storage
 from assay.store.database import Database
 from assay.store.scores import Scores
 from tests.postgres import KINDS, new_location
@@ -260,6 +260,9 @@ async def test_refusals_are_those_that_openai_s_clients_catch(
     strange = await site.client("no key").post("/v1/fine_tuning/alpha/graders/run", json=body)
     assert strange.status_code == 401
     assert strange.json()["error"]["type"] == "authentication_error"
+    headers = {"Host": "elsewhere.example"}  # refused before it comes to any route
+    other = await site.admin.post("/v1/fine_tuning/alpha/graders/run", json=body, headers=headers)
+    assert (other.status_code, other.json()["error"]["type"]) == (421, "invalid_request_error")
 
 
 @pytest.mark.parametrize(
@@ -348,7 +351,7 @@ async def test_one_short_item_wakes_one_other_thread_and_that_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It woke three, which cost more CPU than all that they did."""
-    monkeypatch.setattr(access, "_REMEMBERED_SECONDS", 3_600.0)  # on a busy machine, too
+    monkeypatch.setattr(admission, "_REMEMBERED_SECONDS", 3_600.0)  # on a busy machine, too
     body: Json = {"items": [{"answer": "4", "expected": "4"}]}
     assert (await site.post("graders/exact/grade", body)).status_code == 200  # the key is known now
     real, asked = Storage.run, list[str]()

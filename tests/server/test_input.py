@@ -223,7 +223,7 @@ async def test_a_body_of_very_many_values_is_refused_at_once(
     def slow(*_: object) -> None:
         raise AssertionError("every value is being looked at")
 
-    monkeypatch.setattr("assay.server.door._of_validation", slow)
+    monkeypatch.setattr("assay.server.routes._of_validation", slow)
     answer = await site.post("graders/exact/grade", body)
     assert answer.status_code == status
     assert len(faults_of(answer)) <= 100

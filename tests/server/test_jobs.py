@@ -19,7 +19,7 @@ from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.jobs import _told
+from assay.server.events import _of_job
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import Datasets
@@ -79,9 +79,9 @@ def test_an_event_has_another_id_for_another_reason_to_wait() -> None:
     job = JobRecord(
         id="1", project="p", grader="exact", version=1, dataset="d", status="running", done=4
     )
-    told = [_told(replace(job, message=why)).id for why in ("", "it is away", "it is full")]
+    told = [_of_job(replace(job, message=why)).id for why in ("", "it is away", "it is full")]
     assert len(set(told)) == 3
-    assert _told(replace(job, message="it is full", updated_at="later")).id == told[2]
+    assert _of_job(replace(job, message="it is full", updated_at="later")).id == told[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,7 +16,7 @@ from assay.models import Request, register_model
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import ServerSettings
-from assay.server.jobs import Outcomes
+from assay.service.job_work import Outcomes
 from assay.store.database import Database
 from assay.store.jobs import Jobs
 from assay.testing.asked import split_fences

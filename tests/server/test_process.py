@@ -141,18 +141,18 @@ async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -
 
 
 def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
-    made = assay("keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
+    made = assay("server", "keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
     record = result(made)
     token = str(record["token"])
     assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", token)
-    listed = assay("keys", "list", cwd=tmp_path)
+    listed = assay("server", "keys", "list", cwd=tmp_path)
     assert "viewer" in listed.stdout
     assert token not in listed.stdout
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
-    assert assay("keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
-    assay("keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
-    listed = assay("keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
+    assert assay("server", "keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
+    assay("server", "keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
+    listed = assay("server", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
     assert "revoked 2" in listed
     assert "used never, expires 2" in listed
 

@@ -22,9 +22,9 @@ from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.gate import Metrics
 from assay.server.lanes import QUICK_BYTES
 from assay.server.limits import Turns
+from assay.server.metrics import Metrics
 from assay.store.catalog import GraderVersion
 from tests.children import until
 from tests.client_modes import running

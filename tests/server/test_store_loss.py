@@ -18,9 +18,10 @@ from assay.endpoint.listening import Limits
 from assay.errors import DamagedError, StoreError
 from assay.sandbox.functions import tiers
 from assay.scoring.json_safe import Json
-from assay.server import context, health
+from assay.server import problems, status, storage
 from assay.server.app import context_of, create_app
-from assay.server.context import ServerSettings, Storage
+from assay.server.context import ServerSettings
+from assay.server.storage import Storage
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
@@ -162,14 +163,14 @@ def _is_away(answer: httpx.Response) -> None:
 async def test_a_database_that_hangs_holds_up_neither_probes_nor_callers_nor_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "_CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr("assay.server.storage._CLOSING_SECONDS", 0.05)
     settings = ServerSettings(location="", poll_seconds=0.02, limits=Limits(grace_seconds=0.1))
     frozen = threading.Event()
     async with serving(str(tmp_path), settings) as site:
         ready = await site.get("/readyz")
         assert (ready.status_code, body_of(ready)["database"]) == (200, "ok")
         # What answers has its time, on a busy machine too; from now on nothing does.
-        monkeypatch.setattr(health, "_DEADLINE_SECONDS", 0.05)
+        monkeypatch.setattr(status, "_DEADLINE_SECONDS", 0.05)
         monkeypatch.setattr(context_of(site.app).storage, "_seconds", 0.1)
         hanging = asyncio.create_task(site.with_store(lambda _: frozen.wait(60)))
         await asyncio.sleep(0)
@@ -286,13 +287,13 @@ async def test_a_request_waits_for_the_database_once_however_often_it_asks(
         waits.append(seconds)
         now += min(seconds, 12.0)
         if seconds < 12.0:
-            raise context.SlowStoreError("the database does not answer")
+            raise problems.SlowStoreError("the database does not answer")
         return await real(self, thread, work, seconds)
 
     async with serving(str(tmp_path), replace(SMALL, job_slots=0, poll_seconds=60)) as site:
         await site.made()
         async with site.client(await site.key("editor", "default")) as editor:
-            monkeypatch.setattr(context.time, "monotonic", lambda: now)
+            monkeypatch.setattr(storage.time, "monotonic", lambda: now)
             monkeypatch.setattr(Storage, "_ask", ask)
             body = {"items": [{"answer": "4", "expected": "4"}], "record": False}
             answer = await editor.post(site.at("graders/exact/grade"), json=body)

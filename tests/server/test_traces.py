@@ -221,9 +221,9 @@ async def test_protobuf_is_answered_in_protobuf(site: Site) -> None:
     from google.rpc.status_pb2 import Status
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-    async def send(body: bytes) -> httpx.Response:
+    async def send(body: bytes, **headers: str) -> httpx.Response:
         answer = await site.admin.post(
-            "/v1/traces", content=body, headers={"Content-Type": PROTOBUF}
+            "/v1/traces", content=body, headers={"Content-Type": PROTOBUF, **headers}
         )
         assert answer.headers["content-type"] == PROTOBUF
         return answer
@@ -235,6 +235,8 @@ async def test_protobuf_is_answered_in_protobuf(site: Site) -> None:
     refused = await send(b"\x0b")
     assert refused.status_code == 400
     assert Status.FromString(refused.content).code == 3
+    strange = await send(b"", Host="elsewhere.example")  # refused before it comes to any route
+    assert (strange.status_code, "elsewhere" in strange.text) == (421, True)
 
 
 async def test_packed_with_zlib_is_read_too(site: Site) -> None:
@@ -397,7 +399,7 @@ def test_the_sdks_own_exporter_sends_to_a_real_server_and_both_ways_of_grading_a
             scores = [one.graded.score for one in client.jobs.results(job.id).items]
     assert scores == [1.0, 1.0]
     (tmp_path / "work.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("datasets", "export", "sent", "--into", "sent.jsonl", cwd=tmp_path)
+    done = assay("server", "datasets", "export", "sent", "--into", "sent.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     graded = assay("grade", "sent.jsonl", "--graders", "work.yaml", "--json", cwd=tmp_path)
     assert graded.returncode == 0, graded.stderr

@@ -186,7 +186,7 @@ async def test_a_stored_grader_is_calibrated_in_stretches_and_goes_on_where_it_e
     shown = do(calibrations.show_calibration, desk, last.card)
     assert shown.confusion == ((5, 1), (1, 5))
     assert shown.comparison is None
-    assert {one.said[0].rater for one in shown.disagreements} == {"ada"}
+    assert {shown.said[one.item][0].rater for one in shown.disagreements} == {"ada"}
     assert {(one.label, one.verdict) for one in shown.disagreements} == {
         ("yes", "no"),
         ("no", "yes"),
@@ -235,8 +235,28 @@ async def test_a_judge_without_a_model_is_told_before_anything_is_asked(
         do(calibrations.plan_calibration, desk, grader="judge")
 
 
-async def test_what_a_judge_could_not_judge_is_an_error_and_asked_again_when_that_is_wanted(
-    desk: Desk,
+async def test_what_a_judge_cannot_judge_is_asked_twice_and_an_error(desk: Desk) -> None:
+    def judge(request: Request) -> Json:
+        said = says_yes(request)
+        return "no verdict" if isinstance(said, dict) and said["score"] == "FAIL" else said
+
+    with model(judge) as (name, asked):
+        definition: dict[str, Json] = {"criteria": "It says yes.", "judge_model": name}
+        await ask(graders.create_grader, desk, "judge", "binary_judge", definition)
+        _all_labelled(desk, wrong=0)
+        planned = do(calibrations.plan_calibration, desk, grader="judge", repeats=2)
+        assert (planned.judgements, planned.models, planned.usd) == (24, (name,), None)
+        made = await ask(calibrations.calibrate_grader, desk, "judge")
+        card = do(calibrations.show_calibration, desk, made.card)
+        assert (made.done, made.errors, card.coverage.errors) == (12, 6, 6)
+        assert card.coverage.compared == 6, "an error is no FAIL"
+        assert card.summary.asks_models
+        assert card.summary.usd_per_thousand is None, "a price that nobody knows is not 0"
+        assert len(asked) == 6 + 6 * 2 * 2, "twice, and each time the reply is to be corrected"
+
+
+async def test_what_could_not_be_judged_is_asked_again_by_whoever_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_down = True
 
@@ -245,22 +265,40 @@ async def test_what_a_judge_could_not_judge_is_an_error_and_asked_again_when_tha
         is_lost = is_down and isinstance(said, dict) and said["score"] == "FAIL"
         return "no verdict at all" if is_lost else said
 
-    with model(judge) as (name, asked):
+    monkeypatch.setattr(calibrations, "_STRETCH", 8)
+    monkeypatch.setattr(calibrations, "_SECONDS", 0.0)
+    with model(judge) as (name, _):
         definition: dict[str, Json] = {"criteria": "It says yes.", "judge_model": name}
         await ask(graders.create_grader, desk, "judge", "binary_judge", definition)
         _all_labelled(desk, wrong=0)
-        planned = do(calibrations.plan_calibration, desk, grader="judge", repeats=2)
-        assert (planned.judgements, planned.models, planned.usd) == (24, (name,), None)
         first = await ask(calibrations.calibrate_grader, desk, "judge")
-        card = do(calibrations.show_calibration, desk, first.card)
-        assert 0 < first.errors == card.coverage.errors < 12
-        assert card.coverage.compared == 12 - first.errors, "an error is no FAIL"
-        assert card.summary.asks_models
-        assert card.summary.usd_per_thousand is None, "a price that nobody knows is not 0"
-        is_down, before = False, len(asked)
-        again = await ask(calibrations.calibrate_grader, desk, "judge", repeats=2, anew=True)
-        shown = do(calibrations.show_calibration, desk, again.card)
-        assert (again.errors, len(asked) > before) == (0, True)
-        assert shown.flips is not None
-        assert shown.comparison is not None
-        assert shown.comparison.id == first.card
+        assert first.errors > 0
+        assert not first.card
+        is_down = False
+        last = await ask(calibrations.calibrate_grader, desk, "judge")
+        card = do(calibrations.show_calibration, desk, last.card)
+    assert (card.coverage.compared, card.coverage.errors) == (12, 0)
+
+
+async def test_a_grader_that_could_judge_nothing_is_asked_all_of_it_once_it_can(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_down = True
+
+    def judge(request: Request) -> Json:
+        return "no verdict at all" if is_down else says_yes(request)
+
+    with model(judge) as (name, _):
+        definition: dict[str, Json] = {"criteria": "It says yes.", "judge_model": name}
+        await ask(graders.create_grader, desk, "judge", "binary_judge", definition)
+        _all_labelled(desk, wrong=0)
+        monkeypatch.setattr(calibrations, "_STRETCH", 5)
+        for _ in range(3):
+            with pytest.raises(InputError, match="could judge none of 5 rows"):
+                await ask(calibrations.calibrate_grader, desk, "judge")
+        assert do(calibrations.plan_calibration, desk, grader="judge").done == 0
+        is_down = False
+        made = await ask(calibrations.calibrate_grader, desk, "judge", repeats=2)
+        card = do(calibrations.show_calibration, desk, made.card)
+    assert (made.errors, card.coverage.compared) == (0, 12)
+    assert card.flips is not None

@@ -14,6 +14,7 @@ from assay.registry.policy import Permissions
 from assay.reports.outcome import ended
 from assay.reports.review import run_summary
 from assay.reports.summary import verdict
+from assay.scoring.results import SubScore
 from assay.service import runs
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
@@ -151,6 +152,24 @@ def test_parts_follow_each_other_and_what_is_unknown_comes_last(
     assert values == [*known, *[None] * (72 - len(known))]
     if sort != "case":  # databases put letters in orders of their own
         assert known == sorted(known, key=lambda value: cast("float", value), reverse=descending)
+
+
+def test_a_cell_that_failed_says_which_parts_fell_short_and_why(desk: Desk) -> None:
+    parts = (
+        SubScore(name="style", value=1.0),
+        SubScore(name="tests", value=0.25, reason="1 of 4 passed"),
+        SubScore(name="format", value=0.0),
+        SubScore(name="noted", value=0.0, weight=0.0),
+    )
+    failed = CellRecord(
+        run_id=RUN, case="short", status="graded", reward=0.4, passed=False,
+        subscores=tuple(part.to_dict() for part in parts),
+    )  # fmt: skip
+    store = Store(desk.database)
+    store.add_cell(failed, {})
+    store.add_cell(replace(failed, case="enough", passed=True, threshold=0.4), {})
+    assert _window(desk, case="short").rows[0].why == "format 0.00; tests 0.25: 1 of 4 passed"
+    assert _window(desk, case="enough").rows[0].why == ""
 
 
 def test_counts_beside_a_choice_are_those_of_the_other_choices(desk: Desk) -> None:

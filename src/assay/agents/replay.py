@@ -9,7 +9,7 @@ A recording is a directory ``recordings/<model>/`` with any of:
 * ``trace.jsonl``: one step of the trace per line, or a transcript of another agent, which is
   recognised by its content;
 * ``transcript.json``: such a transcript that is one document;
-* ``trace.json``: a whole trace as assay keeps it, which `assay promote` writes.
+* ``trace.json``: a whole trace as assay keeps it, which `assay runs promote` writes.
 
 Without a trace it is known what was done: nothing was asked of a model, and no tool was called.
 """

@@ -27,16 +27,14 @@ from assay.cli.options import (
     positive,
     state_home,
     store_there,
-    whole,
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
 from assay.errors import InputError
+from assay.eval.calibration.asking import Options, plan
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet, read_items, read_labelled
-from assay.eval.calibration.models import asked_again
-from assay.eval.calibration.plan import Options, plan
 from assay.eval.calibration.stored import (
     collected,
     record_of,
@@ -86,7 +84,7 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--labels-from-store",
         action="store_true",
-        help="what `assay label` collected: of the rows of LABELS, or of all",
+        help="what `assay calibrate label` collected: of the rows of LABELS, or of all",
     )
     add(
         "--levels",
@@ -109,34 +107,9 @@ def add(parser: ArgumentParser) -> None:
         metavar="K",
         help="ask about every row K times and show how often the verdict flips",
     )
-    add(
-        "--swap",
-        nargs="?",
-        const="auto",
-        default="",
-        metavar="FIELD",
-        help="for graders of pairs: also exchange the answer with this field's; write it last, or "
-        "as --swap=FIELD",
-    )
     add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
-    add(
-        "--unlabelled", action="store_true", help="also grade rows without a label: their pass rate"
-    )
     add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
-    add(
-        "--confidence",
-        type=_CONFIDENCE,
-        default=0.95,
-        metavar="C",
-        help="confidence of intervals; 0.95 by default",
-    )
-    add("--seed", type=whole, default=0, metavar="N", help="random seed; 0 by default")
-    add(
-        "--anew",
-        action="store_true",
-        help="start over instead of resuming an interrupted calibration",
-    )
     add("--out", metavar="FILE", help="also write the card as JSON")
     add_reading(parser, may_skip=True)
     add_json(parser)
@@ -149,7 +122,6 @@ def add(parser: ArgumentParser) -> None:
 
 _THRESHOLD = number_between(-1e9, 1e9, "a threshold")
 _KAPPA = number_between(-1.0, 1.0, "a kappa, -1 to 1")
-_CONFIDENCE = number_between(0.5, 1.0 - 2**-53, "a confidence, 0.5 to less than 1")
 _STORED_FIELD = "label"
 _BELOW = 1
 _MOST_ERRORS = 0.1
@@ -180,10 +152,8 @@ def run(given: Namespace) -> int:
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
         options = _options(given)
-        if target.kind == "pairwise":  # it asks both orders itself, and says what came of each
-            options = replace(options, swap="")
         work = work_of(target, labelled)
-        keep = _Kept(cards, given.project, work, is_anew=given.anew)
+        keep = _Kept(cards, given.project, work)
         console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
@@ -192,9 +162,7 @@ def run(given: Namespace) -> int:
                 console, len(plan(labelled, options)), things="judgements", note=cost_so_far
             ) as shown,
         ):
-            found = asyncio.run(
-                calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.graded)
-            )
+            found = asyncio.run(calibrate(target, labelled, options, keep, on_done=shown.graded))
         if not found.coverage.compared:
             _tell_nothing(found)
             return NOT_GRADED
@@ -236,14 +204,10 @@ def _options(given: Namespace) -> Options:
         attacks = BUILT_IN if given.attacks == "builtin" else read_attacks(given.attacks)
     return Options(
         repeats=given.repeats,
-        swap=given.swap,
         attacks=attacks,
         attacks_from=given.attacks,
         controls=CONTROLS if given.attacks else (),
         threshold=given.threshold,
-        confidence=given.confidence,
-        seed=given.seed,
-        unlabelled=given.unlabelled,
     )
 
 
@@ -292,11 +256,8 @@ class _Kept:
     cards: Cards
     project: str
     work: str
-    is_anew: bool
 
     def earlier(self) -> Iterator[tuple[str, Graded]]:
-        if self.is_anew:
-            return
         found = list(self.cards.unfinished(self.project, self.work))
         if found:
             print(f"resuming after {len(found):,} earlier judgements", file=sys.stderr)

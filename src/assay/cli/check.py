@@ -1,4 +1,4 @@
-"""``assay validate``, ``assay list`` and ``assay schema``."""
+"""``assay validate``."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from assay.tasks.formats import has_rows
 from assay.tasks.grader_files import load_graders
 from assay.tasks.task import case_task
 
+_MORE = "Every problem is shown with file, line, field and the nearest valid name."
+_EXAMPLES = """\
+  assay validate evals
+  assay validate --schema > case.schema.json
+  # first line of a case:  # yaml-language-server: $schema=case.schema.json"""
+
 
 def add_validate(parser: ArgumentParser) -> None:
     """Say what ``assay validate`` takes."""
-    explain(parser, "Every problem is shown with file, line, field and the nearest valid name.")
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or grader files")
-    add_json(parser)
-
-
-def add_list(parser: ArgumentParser) -> None:
-    """Say what ``assay list`` takes."""
-    explain(parser, "Stored runs: assay runs.")
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or directories of cases")
-    add_json(parser)
-
-
-def add_schema(parser: ArgumentParser) -> None:
-    """Say what ``assay schema`` takes."""
-    explain(
-        parser,
-        examples="  assay schema case > case.schema.json\n"
-        "  # first line of a case:  # yaml-language-server: $schema=case.schema.json",
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="cases, or grader files")
+    add(
+        "--schema",
+        nargs="?",
+        const="case",
+        choices=("case", "graders"),
+        help="print the JSON Schema of a case or a grader file instead, for editors",
     )
-    parser.add_argument("kind", nargs="?", default="case", choices=("case", "graders"))
+    add_json(parser)
 
 
 def run_validate(given: Namespace) -> int:
     """Check every path; all problems of all of them are shown, and what is worth a look."""
+    if given.schema:
+        print(json.dumps(_schema(given.schema), indent=2))
+        return 0
+    if not given.paths:
+        raise InputError("name cases or grader files", hint="assay validate PATH...")
     problems: list[str] = []
     warnings: list[str] = []
     notes: list[str] = []
@@ -151,43 +153,13 @@ def _is_grader_file(path: str) -> bool:
     return isinstance(data, list) or (isinstance(data, dict) and set(data) == {"graders"})
 
 
-def run_list(given: Namespace) -> int:
-    """Print the cases under some paths."""
-    cases = load_cases(list(given.paths))
-    rows = [_case_row(case) for case in cases]
-    if given.json:
-        print(json.dumps({"cases": rows}))
-        return 0
-    for case, row in zip(cases, rows, strict=True):
-        graders = ", ".join(spec.label for spec in case.graders)
-        cells = "cell " if row["cells"] == 1 else "cells"
-        print(
-            f"{case.id:<32} {row['cells']!s:>5} {cells}   {graders}   {case.description}".rstrip()
-        )
-    return 0
-
-
-def _case_row(case: Case) -> dict[str, Json]:
+def _schema(kind: str) -> dict[str, Json]:
+    if kind == "case":
+        return case_schema()
     return {
-        "id": case.id,
-        "description": case.description,
-        "file": case.file,
-        "cells": len(case.matrix.pairs()) * case.matrix.trials,
-        "graders": [spec.label for spec in case.graders],
-        "digest": case.digest,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "assay graders",
+        "type": "array",
+        "minItems": 1,
+        "items": spec_schema(),
     }
-
-
-def run_schema(given: Namespace) -> int:
-    """Print a JSON Schema."""
-    schema: dict[str, Json] = case_schema()
-    if given.kind == "graders":
-        schema = {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "title": "assay graders",
-            "type": "array",
-            "minItems": 1,
-            "items": spec_schema(),
-        }
-    print(json.dumps(schema, indent=2))
-    return 0

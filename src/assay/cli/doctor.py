@@ -231,7 +231,7 @@ def _models() -> _Finding:
     from assay.errors import AssayError
     from assay.models import ModelSettings, unconfigured
 
-    fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake-judge` needs none"
+    fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake judge` needs none"
     try:
         settings = ModelSettings.from_environment()
         asked = {"anthropic": "anthropic:any", "openai": "openai:any", "google": "google:any"}
@@ -260,7 +260,7 @@ def _harnesses() -> _Finding:
         ok=bool(found),
         detail=", ".join(found) or "none of those that need no declaration is installed",
         cost=f"cases whose matrix names {', '.join(PRESETS)} cannot run",
-        fix="assay harnesses says how each is installed",
+        fix="assay doctor agents says how each is installed",
     )
 
 

@@ -1,4 +1,4 @@
-"""``assay endpoint``: serve a grader until Ctrl-C."""
+"""``assay serve grader``: serve a grader until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ reward server, OpenRLHF's remote reward model and NeMo Gym's verify. Ctrl-C ends
 exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
 _EXAMPLES = """\
-  assay endpoint reward.py
-  assay endpoint reward.py:grade --port 8080 --token-env REWARD_TOKEN
-  assay endpoint graders.yaml --host 0.0.0.0 --token-env REWARD_TOKEN
-  assay endpoint exact@3"""
+  assay serve grader reward.py
+  assay serve grader reward.py:grade --port 8080 --token-env REWARD_TOKEN
+  assay serve grader graders.yaml --host 0.0.0.0 --token-env REWARD_TOKEN
+  assay serve grader exact@3"""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay endpoint`` takes."""
+    """Say what ``assay serve grader`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add(

@@ -1,4 +1,4 @@
-"""``assay env``: serve a Python environment until Ctrl-C."""
+"""``assay serve env``: serve a Python environment until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import actions, number_between, port, positive
+from assay.cli.options import explain, number_between, port, positive
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,15 +31,15 @@ _SECONDS = number_between(0.01, 31_536_000, "seconds")
 _FILES = 16_384
 
 _EXAMPLES = """\
-  assay env serve env.py
-  assay env serve env.py:arithmetic --port 8765 --workers 4 --log audit.jsonl
-  ENV_TOKEN=… assay env serve env.py --host 0.0.0.0 --token-env ENV_TOKEN"""
+  assay serve env env.py
+  assay serve env env.py:arithmetic --port 8765 --workers 4 --log audit.jsonl
+  ENV_TOKEN=… assay serve env env.py --host 0.0.0.0 --token-env ENV_TOKEN"""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay env`` takes."""
-    action = actions(parser, lambda _: None)
-    add = action("serve", "serve the tasks of a file", _MORE, _EXAMPLES).add_argument
+    """Say what ``assay serve env`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
     add("file", metavar="FILE.py[:NAME]", help="the file, and the environment in it if several")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; only this machine")
     add("--port", type=port, default=0, metavar="N", help="a free one by default")

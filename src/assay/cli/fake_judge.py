@@ -1,4 +1,4 @@
-"""``assay fake-judge`` and ``assay fake-model``: a model for tests, until Ctrl-C."""
+"""``assay fake judge`` and ``assay fake``: a model for tests, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ judge that grades by simple rules and obeys every order outside fences. Ctrl-C e
 exit status: 0 ended, 2 bad input"""
 
 _EXAMPLES = """\
-  assay fake-judge
-  assay fake-judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
-  assay fake-judge --answers replies.jsonl
-  assay fake-judge --answers recorded.jsonl --record https://models.example.com/v1"""
+  assay fake judge
+  assay fake judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
+  assay fake judge --answers replies.jsonl
+  assay fake judge --answers recorded.jsonl --record https://models.example.com/v1"""
 
 
 _MODEL_MORE = """\
@@ -45,12 +45,12 @@ tool that takes text; {"fault": SPEC}, as --fault takes it; or any other JSON, w
 exit status: 0 ended, 2 bad input"""
 
 _MODEL_EXAMPLES = """\
-  assay fake-model --solver
-  assay fake-model --script turns.jsonl --each --fault 529x2"""
+  assay fake --solver
+  assay fake --script turns.jsonl --each --fault 529x2"""
 
 
 def add_model(parser: ArgumentParser) -> None:
-    """Say what ``assay fake-model`` takes."""
+    """Say what ``assay fake`` takes."""
     explain(parser, _MODEL_MORE, _MODEL_EXAMPLES)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--script", metavar="FILE", help="JSON lines: what it does, turn by turn")
@@ -116,7 +116,7 @@ def _not_a_turn(where: Location) -> InputError:
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay fake-judge`` takes."""
+    """Say what ``assay fake judge`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add(

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from assay.eval.recorded import RowRun
     from assay.eval.span_export import SpanExport
-    from assay.graders.function import ValidationReport
     from assay.graders.spec import GraderSpec
+    from assay.scoring.validation import ValidationReport
     from assay.store.records import CellRow
     from assay.store.runs import Store
     from assay.tasks.rows import JsonLines

@@ -27,7 +27,6 @@ from assay.cli.graders_output import (
 )
 from assay.cli.options import is_shared
 from assay.errors import InputError
-from assay.graders.functions.checks import ValidationReport
 from assay.registry import (
     Definition,
     ValidationFailedError,
@@ -36,6 +35,7 @@ from assay.registry import (
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
+from assay.scoring.validation import ValidationReport
 from assay.store.catalog import GraderRecord, GraderVersion
 
 T = TypeVar("T")

@@ -35,8 +35,8 @@ from assay.tasks.rows import read_rows
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
-    from assay.graders.functions.checks import ValidationReport
     from assay.registry import Imported
+    from assay.scoring.validation import ValidationReport
 
 
 _MOST_ROWS = 200

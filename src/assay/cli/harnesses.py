@@ -1,4 +1,4 @@
-"""``assay harnesses``: what can do the work of a case here, and how to install what cannot."""
+"""``assay doctor agents``: what can do the work of a case here, and how to install what cannot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ to `assay run --harness`. Each runs in the sandbox and asks its model through th
 
 exit status: 0"""
 _EXAMPLES = """\
-  assay harnesses
+  assay doctor agents
   assay run examples/repair --harness codex --model fake"""
 _SECONDS = 20.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
@@ -31,7 +31,7 @@ _NAMED_VERSION = re.compile(rf"(?<=\bversion ){_VERSION.pattern}")
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay harnesses`` takes."""
+    """Say what ``assay doctor agents`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add_json(parser)
 

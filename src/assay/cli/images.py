@@ -1,4 +1,4 @@
-"""``assay images``: the container images that were unpacked here, and deleting them."""
+"""``assay doctor images``: the container images that were unpacked here, and deleting them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Without an action it lists them. IMAGE is a name, or an id or its beginning.
 
 exit status: 0 done, 2 bad input, 3 a run is at work"""
 _EXAMPLES = """\
-  assay images
-  assay images delete docker.io/library/python:3.12
-  assay images delete --unused 30d --yes"""
+  assay doctor images
+  assay doctor images delete docker.io/library/python:3.12
+  assay doctor images delete --unused 30d --yes"""
 _DELETE_MORE = """\
 Only what assay unpacked; podman or docker keep what they have, and the next run that needs an
 image unpacks it again. Refused while a process is at work on a run."""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Add the commands below ``assay images``."""
+    """Add the commands below ``assay doctor images``."""
     explain(parser, _MORE, _EXAMPLES)
     action = actions(parser, add_json)
     action("list", "list images, the last used first", "", _EXAMPLES)
@@ -78,7 +78,7 @@ def _told(image: Unpacked) -> dict[str, Json]:
 
 def _delete(given: Namespace) -> int:
     if bool(given.images) == (given.unused is not None):
-        raise InputError("name images, or say --unused WHEN", hint="assay images lists them")
+        raise InputError("name images, or say --unused WHEN", hint="assay doctor images lists them")
     home = state_home()
     known = unpacked_images(home)
     if given.images:

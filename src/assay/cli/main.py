@@ -7,7 +7,7 @@ parser that imports a validation library would cost more than the grading of fif
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn, cast
@@ -18,62 +18,104 @@ from assay.errors import AssayError, InputError
 __all__ = ["main", "parse"]
 
 _COMMANDS = {
+    "init": ("demo:init", "write a starter suite that runs"),
     "run": ("run", "run cases and tasks: every harness, model and trial, graded and stored"),
-    "tasks": ("tasks", "list the templates and tasks of Python environments, and cases"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run, failing cells first, or a case of it, opened"),
     "view": ("view", "open the web page on the stored runs: one command, nothing to set up"),
-    "workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
-    "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "selftest": (
         "prove:selftest",
         "prove that cases grade right: known-good work passes, no work and known-bad does not",
     ),
-    "attack": ("prove:attack", "play the library of cheats against cases and show which ones pay"),
-    "import": ("imports", "write other systems' tasks as cases"),
     "calibrate": (
         "calibrate",
         "measure how far a grader agrees with people, and keep it on a card",
     ),
-    "label": ("label", "label answers by hand, one at a time, for `assay calibrate`"),
+    "calibrate label": ("label", "open the page to label answers"),
+    "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
+    "serve env": ("env", "serve the tasks of a Python environment to agents and trainers"),
+    "serve grader": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
+    "validate": ("check:validate", "check cases and grader files without running anything"),
+    "list": ("list", "list cases, and the templates and tasks of Python environments"),
+    "import": ("imports", "write other systems' tasks as cases"),
+    "demo": ("demo", "grade the example suite: no key, nothing to configure"),
+    "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "runs": ("runs", "list, export, import and delete stored runs"),
-    "promote": ("promote", "keep the work of a cell as a recording of its case"),
-    "trainability": (
+    "runs review": ("review", "open the page on the cells that are held or flagged, or decide"),
+    "runs workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
+    "runs promote": ("promote", "keep the work of a cell as a recording of its case"),
+    "runs trainability": (
         "trainability",
         "show whether a run's groups of trials would teach a trainer anything",
     ),
-    "datasets": ("nouns", "list, show, export and delete stored datasets"),
-    "traces": ("nouns", "list, show, collect and delete traces that a server was sent"),
-    "jobs": ("nouns", "list, show, export, cancel and delete jobs over stored datasets"),
-    "scores": ("nouns", "list scores of stored graders, and delete old ones"),
-    "review": ("review", "decide about the cells of a run that are held or flagged"),
+    "attack": ("prove:attack", "play the library of cheats against cases and show which ones pay"),
     "graders": ("graders", "store, version, prove and use graders"),
-    "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
-    "fake-judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
-    "fake-model": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
-    "env": ("env", "serve the tasks of a Python environment to agents and trainers elsewhere"),
-    "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
-    "projects": ("nouns", "list projects, make them, limit what they may ask of a server"),
-    "audit": ("nouns", "show who changed what, on servers and on the command line"),
-    "keys": ("nouns", "make, list and revoke the server's API keys"),
-    "validate": ("check:validate", "check cases and grader files without running anything"),
-    "list": ("check:list", "list the cases under some paths"),
-    "harnesses": ("harnesses", "list the agents that need no declaration, and what is installed"),
-    "images": ("images", "list and delete the container images that were unpacked here"),
-    "init": ("demo:init", "write a starter suite that runs"),
-    "demo": ("demo", "grade the example suite: no key, nothing to configure"),
+    "fake": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
+    "fake judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
-    "schema": ("check:schema", "print the JSON Schema of a case or a grader file, for editors"),
+    "doctor agents": ("harnesses", "list the agents that need no declaration"),
+    "doctor images": ("images", "list and delete the container images that were unpacked here"),
+    "server datasets": ("nouns", "list, show, export and delete stored datasets"),
+    "server traces": ("nouns", "list, show, collect and delete traces that a server was sent"),
+    "server jobs": ("nouns", "list, show, export, cancel and delete jobs over stored datasets"),
+    "server scores": ("nouns", "list scores of stored graders, and delete old ones"),
+    "server projects": ("nouns", "list projects, make them, limit what they may ask of a server"),
+    "server audit": ("nouns", "show who changed what, on servers and on the command line"),
+    "server keys": ("nouns", "make, list and revoke the server's API keys"),
 }
 """The module of every command, after a colon its part of it, and what the command does.
 
-The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART`` for a part.
+The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART`` for a part. A name
+of two words stands below the command that its first word is.
 """
 
+_SERVER = "list and change what servers store: datasets, jobs, scores, projects, keys and so on"
+"""What stands below `assay server`, which is no command itself."""
 
-_LISTED = ("runs", "datasets", "traces", "jobs", "scores", "projects", "keys", "graders", "images")
+_GROUPS = {
+    "every day": "init run grade report view compare selftest calibrate serve",
+    "write": "validate list import demo",
+    "run and look again": "regrade runs",
+    "prove": "attack graders fake",
+    "administer": "doctor server",
+}
+"""The commands as help shows them."""
+
+_LISTED = (
+    "runs", "graders", "doctor images", "server datasets", "server traces", "server jobs",
+    "server scores", "server projects", "server keys",
+)  # fmt: skip
 """Commands that list what there is where no action is named."""
+
+_MEANT = {
+    "audit": "server audit",
+    "datasets": "server datasets",
+    "endpoint": "serve grader",
+    "env": "serve env",
+    "eval": "run",
+    "evaluate": "run",
+    "fake-judge": "fake judge",
+    "fake-model": "fake",
+    "harnesses": "doctor agents",
+    "help": "--help",
+    "images": "doctor images",
+    "jobs": "server jobs",
+    "keys": "server keys",
+    "label": "calibrate label",
+    "projects": "server projects",
+    "promote": "runs promote",
+    "review": "runs review",
+    "schema": "validate --schema",
+    "score": "grade",
+    "scores": "server scores",
+    "tasks": "list",
+    "test": "selftest",
+    "traces": "server traces",
+    "trainability": "runs trainability",
+    "workspace": "runs workspace",
+}
+"""What people type who know other tools, or what a command was called; and what they mean."""
 
 
 def main(
@@ -133,29 +175,71 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
         SystemExit: For help, and for arguments that are wrong.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _COMMANDS:
-        command, *given = words
-        if words[:2] == ["runs", "show"]:  # the word that all stored things have for it
-            command, given = "report", given[1:]
-        if command in _LISTED and not (given and given[0] in ("-h", "--help")):
-            given = ["list", *given] if not given or given[0].startswith("-") else given
-        return _command_parser(command).parse_args(given, Namespace(command=command))
-    if not words:
-        parser = _whole_parser()
+    for length in (2, 1):
+        command, given = " ".join(words[:length]), words[length:]
+        if len(words) >= length and command in _COMMANDS:
+            break
+    else:
+        return _without_command(words)
+    if words[:2] == ["runs", "show"]:  # the word that all stored things have for it
+        command, given = "report", given[1:]
+    if command in _LISTED:
+        is_help = given and given[0] in ("-h", "--help")
+        given = ["list", *given] if not is_help and _names_no_action(given) else given
+    return _command_parser(command).parse_args(given, Namespace(command=command))
+
+
+def _names_no_action(given: Sequence[str]) -> bool:
+    return not given or given[0].startswith("-")
+
+
+def _without_command(words: Sequence[str]) -> Namespace:
+    """Help, or what is wrong with a command line that begins with no command."""
+    is_group = words[:1] == ["server"]
+    parser = _group_parser(words[0], _SERVER) if is_group else _whole_parser()
+    left = words[1:] if is_group else words
+    if not left:
         parser.print_help(sys.stderr)
         parser.exit(BAD_INPUT)
-    return _whole_parser().parse_args(words)
+    if is_group:
+        return parser.parse_args(left)
+    if (meant := _MEANT.get(words[0])) is not None:
+        parser.exit(BAD_INPUT, f"error: there is no `assay {words[0]}`: it is `assay {meant}`\n")
+    return parser.parse_args(words)
 
 
-def _command_parser(command: str) -> ArgumentParser:
-    summary = _COMMANDS[command][1]
-    parser = _Parser(
-        prog=f"assay {command}",
+def _group_parser(name: str, summary: str) -> ArgumentParser:
+    """Names the commands below a word that is none itself."""
+    parser = _new_parser(name, summary)
+    below = _below(name)
+    parser.add_argument("command", choices=[one.partition(" ")[2] for one in below], help=SUPPRESS)
+    parser.epilog = _table(below)
+    return parser
+
+
+def _below(name: str) -> dict[str, str]:
+    """The commands below one, and what each does."""
+    return {one: said for one, (_, said) in _COMMANDS.items() if one.startswith(f"{name} ")}
+
+
+def _table(commands: Mapping[str, str]) -> str:
+    return "\n".join(f"  assay {name:<18} {said}" for name, said in commands.items())
+
+
+def _new_parser(name: str, summary: str) -> ArgumentParser:
+    return _Parser(
+        prog=f"assay {name}",
         description=f"{summary[0].upper()}{summary[1:]}.\n",
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _command_parser(command: str) -> ArgumentParser:
+    parser = _new_parser(command, _COMMANDS[command][1])
     _function("add", command)(parser)
+    if below := _below(command):
+        parser.epilog = "\n\n".join(filter(None, (f"also:\n{_table(below)}", parser.epilog)))
     return parser
 
 
@@ -163,24 +247,23 @@ def _whole_parser() -> ArgumentParser:
     """Names every command; for help, and for a command line that begins with none."""
     from assay.version import __version__
 
+    about = {**{name: said for name, (_, said) in _COMMANDS.items()}, "server": _SERVER}
+    listed = "\n\n".join(
+        "\n".join([f"{group}:", *(f"  {name:<11} {about[name]}" for name in names.split())])
+        for group, names in _GROUPS.items()
+    )
     parser = _Parser(
         prog="assay",
+        usage="assay [-h] [--version] COMMAND ...",
         description="Turn an LLM's answer, or an agent's work, into a reward you can trust.",
-        epilog="start with:  assay demo\nyour own:    assay init my-suite",
+        epilog=f"{listed}\n\nstart with:  assay demo\nyour own:    assay init my-suite",
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, title="commands"
-    )
-    for name, (_, summary) in _COMMANDS.items():
-        commands.add_parser(name, help=summary, allow_abbrev=False)
+    names = [name for name in about if " " not in name]
+    parser.add_argument("command", choices=names, help=SUPPRESS)
     return parser
-
-
-_ELSEWHERE = {"eval": "run", "evaluate": "run", "score": "grade", "test": "selftest"}
-"""What other programs call our commands."""
 
 
 class _Parser(ArgumentParser):
@@ -201,8 +284,9 @@ class _Parser(ArgumentParser):
         wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
         if wrong:
-            valid = re.findall(r"[\w-]+", wrong[2])
-            word = _ELSEWHERE.get(wrong[1], wrong[1]) if "run" in valid else wrong[1]
+            below = _below(self._called.prog.removeprefix("assay "))
+            valid = re.findall(r"[\w-]+", wrong[2]) + [one.rpartition(" ")[2] for one in below]
+            word = wrong[1]
         else:
             valid = _option_names(self._called)
             if " required" in message:  # perhaps it is there, and misspelt

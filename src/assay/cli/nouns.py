@@ -121,7 +121,7 @@ def operation_of(noun: str, name: str) -> Operation[..., Any]:
 
 def is_verb(given: Namespace) -> bool:
     """Whether an action of a command is one of those of its noun."""
-    return given.action in noun_of(given.command).verbs
+    return given.action in noun_of(given.noun).verbs
 
 
 def noun_of(noun: str) -> Noun:
@@ -133,18 +133,18 @@ def noun_of(noun: str) -> Noun:
 
 def verb_of(given: Namespace) -> Verb:
     """What the command that was given asks for."""
-    return noun_of(given.command).verbs[given.action]
+    return noun_of(given.noun).verbs[given.action]
 
 
 def add(parser: ArgumentParser) -> None:
     """Add the commands below a noun, or what the only one takes."""
-    noun = parser.prog.removeprefix("assay ")
+    noun = parser.prog.rpartition(" ")[2]
     found = noun_of(noun)
     if set(found.verbs) != {"list"}:
         add_verbs(parser, noun)
         return
     explain(parser, _more(found), found.examples)
-    parser.set_defaults(action="list")
+    parser.set_defaults(noun=noun, action="list")
     _add_common(found, parser)
     _add_inputs(parser, noun, found.verbs["list"])
 
@@ -153,6 +153,7 @@ def add_verbs(parser: ArgumentParser, noun: str) -> AddAction:
     """Add the commands below a noun; what adds others, which are written by hand."""
     found = noun_of(noun)
     explain(parser, _more(found), found.examples)
+    parser.set_defaults(noun=noun)
     action = actions(parser, lambda added: _add_common(found, added))
     for name, verb in found.verbs.items():
         about = verb.about or inspect.getdoc(operation_of(noun, verb.asks).function) or ""
@@ -164,7 +165,8 @@ def add_verbs(parser: ArgumentParser, noun: str) -> AddAction:
 
 
 def _action_of(example: str) -> str:
-    word = "".join(example.split()[2:3])
+    words = example.partition("#")[0].replace(" server ", " ").split()
+    word = "".join(words[2:3])
     return "list" if not word or word.startswith("-") else word
 
 

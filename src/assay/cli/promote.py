@@ -1,4 +1,4 @@
-"""``assay promote``: keep the work of a cell as a recording of its case."""
+"""``assay runs promote``: keep the work of a cell as a recording of its case."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ the one named reference has to score 1.0.
 
 exit status: 0 written, 2 bad input, 3 what was kept cannot be read"""
 _EXAMPLES = """\
-  assay promote latest fix-sum --model small --as small-1
-  assay promote latest fix-sum --trial 3 --as bad-guess      # selftest: must not pass
+  assay runs promote latest fix-sum --model small --as small-1
+  assay runs promote latest fix-sum --trial 3 --as bad-guess      # selftest: must not pass
   assay run evals/fix-sum --harness replay --model small-1"""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay promote`` takes."""
+    """Say what ``assay runs promote`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
     option("run", metavar="RUN", help=RUN)

@@ -72,7 +72,7 @@ def _add_cell(option: Callable[..., object], purpose: str) -> None:
 
 
 def add_workspace(parser: ArgumentParser) -> None:
-    """Say what ``assay workspace`` takes."""
+    """Say what ``assay runs workspace`` takes."""
     explain(parser, "It is a copy: whatever you do to it changes nothing that is stored.")
     option = parser.add_argument
     option("run", metavar="RUN", help=RUN)

@@ -1,21 +1,19 @@
-"""``assay review``: people decide about the cells that are held or flagged, one at a time."""
+"""``assay runs review``: people decide about the cells that are held or flagged."""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from urllib.parse import quote
 
 from rich.console import Console
 
-from assay.cli.label import Keys, opened_keys
 from assay.cli.options import RUN, explain, store_there, user_name
+from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
-from assay.reports.figures import count, score
+from assay.reports.figures import count
 from assay.reports.page import Page
-from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.decisions import (
@@ -31,20 +29,19 @@ from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _MORE = """\
-Each cell is shown with its signs, where they stand, and its reward. o lets the reward stand (a
-held cell gets it), z makes it 0, s leaves the cell for later, w writes a note, q ends. A decision
-is appended to the cell's results; its scores stay as they are. The same command goes on where it
-stopped. Without a terminal, lines of standard input are the keys.
+Opens the page on the cells that an audit flagged or held, each with its signs, where they stand,
+and its reward. There one lets the reward stand (a held cell gets it) or makes it 0; `--decide` does
+so without the page. A decision is appended to the cell's results; its scores stay as they are.
 
 exit status: 0 ended, 2 bad input, 3 the decisions could not be kept, 130 interrupted"""
 _EXAMPLES = """\
-  assay review latest
-  assay review latest --json
-  assay review latest --decide 1f2e3d4c=ok --note "ctypes is what the task asks for\""""
+  assay runs review latest
+  assay runs review latest --json
+  assay runs review latest --decide 1f2e3d4c=ok --note "ctypes is what the task asks for\""""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay review`` takes."""
+    """Say what ``assay runs review`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("run", metavar="RUN", help=RUN)
@@ -57,17 +54,15 @@ def add(parser: ArgumentParser) -> None:
     )
     add("--note", default="", metavar="TEXT", help="what to write beside the decisions")
     add("--by", default="", metavar="NAME", help="who decides; your user name by default")
-    add("--again", action="store_true", help="also show what was decided before")
+    add_page(parser)
     add("--json", action="store_true", help="print the cells with their signs and decisions")
 
 
-_RULINGS: Mapping[str, Ruling] = {"o": "ok", "z": "zero"}
-_KEYS = "[o] ok  [z] zero  [s] skip  [w] note  [q] quit"
-_MOST_SIGNS = 20
+_RULINGS: tuple[Ruling, ...] = ("ok", "zero")
 
 
 def run(given: Namespace) -> int:
-    """Decide about cells: by keys, or by what the command line says."""
+    """Open the page on the cells, or decide about those that the command line names."""
     by = given.by or user_name("reviewer")
     with Database.open(store_there()) as database:
         store = Store(database)
@@ -80,23 +75,23 @@ def run(given: Namespace) -> int:
             cells = list(filter(needs_decision, store.cells(run.id)))
             print(json.dumps({"run": run.id, "cells": list(map(_shown, cells))}))
             return 0
-        page = Page(Console(highlight=False))
-        todo = [one for one in cells if given.again or decision_of(one) is None]
-        if not given.decide:
-            with opened_keys(tuple(_RULINGS.values())) as keys:
-                _Work(page, store, by, given.note, len(todo)).go(todo, keys)
         decided = sum(decision_of(cell) is not None for cell in store.cells(run.id))
-        said = f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided"
-        page.line(said if cells else f"no cell of run {run.id} is held or flagged")
-        if decided:
-            page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
+    page = Page(Console(highlight=False))
+    if not cells:
+        page.line(f"no cell of run {run.id} is held or flagged")
+        return 0
+    if not given.decide:
+        place = f"/runs/{quote(run.id, safe='')}?flagged=true"
+        return open_page(given, store_there(), lambda: place)
+    page.line(f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided")
+    page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
     return 0
 
 
 def _meant(said: str, cells: Sequence[CellRecord]) -> tuple[CellRecord, Ruling]:
     """The cell and the decision that ``CELL=ok`` means."""
     name, _, word = said.rpartition("=")
-    rulings: list[Ruling] = [ruling for ruling in _RULINGS.values() if ruling == word]
+    rulings: list[Ruling] = [ruling for ruling in _RULINGS if ruling == word]
     if not name or not rulings:
         raise InputError(f"--decide {said!r}: no decision", hint="CELL=ok or CELL=zero")
     found = [cell for cell in cells if name in (cell.case, _id(cell))]
@@ -143,70 +138,3 @@ def _signs(nodes: Sequence[Mapping[str, Json]]) -> Iterator[Mapping[str, Json]]:
         yield from _signs(
             [one for one in children if isinstance(one, dict)] if isinstance(children, list) else []
         )
-
-
-@dataclass(slots=True)
-class _Work:
-    """One reviewer at work."""
-
-    page: Page
-    store: Store
-    by: str
-    note: str
-    total: int
-    done: int = field(default=0)
-
-    def go(self, todo: Sequence[CellRecord], keys: Keys) -> None:
-        """Show cells until the reviewer quits, or nothing is left."""
-        for cell in todo:
-            keys.forget()
-            self._show(cell)
-            if not self._ask(cell, keys):
-                return
-
-    def _ask(self, cell: CellRecord, keys: Keys) -> bool:
-        """Wait for a decision; whether the reviewer goes on."""
-        note = self.note
-        while True:
-            key, written = keys.next()
-            if key in _RULINGS:
-                ruling = _RULINGS[key]
-                decide(self.store, cell, Decision(ruling=ruling, by=self.by, note=written or note))
-                self.done += 1
-                self.page.line((f"→ {ruling}", "bold"))
-                return True
-            if key in ("s", "q"):
-                return key == "s"
-            if key == "w":
-                note = written or keys.note(lambda: self.page.line(("a line for the note:", "dim")))
-                self.page.line(("noted; now a decision", "dim"))
-            elif key.strip():
-                self.page.line((f"{key!r:.20} is not one of the keys", "yellow"))
-
-    def _show(self, cell: CellRecord) -> None:
-        page, held = self.page, cell.notes.get(HELD)
-        agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
-        page.blank()
-        page.line(
-            (one_line(cell.case, 60), "bold"),
-            (
-                f"  {agent} · trial {cell.trial}  {_id(cell)}  {self.done + 1} of {self.total}",
-                "dim",
-            ),
-        )
-        kept = held.get("reward") if isinstance(held, dict) else cell.reward
-        reward = score(float(kept)) if isinstance(kept, int | float) else "none"
-        page.line(f"{'held' if held else cell.status}, reward {reward}", indent=2)
-        signs = list(_signs(cell.subscores))
-        for sign in signs[:_MOST_SIGNS]:
-            place = f"{sign.get('file') or 'trace'}:{sign.get('line')}"
-            said = f"{sign.get('sign')}: {sign.get('what')}: {sign.get('why')}"
-            page.line(
-                (one_line(place, 100), "yellow"), f"  {one_line(said, 200)}", indent=2, hanging=2
-            )
-            if code := sign.get("code"):
-                page.quote([one_line(cast("str", code), 160)], indent=4)
-        other = [flag for flag in cell.flags if not (signs and flag.startswith("audit: "))]
-        for flag in other[:_MOST_SIGNS]:
-            page.line((f"flagged: {one_line(flag, 200)}", "yellow"), indent=2, hanging=2)
-        page.line((_KEYS, "cyan"))

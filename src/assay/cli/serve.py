@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _SERVE_MORE = """\
 Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
-this machine can reach it, it prints a link that logs in once; others need a key (`assay keys`).
+this machine can reach it, it prints a link that logs in once; others need a key, which
+`assay server keys` makes.
 Ctrl-C or SIGTERM ends it when the batches in flight are stored.
 """
 _SERVE = """\
@@ -118,7 +119,7 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--audit-log",
         metavar="FILE",
-        help="append a line of JSON for each change, too; `assay audit` shows them",
+        help="append a line of JSON for each change, too; `assay server audit` shows them",
     )
     add("--quiet", action="store_true", help="no line for each request")
     add("--json", action="store_true", help="say where it listens as one JSON object")
@@ -203,7 +204,7 @@ def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     if needs_key and not any(key.is_good(now) for key in keys):
         raise InputError(
             f"others can reach {host}, and there is no API key yet",
-            hint="add --create-key NAME, or make one with `assay keys create`",
+            hint="add --create-key NAME, or make one with `assay server keys create`",
         )
 
 

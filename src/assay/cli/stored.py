@@ -171,9 +171,9 @@ NOUNS: Mapping[str, Noun] = {
         file="data",
         more="Rows that a server or the Python client stored. Without an action it lists them.",
         examples="""\
-  assay datasets
-  assay datasets export qa --into qa.jsonl && assay grade qa.jsonl -g graders.yaml
-  assay datasets delete qa --yes""",
+  assay server datasets
+  assay server datasets export qa --into qa.jsonl && assay grade qa.jsonl -g graders.yaml
+  assay server datasets delete qa --yes""",
         verbs={
             "list": Verb("list_datasets", "key rows digest made=created_at"),
             "show": Verb("show_dataset"),
@@ -188,10 +188,11 @@ What OpenTelemetry exporters sent to `assay serve`. A trace is whole once its ou
 come. `collect` makes a dataset of those with any gen_ai.*, to be graded.
 Without an action it lists them, newest first.""",
         examples="""\
-  assay traces
-  assay traces collect monday --clear
-  assay datasets export monday --into monday.jsonl && assay grade monday.jsonl -g graders.yaml
-  assay traces delete --before 7d --yes""",
+  assay server traces
+  assay server traces collect monday --clear
+  assay server datasets export monday --into monday.jsonl
+  assay grade monday.jsonl -g graders.yaml
+  assay server traces delete --before 7d --yes""",
         verbs={
             "list": Verb(
                 "list_traces", "trace=id name spans state=whole flags last_span=updated_at"
@@ -212,9 +213,9 @@ Without an action it lists them, newest first.""",
 A job grades a stored dataset with a stored grader; a server or the Python client begins it.
 Without an action it lists them, newest first.""",
         examples="""\
-  assay jobs --status failed
-  assay jobs export 20261121-090830-ab12cd34 > scores.jsonl
-  assay jobs delete 20261121-090830-ab12cd34 --yes""",
+  assay server jobs --status failed
+  assay server jobs export 20261121-090830-ab12cd34 > scores.jsonl
+  assay server jobs delete 20261121-090830-ab12cd34 --yes""",
         verbs={
             "list": Verb("list_jobs", "job=id grader=asked dataset status rows=done by=created_by"),
             "show": Verb("show_job"),
@@ -227,12 +228,12 @@ Without an action it lists them, newest first.""",
         file="data",
         more="""\
 What graders gave to requests, and what people wrote in. The scores of a job go with the job
-(`assay jobs delete`), and those of `assay run` and `assay grade` with the run.
+(`assay server jobs delete`), and those of `assay run` and `assay grade` with the run.
 Without an action it lists them, oldest first.""",
         examples="""\
-  assay scores --grader review@3
-  assay scores delete --before 90d
-  assay scores delete --before 2026-11-21 --grader review@3 --project qa --yes""",
+  assay server scores --grader review@3
+  assay server scores delete --before 90d
+  assay server scores delete --before 2026-11-21 --grader review@3 --project qa --yes""",
         verbs={
             "list": Verb("list_scores", "item grader=graded.grader score why from made=created_at"),
             "delete": Verb("delete_scores", question=_OLD_SCORES),
@@ -247,10 +248,10 @@ Limits hold on each server of the database, within seconds; without one, project
 is. A project may have so many jobs, and gradings of each sort (comparisons, functions, graders that
 wait for others), at once; more wait. Requests beyond those of a minute get 429.""",
         examples="""\
-  assay projects
-  assay projects create qa --name "Quality"
-  assay projects limit qa --per-minute 600 --at-once 8
-  assay projects limit qa --per-minute none""",
+  assay server projects
+  assay server projects create qa --name "Quality"
+  assay server projects limit qa --per-minute 600 --at-once 8
+  assay server projects limit qa --per-minute none""",
         verbs={
             "list": Verb("list_projects", "project=key name a_minute at_once made=created_at"),
             "create": Verb("create_project"),
@@ -270,8 +271,8 @@ wait for others), at once; more wait. Requests beyond those of a minute get 429.
 Every change to graders, datasets, traces, jobs, scores, runs, projects and keys: of a server by its
 keys, of the command line and Python by the user of the machine. Newest first.""",
         examples="""\
-  assay audit --since 7d
-  assay audit --project qa --what delete_grader --json""",
+  assay server audit --since 7d
+  assay server audit --project qa --what delete_grader --json""",
         verbs={
             "list": Verb(
                 "list_all_changes",
@@ -284,15 +285,15 @@ keys, of the command line and Python by the user of the machine. Newest first.""
     "keys": Noun(
         file="site",
         store="server",
-        empty="no keys yet; make one with: assay keys create NAME",
+        empty="no keys yet; make one with: assay server keys create NAME",
         more="""\
 A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
 and grades, an admin also makes keys. Without an action it lists them.""",
         examples="""\
-  assay keys create ci --role editor --expires 90d
-  assay keys create ops --role admin --project '*'
-  assay keys
-  assay keys revoke 1a2b3c4d5e6f""",
+  assay server keys create ci --role editor --expires 90d
+  assay server keys create ops --role admin --project '*'
+  assay server keys
+  assay server keys revoke 1a2b3c4d5e6f""",
         verbs={
             "list": Verb("list_keys", "id begins_with=prefix role project name state=used"),
             "create": Verb(

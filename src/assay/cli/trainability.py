@@ -1,4 +1,4 @@
-"""``assay trainability``: whether a run's groups of trials would teach a trainer anything."""
+"""``assay runs trainability``: whether a run's groups of trials would teach a trainer anything."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Cells without a reward are left out, as a trainer must; they are never a 0.
 exit status: 0 shown, 1 fewer groups teach than --at-least, 2 bad input, 3 no cell has a reward"""
 _EXAMPLES = """\
   assay run evals --trials 8 --model small
-  assay trainability latest
-  assay trainability latest --at-least 0.3 --json
-  assay trainability latest --floor 20261123-064822-96c7
-  assay grade samples.jsonl -g graders.yaml --map group=prompt_id; assay trainability"""
+  assay runs trainability latest
+  assay runs trainability latest --at-least 0.3 --json
+  assay runs trainability latest --floor 20261123-064822-96c7
+  assay grade samples.jsonl -g graders.yaml --map group=prompt_id; assay runs trainability"""
 _WIDE = 32
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay trainability`` takes."""
+    """Say what ``assay runs trainability`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
     option(

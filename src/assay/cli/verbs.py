@@ -44,7 +44,7 @@ def run(given: Namespace) -> int:
             return _list(given, database)
         if verb.lines:
             return _export(given, database)
-        if operation_of(given.command, verb.asks).method == "DELETE":
+        if operation_of(given.noun, verb.asks).method == "DELETE":
             return _delete(given, database)
         return _show(given, database)
 
@@ -70,7 +70,7 @@ def store_of(given: Namespace, *, make: bool = False) -> Generator[Database]:
 
 def place_of(given: Namespace) -> str:
     """Where the store is that options name: that of a server also where ASSAY_DB says."""
-    of_server = noun_of(given.command).store == "server"
+    of_server = noun_of(given.noun).store == "server"
     named = getattr(given, "db", "") or (of_server and os.environ.get("ASSAY_DB"))
     return named or state_home()
 
@@ -90,7 +90,7 @@ def _asker(given: Namespace, database: Database, name: str = "") -> Callable[...
 
     It gives the operation what options say, but for what it is told itself.
     """
-    found = operation_of(given.command, name or verb_of(given).asks)
+    found = operation_of(given.noun, name or verb_of(given).asks)
     options = vars(given)
 
     def asked(**told: object) -> Reply:
@@ -191,11 +191,11 @@ def _following(
 
 def _nothing(given: Namespace) -> str:
     """What is said of an empty list, unless options chose nothing from it."""
-    ways = {"command", "action", "db", "project", "json", "limit", "offset", "cursor"}
+    ways = {"command", "noun", "action", "db", "project", "json", "limit", "offset", "cursor"}
     if any(value for name, value in vars(given).items() if name not in ways):
-        return f"no {given.command} like that"
-    where = f"no {given.command} in project {one_line(getattr(given, 'project', ''), 100)!r}"
-    return noun_of(given.command).empty or where
+        return f"no {given.noun} like that"
+    where = f"no {given.noun} in project {one_line(getattr(given, 'project', ''), 100)!r}"
+    return noun_of(given.noun).empty or where
 
 
 def _columns(verb: Verb) -> dict[str, Column]:
@@ -252,10 +252,10 @@ def _delete(given: Namespace, database: Database) -> int:
     if when := getattr(given, BEFORE, None):
         given.before = written(when)
     if verb.first:
-        (name,) = [one.name for one in operation_of(given.command, verb.asks).places][:1]
+        (name,) = [one.name for one in operation_of(given.noun, verb.asks).places][:1]
         names = cast("list[str]", getattr(given, name))
         if other and bool(names) == bool(when):
-            raise InputError(f"say which {given.command}", hint=f"their ids, or --{option} WHEN")
+            raise InputError(f"say which {given.noun}", hint=f"their ids, or --{option} WHEN")
         if names:
             return _delete_named(given, database, name, names)
     if verb.question:
@@ -264,9 +264,7 @@ def _delete(given: Namespace, database: Database) -> int:
         )
         require_yes(f"Delete {what.format(**vars(given))}?", yes=given.yes)
     reply = cast("dict[str, Json] | None", as_json(_asker(given, database, other)()))
-    named = next(
-        (vars(given)[one.name] for one in operation_of(given.command, verb.asks).places), ""
-    )
+    named = next((vars(given)[one.name] for one in operation_of(given.noun, verb.asks).places), "")
     return _deleted(given, {f"{given.action}d": [named]} if reply is None else reply)
 
 
@@ -292,7 +290,7 @@ def _deleted(given: Namespace, said: Mapping[str, Json]) -> int:
     what = (
         ", ".join(map(str, gone))
         if isinstance(gone, list)
-        else count(cast("int", gone), given.command.removesuffix("s"))
+        else count(cast("int", gone), given.noun.removesuffix("s"))
     )
     freed = "".join(f"; {name}: {number:,}" for name, number in more)
     page_on(sys.stdout).line(f"{word} {what}{freed}")

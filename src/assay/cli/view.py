@@ -7,6 +7,7 @@ import sys
 import threading
 import webbrowser
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -38,9 +39,15 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--db", metavar="WHERE", help="where runs are, as `assay run` wrote them; .assay by default"
     )
+    add_page(parser)
+    add("--json", action="store_true", help="say where it listens as one JSON object")
+
+
+def add_page(parser: ArgumentParser) -> None:
+    """Add how the page is opened; see `open_page`."""
+    add = parser.add_argument
     add("--port", type=port, default=0, metavar="N", help="a free one by default")
     add("--no-open", action="store_true", help="open no browser, print the link alone")
-    add("--json", action="store_true", help="say where it listens as one JSON object")
 
 
 def run(given: Namespace) -> int:
@@ -49,18 +56,28 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For an unknown run, or a port that is taken.
     """
-    require_server("assay view")
+    where = store_there(given.db)
+    return open_page(given, where, lambda: _place(where, given.run), as_json=given.json)
+
+
+def open_page(
+    given: Namespace, where: str, place_of: Callable[[], str], *, as_json: bool = False
+) -> int:
+    """Serve the page on a store until the process is told to end, and open an address of it.
+
+    Raises:
+        InputError: For a port that is taken.
+    """
+    require_server(f"assay {given.command}")
+    place = place_of()
     from assay.endpoint.listening import Limits
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
     from assay.sockets import listen
 
-    where = store_there(given.db)
-    place = _place(where, given.run)
-
     def start(found: Listening) -> None:
-        announce(found, place=place, as_json=given.json)
-        if not given.no_open and not given.json and _has_screen():
+        announce(found, place=place, as_json=as_json)
+        if not given.no_open and not as_json and _has_screen():
             _open(login_link(found, place))
 
     with listen(_HOST, given.port) as opened:

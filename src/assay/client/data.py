@@ -24,9 +24,6 @@ class Datasets(Part[M_co]):
     list = ask_all(data.list_datasets)
     rows = ask(data.list_rows)
     window = ask(row_operations.show_rows)
-    row = ask(row_operations.show_row)
-    use = ask(row_operations.show_dataset_use)
-    preview = ask(row_operations.read_lines)
     delete = ask(data.delete_dataset)
 
     @by_hand
@@ -81,7 +78,6 @@ class Jobs(Part[M_co]):
     list = ask_all(data.list_jobs)
     summary = ask(result_operations.show_job_summary)
     window = ask(result_operations.show_results)
-    result = ask(result_operations.show_result)
     results = ask(data.list_results)
     cancel = ask(data.cancel_job)
     delete = ask(data.delete_job)

@@ -68,7 +68,7 @@ _INPUT: Mapping[int, type[InputError]] = {
 }
 
 
-_KEY_HINT = "give the client api_key=, or set ASSAY_API_KEY; `assay keys create` makes a key"
+_KEY_HINT = "give the client api_key=, or set ASSAY_API_KEY; `assay server keys create` makes a key"
 
 
 def refusal(status: int, problem: Mapping[str, Json]) -> _Refusal:
@@ -82,8 +82,8 @@ def refusal(status: int, problem: Mapping[str, Json]) -> _Refusal:
     message, hint = detail or title or f"the server answered {status}", ""
     report = problem.get("report")
     if isinstance(report, dict):
-        from assay.graders.functions import ValidationReport
         from assay.registry import ValidationFailedError
+        from assay.scoring.validation import ValidationReport
 
         key = str(problem.get("grader") or "")
         return ValidationFailedError(key, ValidationReport.from_dict(report))

@@ -14,14 +14,13 @@ from assay.client.scope import Item, Scope, items_of, sized_items_of
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
-from assay.service import kinds as kind_operations
 from assay.service import uses
 from assay.service.graders import Calibration
 
 if TYPE_CHECKING:
-    from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.scoring.json_safe import Json
+    from assay.scoring.validation import ValidationReport
     from assay.service.graders import GradedItems
     from assay.store import GraderRecord, GraderVersion
 
@@ -70,10 +69,6 @@ class Graders(Part[M_co]):
     diff = ask(operations.diff_versions, lambda found: found.diff)
     calibration = ask(operations.show_grader, lambda found: found.calibration)
     overview = ask_all(uses.overview_graders)
-    use = ask(uses.show_use)
-    kinds = ask(kind_operations.list_kinds)
-    models = ask(kind_operations.list_models, lambda found: found.models)
-    probe_endpoint = ask(kind_operations.probe_endpoint)
 
     @by_hand
     async def get(self, grader_key: str, *, project: str | None = None) -> GraderRecord | None:

@@ -124,12 +124,12 @@ class Calibrations(Part[M_co]):
         repeats: int = 1,
         attacks: bool = False,
         levels: str = "",
-        anew: bool = False,
         project: str | None = None,
     ) -> CardDetail:
         """Measure a stored grader on people's labels, and return its card.
 
-        What was judged is kept: interrupted, the next call goes on where this one ended.
+        What was judged is kept: interrupted, the next call goes on where this one ended. What could
+        not be judged is asked once more, after all else.
 
         Args:
             grader: The grader.
@@ -137,7 +137,6 @@ class Calibrations(Part[M_co]):
             repeats: How often every row is asked.
             attacks: Also play the built-in attacks on failing answers.
             levels: All levels, lowest first, with commas between, where labels are levels.
-            anew: Ask again what could not be judged before.
             project: The project; the client's by default.
 
         Raises:
@@ -150,7 +149,6 @@ class Calibrations(Part[M_co]):
             repeats=repeats,
             attacks=attacks,
             levels=levels,
-            anew=anew,
             project=project,
         )
         card = [step.card async for step in steps][-1]
@@ -164,7 +162,6 @@ class Calibrations(Part[M_co]):
         repeats: int = 1,
         attacks: bool = False,
         levels: str = "",
-        anew: bool = False,
         project: str | None = None,
     ) -> AsyncIterator[CalibrationWork]:
         """`create`, told step by step: how far it is every few seconds, and at last its card."""
@@ -176,12 +173,10 @@ class Calibrations(Part[M_co]):
                 repeats,
                 attacks=attacks,
                 levels=levels,
-                anew=anew,
                 project=project,
             )
             yield work
             if work.card:
                 return
-            anew = False  # what could not be judged since is not asked for ever
 
     follow = Steps(_follow)

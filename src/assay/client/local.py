@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
-from assay.eval.batch import run_batches
-from assay.registry import Registry
-from assay.registry.grading import grade_rows
 from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, import_graders
 from assay.service.here import ask, local_desk
+from assay.service.job_work import JobWork
 from assay.service.operation import Desk, Operation
 from assay.store import (
     Database,
     DatasetRecord,
-    DatasetRow,
     Datasets,
     JobRecord,
     Jobs,
     Projects,
-    ScoreRecord,
 )
 from assay.tasks.rows import read_row
 
 T = TypeVar("T")
 
-_BATCH = 256
 _LEASE_SECONDS = 120.0
 
 
@@ -86,40 +81,26 @@ class LocalBackend:
     def _desk(self, project: str) -> Desk:
         return local_desk(self._database, project)
 
-    def _registry(self, project: str) -> Registry:
-        return self._desk(project).graders
-
-    def _pages(self, job: JobRecord) -> Iterator[Sequence[DatasetRow]]:
-        after = 0
-        while rows := Datasets(self._database).rows(
-            job.project, job.dataset, after=after, limit=_BATCH
-        ):
-            after = rows[-1].number
-            yield rows
-
     async def _carry_out(self, job: JobRecord, owner: str) -> None:
-        jobs, registry = Jobs(self._database), self._registry(job.project)
+        jobs = Jobs(self._database)
         try:
-            version = registry.version(job.grader, job.version)
-            graded = jobs.graded_rows(job.id)
-
-            async def grade(rows: Sequence[DatasetRow]) -> list[tuple[int, ScoreRecord]]:
-                todo = [row for row in rows if row.number not in graded]
-                return await grade_rows(
-                    version, todo, lambda items: registry.grade_with(version, items)
-                )
-
-            def keep(_: Sequence[DatasetRow], scores: list[tuple[int, ScoreRecord]]) -> None:
-                jobs.add_scores(job.id, scores)
-                jobs.renew(job.id, owner, _LEASE_SECONDS, datetime.now(UTC))
-
-            await run_batches(self._pages(job), grade, keep, at_once=1)
-            jobs.finish(job.id, "finished")
+            await _JobHere(self._desk(job.project), job, owner).carry_out()
         except InputError as error:
             jobs.finish(job.id, "failed", str(error))
         except BaseException:
             jobs.release(job.id, owner)
             raise
+
+
+class _JobHere(JobWork):
+    """A job that whoever made it carries out, in the thread that has the database."""
+
+    def __init__(self, desk: Desk, job: JobRecord, owner: str) -> None:
+        super().__init__(job, owner, _LEASE_SECONDS)
+        self._desk = desk
+
+    async def run(self, work: Callable[[Desk], T]) -> T:
+        return work(self._desk)
 
 
 def _let_go(database: Database) -> None:

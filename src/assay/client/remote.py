@@ -21,11 +21,11 @@ from urllib.parse import quote, urlsplit
 from assay.client.errors import AuthError, ServerError, UnreachableError, refusal
 from assay.client.scope import Rows
 from assay.errors import InputError, ScoreError
-from assay.graders.functions import ValidationReport
 from assay.models.pace import Timing, asked_pause
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.scoring.validation import ValidationReport
 from assay.service.data import ENDED
 from assay.service.operation import Operation
 from assay.service.pages import Page

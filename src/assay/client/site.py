@@ -21,7 +21,6 @@ class Projects(Part[M_co]):
 
     list = ask_all(site.list_projects)
     create = ask(site.create_project)
-    get = ask(site.show_project)
     limit = ask(site.limit_project)
 
     @by_hand

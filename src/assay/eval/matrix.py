@@ -119,7 +119,10 @@ def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -
     """
     cells = _settled(request, store, settle, {})
     _require_models(cells, request)
+    # A path such as `.` says nothing to who was not there.
+    named = (p if p.strip("./") else Path(p).resolve().name for p in request.paths)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
+    config["suite"] = ", ".join(named)
     return begun(store, cells, config, label=request.label)
 
 

@@ -159,7 +159,7 @@ async def _child(file: str, name: str) -> AsyncGenerator[Address]:
                 said = await child.stdout.readline()
         if not said:
             raise ProvisionError(
-                f"{file} could not be served", hint=f"assay env serve {file} says why"
+                f"{file} could not be served", hint=f"assay serve env {file} says why"
             )
         yield Address(str(json.loads(said)["url"]), token)
     finally:

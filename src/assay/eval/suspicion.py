@@ -69,7 +69,7 @@ def _held(result: EvaluationResult, found: int, expect: Expect) -> EvaluationRes
     if not _would_pass(result, expect):
         return result
     held: Json = {"reward": result.reward, "assurance": result.assurance}
-    why = f"held for review: the audit found {_signs(found)}; decide with `assay review`"
+    why = f"held for review: the audit found {_signs(found)}; decide with `assay runs review`"
     return replace(result, reward=None, content=why, info={**result.info, HELD: held})
 
 

@@ -61,7 +61,9 @@ def find_image(images: Iterable[Unpacked], reference: str) -> Unpacked:
     ]
     if len(meant) != 1:
         what = "no image is called" if not meant else "several images are called"
-        raise InputError(f"{what} {reference!r}", hint="assay images lists them with their ids")
+        raise InputError(
+            f"{what} {reference!r}", hint="assay doctor images lists them with their ids"
+        )
     return meant[0]
 
 

@@ -49,6 +49,7 @@ __all__ = [
     "resolve",
     "unconfigured",
     "using",
+    "watched",
 ]
 
 _PLACES = {
@@ -97,3 +98,31 @@ def using_when_asked(make: Callable[[], ModelClient]) -> Generator[None]:
         yield
     finally:
         _MAKING.reset(token)
+
+
+_WATCH: ContextVar[tuple[Callable[[Reply | None], None], int] | None] = ContextVar(
+    "assay_watch_of_models", default=None
+)
+
+
+def watch_here() -> tuple[Callable[[Reply | None], None], int] | None:
+    """What `watched` was given for the block that is run; None outside of it."""
+    return _WATCH.get()
+
+
+@contextmanager
+def watched(told: Callable[[Reply | None], None], *, repeat: int = 0) -> Generator[None]:
+    """Be told what came of every question to a model in the block and in the tasks it starts.
+
+    A block within it is watched for itself alone.
+
+    Args:
+        told: Is given each reply, also from the cache; None for a question without a usable one.
+        repeat: Added to that of every question, so that a cache does not answer this asking of the
+            block with the replies of another one.
+    """
+    token = _WATCH.set((told, repeat))
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)

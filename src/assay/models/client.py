@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from assay.errors import InputError, ModelError
-from assay.models import client_to_come
+from assay.models import client_to_come, watch_here
 from assay.models.asking import Asking, Check, tokens_of
 from assay.models.cache import ReplyCache
 from assay.models.forking import ForkSafe
@@ -219,6 +219,20 @@ class ModelClient:
         return route
 
     async def _answer(self, request: Request, shape: Shape | None, check: Check | None) -> Reply:
+        watch = watch_here()
+        if watch is None:
+            return await self._ask(request, shape, check)
+        told, repeat = watch
+        try:
+            numbered = replace(request, repeat=request.repeat + repeat)
+            reply = await self._ask(numbered, shape, check)
+        except ModelError:
+            told(None)
+            raise
+        told(reply)
+        return reply
+
+    async def _ask(self, request: Request, shape: Shape | None, check: Check | None) -> Reply:
         route = self.route(request.model)
         digest = request_digest(
             request, protocol=route.protocol, base_url=route.base_url, model=route.model
@@ -303,6 +317,8 @@ class ModelClient:
                     raise ModelError(message, kind=error.kind) from None
                 return None
             hit = replace(hit, data=data)
+        if hit.asked_usd is None:
+            hit = replace(hit, asked_usd=cost)
         self.ledger.record(
             Entry(
                 model=request.model,

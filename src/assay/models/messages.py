@@ -122,6 +122,8 @@ class Reply:
         seconds: Time it took, waiting included.
         cost_usd: US dollars paid for it; 0.0 for a hit; None where the price is not known.
         is_hit: Whether it came from the cache.
+        asked_usd: Of a hit, what it cost when it was asked for; None where the price is not known.
+        asked_seconds: Of a hit, the time that it took then.
         dropped: Parameters that the model refuses and was not sent.
         repairs: How often it had to be asked to correct its reply.
         digest: Of the request: the cache's key.
@@ -138,6 +140,8 @@ class Reply:
     seconds: float = 0.0
     cost_usd: float | None = None
     is_hit: bool = False
+    asked_usd: float | None = None
+    asked_seconds: float = 0.0
     dropped: tuple[str, ...] = ()
     repairs: int = 0
     digest: str = ""

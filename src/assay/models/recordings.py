@@ -352,7 +352,7 @@ def to_json(reply: Reply) -> dict[str, Json]:
 
 
 def reply_of(record: Json, *, digest: str) -> Reply:
-    """The hit that a record stands for: it costs nothing and took no time.
+    """The hit that a record stands for: it costs nothing and took no time, but once it did.
 
     Raises:
         RecordError: A field is missing or of the wrong kind.
@@ -362,9 +362,6 @@ def reply_of(record: Json, *, digest: str) -> Reply:
     dropped = record.get("dropped")
     if not isinstance(dropped, list) or not all(isinstance(name, str) for name in dropped):
         raise RecordError("'dropped' is not a list of names")
-    _amount(record, "seconds")
-    if record.get("cost_usd") is not None:
-        _amount(record, "cost_usd")
     return Reply(
         text=_text(record, "text"),
         data=record.get("data"),
@@ -377,6 +374,8 @@ def reply_of(record: Json, *, digest: str) -> Reply:
         repairs=_count(record, "repairs") or 0,
         cost_usd=0.0,
         is_hit=True,
+        asked_usd=None if record.get("cost_usd") is None else _amount(record, "cost_usd"),
+        asked_seconds=_amount(record, "seconds"),
         digest=digest,
     )
 

@@ -7,10 +7,10 @@ reach; a secret may be sent only to the host that whoever runs the server has na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from assay.errors import InputError, Location
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
 __all__ = ["ForbiddenError", "Permissions", "models_in", "parts_of"]
@@ -24,7 +24,7 @@ class ForbiddenError(InputError):
     """A grader that whoever runs assay here has not permitted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Permissions:
     """What stored graders may do where they run; whoever starts the process decides.
 

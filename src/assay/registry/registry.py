@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from assay.errors import ConflictError, NotFoundError
-from assay.graders.functions.checks import ValidationReport
 from assay.registry.definitions import Definition, require_kind
 from assay.registry.files import differences, grader_files, read_grader_files
 from assay.registry.grading import Items, grade_version
@@ -23,6 +22,7 @@ from assay.registry.imports import (
 from assay.registry.policy import Permissions
 from assay.registry.validation import Samples, validate, validated
 from assay.scoring.graded import Graded
+from assay.scoring.validation import ValidationReport
 from assay.store.catalog import Catalog, GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.store.database import Database

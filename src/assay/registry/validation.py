@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.graders.functions.checks import Check, ValidationReport
 from assay.graders.hollow import doubts, hollow_items
 from assay.graders.kinds import kind_of
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_from, lacking_parts
 from assay.registry.grading import Permissions, grade_items, refusal
 from assay.scoring.graded import Graded
+from assay.scoring.validation import Check, ValidationReport
 from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from assay.eval.calibration.card import Card, Cost, Figure
@@ -30,14 +30,11 @@ _NAMES = {
     "mean_absolute_error": "mean error",
     "labelled_rate": "people say yes",
     "pass_rate": "grader says yes",
-    "unlabelled_pass_rate": "of unlabelled",
-    "corrected_pass_rate": "corrected",
 }
 _NOTES = {
     "kappa": "agreement beyond chance: 0 is none, 1 is full",
     "balanced_accuracy": "0.50 for every grader that does not look",
     "auroc": "0.50 for scores that say nothing",
-    "corrected_pass_rate": "the share that truly passes, allowing for the grader's errors",
 }
 _WIDTH = 19
 _MOST_WORST = 8
@@ -52,18 +49,19 @@ class Measure:
         words: What people call it.
         figure: What was measured.
         note: What to hold beside it.
-        why_not: Why it was not measured; empty where it was.
+        before: The same of the card before; null where there is none.
     """
 
     name: str
     words: str
     figure: Figure
-    note: str = ""
-    why_not: str = ""
+    note: str
+    before: Figure | None
 
 
-def measures_of(card: Card) -> list[Measure]:
-    """The measures of a card, the one that says most first."""
+def measures_of(card: Card, before: Card | None = None) -> list[Measure]:
+    """The measures of a card, the one that says most first, and those of the card before."""
+    earlier: Mapping[str, Figure] = {} if before is None else before.measures
     median = card.baselines.get("median_error")
     always = "" if median is None else f"always the median label gets {_number(median)}"
     baselines = {"accuracy": _baseline(card), "mean_absolute_error": always}
@@ -73,9 +71,7 @@ def measures_of(card: Card) -> list[Measure]:
         if name == "kappa" and card.labels.kind == "levels":
             note = "agreement beyond chance, weighted by the square of the distance"
         if name in card.measures:
-            found.append(Measure(name, words, card.measures[name], note))
-        elif name in card.unmeasured:
-            found.append(Measure(name, words, Figure(), note, card.unmeasured[name]))
+            found.append(Measure(name, words, card.measures[name], note, earlier.get(name)))
     return found
 
 
@@ -252,10 +248,6 @@ def _measures(page: Page, card: Card) -> None:
     share = f"{100 * card.confidence:g} %"
     page.line((f"{'':<{_WIDTH}}with {share} intervals", "dim"))
     for one in measures_of(card):
-        if one.why_not:
-            why = one_line(one.why_not, 200)
-            page.line(f"{one.words:<{_WIDTH}}", (f"not measured: {why}", "dim"), hanging=_WIDTH)
-            continue
         page.line(
             f"{one.words:<{_WIDTH}}",
             (figure_text(one.figure), "bold" if one.name == "kappa" else ""),
@@ -292,11 +284,6 @@ def _extras(page: Page, card: Card) -> None:
         )
         lost = f", {count(flips.unscored, 'repeat')} without a verdict" if flips.unscored else ""
         lines.append(("flip rate", f"{said} in {flips.repeats} repeats{lost}"))
-    if (order := card.order) is not None:
-        lines.append(("order", f"same winner in both orders {figure_text(order.consistency)}"))
-        lines.append(("", f"for the first slot {figure_text(order.first_slot)}, 0.50 is fair"))
-        lines.append(("", f"right in both orders {figure_text(order.both_right)}"))
-        lines.append(("", f"{order.ties:,} ties, {order.excluded:,} pairs without a verdict"))
     for name, said in lines:
         page.line(f"{name:<{_WIDTH}}", said, hanging=_WIDTH)
     _attacks(page, card)

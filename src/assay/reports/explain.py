@@ -61,6 +61,18 @@ def sentence(cell: CellRecord) -> str:
     return f"{'; '.join(clauses)}; {needed}"
 
 
+def shortfall(cell: CellRecord) -> str:
+    """Which parts of a cell that failed are below full marks, and why; empty for another."""
+    if outcome(cell) != "fail":
+        return ""
+    counted = [
+        (n.value, n) for n in nodes(cell) if n.value is not None and (n.gate or n.weight > 0)
+    ]
+    low = sorted((one for one in counted if one[0] < 1.0), key=lambda one: one[0])
+    said = [f"{name_of(n)} {score(value)}{n.reason and f': {n.reason}'}" for value, n in low]
+    return "; ".join(said[:_MAX_TERMS])
+
+
 def _least(cell: CellRecord) -> str:
     least = cell.min_coverage or 0.0
     return f"{score(least)}, gates included," if least == 1.0 else score(least)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from assay.reports.explain import shortfall
 from assay.reports.outcome import trouble
 from assay.reports.plain import one_line
 from assay.reports.run_records import (
@@ -165,7 +166,7 @@ def cell_row(cell: CellRecord) -> CellRow:
         flag_count=len(cell.flags),
         held=cell.status == "skipped" and HELD in cell.notes,
         ruling=decision.ruling if decision else "",
-        why=one_line(trouble(cell), 300),
+        why=one_line(trouble(cell) or shortfall(cell), 300),
         cost_usd=cell.cost_usd,
         tokens=cell.tokens,
         seconds=cell.seconds,

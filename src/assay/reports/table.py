@@ -337,7 +337,7 @@ def _next_steps(page: Page, review: Review) -> None:
     if resumable and review.summary.mixed:
         steps.append((f"assay regrade {run}", "grade all cells alike"))
     if any(flag.startswith("audit: ") for cell in review.cells for flag in cell.flags):
-        steps.append((f"assay review {run}", "decide about what was flagged or held"))
+        steps.append((f"assay runs review {run}", "decide about what was flagged or held"))
     if totals.total:
         worst = next((c.case for state in _URGENT for c in review.of(state)), "ID")
         one = f"assay report {run} --case {shlex.quote(one_line(worst, 80))}"

@@ -1,30 +1,21 @@
-"""Whether a judge says the same again: asked twice, with the answers swapped, under attack."""
+"""Whether a judge says the same again: asked twice, and under attack."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
-from assay.scoring.classes import Level, class_confusion, levels_of
+from assay.scoring.classes import Level, levels_of
 from assay.scoring.intervals import Interval, check_same_length, cluster_mean, cluster_rate
 
 __all__ = [
     "AttackSuccess",
     "Flips",
-    "OrderedVerdicts",
-    "PositionBias",
-    "Slot",
     "attack_success",
     "flip_rate",
-    "position_bias",
 ]
-
-Slot: TypeAlias = Literal["first", "second", "tie"]
-"""Which of two answers a judge prefers, by where it was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +34,6 @@ class Flips:
     flipped: int
     excluded: int
     unscored: int
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedVerdicts:
-    """What a judge prefers of answers A and B, shown in both orders.
-
-    Attributes:
-        forward: Its verdict with A first; None where it gave none.
-        swapped: Its verdict with B first.
-        better: Which answer is better by label, if that is known.
-    """
-
-    forward: Slot | None
-    swapped: Slot | None
-    better: Literal["a", "b"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PositionBias:
-    """How much a judge of pairs looks at the place instead of the answer.
-
-    Attributes:
-        consistency: Share of pairs with the same winner in both orders. A tie is inconsistent:
-            one that says tie to everything decides nothing.
-        kappa: Cohen's kappa of the winners (A, B, tie) in the two orders; None where undefined.
-        first_slot: Share of the verdicts for a slot, ties left out, that are for the first; 0.5
-            for a fair judge if both orders are asked. Without clusters its interval takes them as
-            independent.
-        both_right: Share of the labelled pairs that are right in both orders.
-        forward_right: Share of the labelled pairs that are right with A first; a tie is not.
-        swapped_right: The same with B first.
-        ties: Verdicts that are ties.
-        excluded: Pairs left out because an order has no verdict.
-    """
-
-    consistency: Interval
-    kappa: float | None
-    first_slot: Interval
-    both_right: Interval
-    forward_right: Interval
-    swapped_right: Interval
-    ties: int
-    excluded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,55 +77,6 @@ def flip_rate(
         flipped=sum(len(counts) > 1 for counts in repeated),
         excluded=len(items) - len(repeated),
         unscored=sum(map(len, items)) - sum(map(len, given)),
-    )
-
-
-def position_bias(
-    pairs: Sequence[OrderedVerdicts],
-    clusters: Sequence[Hashable] | None = None,
-    *,
-    confidence: float = 0.95,
-) -> PositionBias:
-    """Compare a judge's verdicts on pairs of answers with those on the same pairs swapped.
-
-    Raises:
-        ScoreError: For a verdict or label that is not one of the words, or different lengths.
-    """
-    check_same_length(pairs=pairs, clusters=clusters)
-    for pair in pairs:
-        _check_words(pair)
-    is_asked = [pair.forward is not None and pair.swapped is not None for pair in pairs]
-    asked = [pair for pair, is_in in zip(pairs, is_asked, strict=True) if is_in]
-    names = None if clusters is None else list(compress(clusters, is_asked))
-    # Swapped, B is in the first slot.
-    forward = [_winner(pair.forward, first="a", second="b") for pair in asked]
-    swapped = [_winner(pair.swapped, first="b", second="a") for pair in asked]
-    labelled = [
-        (before == pair.better, after == pair.better)
-        for pair, before, after in zip(asked, forward, swapped, strict=True)
-        if pair.better is not None
-    ]
-    same = [a == b != "tie" for a, b in zip(forward, swapped, strict=True)]
-    for_slot = [[slot == "first" for slot in (pair.forward, pair.swapped) if slot != "tie"]
-                for pair in asked]  # fmt: skip
-
-    def rate(outcomes: Sequence[bool], sizes: Sequence[int]) -> Interval:
-        """Of as many outcomes from each pair as its size says."""
-        if names is None:
-            return cluster_rate(outcomes, confidence=confidence)
-        each = [name for name, size in zip(names, sizes, strict=True) for _ in range(size)]
-        return cluster_rate(outcomes, each, confidence=confidence)
-
-    every, known = [1] * len(asked), [int(pair.better is not None) for pair in asked]
-    return PositionBias(
-        consistency=rate(same, every),
-        kappa=class_confusion(swapped, forward).kappa(),
-        first_slot=rate([one for both in for_slot for one in both], list(map(len, for_slot))),
-        both_right=rate([before and after for before, after in labelled], known),
-        forward_right=rate([before for before, _ in labelled], known),
-        swapped_right=rate([after for _, after in labelled], known),
-        ties=2 * len(asked) - sum(map(len, for_slot)),
-        excluded=len(pairs) - len(asked),
     )
 
 
@@ -227,23 +126,6 @@ def _rate(
 def _differing(counts: Counter[Level]) -> float:
     k = counts.total()
     return 1 - sum(c * (c - 1) for c in counts.values()) / (k * (k - 1))
-
-
-def _winner(slot: Slot | None, *, first: str, second: str) -> str:
-    return {"first": first, "second": second}.get(slot or "", "tie")
-
-
-def _check_words(pair: OrderedVerdicts) -> None:
-    slots = ("first", "second", "tie", None)
-    if (
-        pair.forward not in slots
-        or pair.swapped not in slots
-        or pair.better not in ("a", "b", None)
-    ):
-        raise ScoreError(
-            f"{pair} has a word that is not known",
-            hint="verdicts are first, second or tie, labels a or b; None where there is none",
-        )
 
 
 def _outcomes(outcomes: Sequence[bool | None]) -> list[bool]:

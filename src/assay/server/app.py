@@ -1,4 +1,4 @@
-"""The application: `create_app` puts the rooms behind one gate."""
+"""The application: `create_app` puts it together, `run` makes it a process."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from starlette.responses import Response
 from assay.endpoint import listening
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import (
-    about,
-    downloads,
-    health,
-    jobs,
-    login,
-    otlp,
-    page,
-    served,
-    uploads,
-    watching,
-)
-from assay.server.access import Access
+from assay.server import dataset_files, events, login, otlp, page, status, wire_forms
+from assay.server.admission import Access
 from assay.server.cluster import JobCluster
-from assay.server.context import Context, ServerSettings, Storage
-from assay.server.gate import Gate, Metrics
+from assay.server.context import Context, ServerSettings
+from assay.server.document import describe
 from assay.server.jobs import Workers
 from assay.server.lanes import Lanes
 from assay.server.limits import Allowances
-from assay.server.openapi import describe
+from assay.server.metrics import Metrics
+from assay.server.middleware import Middleware
 from assay.server.operations import operations_router
-from assay.server.problems import problem_of, problem_reply, reply
+from assay.server.problems import problem_of, problem_reply
 from assay.server.regrades import Regrading
+from assay.server.replies import reply
+from assay.server.storage import Storage
 from assay.version import __version__
 
 OPENAPI = "/api/v1/openapi.json"
+
+_ROUTERS = (
+    status.router,
+    login.router,
+    page.router,
+    dataset_files.router,
+    events.router,
+    otlp.router,
+    wire_forms.openai_router,
+)
 
 
 def create_app(settings: ServerSettings) -> FastAPI:
@@ -74,7 +76,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     app = FastAPI(
         title="assay",
         # As they are: those of a router that is included are looked for twice.
-        routes=operations_router().routes,
+        routes=[route for router in (operations_router(), *_ROUTERS) for route in router.routes],
         version=__version__,
         openapi_url=None,  # ours is made below
         docs_url=None,  # pages that load scripts of others
@@ -96,20 +98,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         Regrading(settings.location, storage),
         None if settings.engine == "local" else JobCluster(settings.engine, settings.permissions),
     )
-    for router in (
-        health.router,
-        about.router,
-        login.router,
-        page.router,
-        uploads.router,
-        downloads.router,
-        jobs.router,
-        watching.router,
-        otlp.router,
-        served.openai_router,
-    ):
-        app.include_router(router)
-    app.include_router(served.served_router(), prefix=served.PREFIX, tags=["served"])
+    app.include_router(wire_forms.served_router(), prefix=wire_forms.PREFIX, tags=["served"])
 
     async def show_document(_: Request) -> Response:
         return reply(describe(app))
@@ -118,7 +107,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     for kind in (HTTPException, AssayError, Exception):
         app.add_exception_handler(kind, _refuse)
     app.openapi = lambda: describe(app)
-    app.add_middleware(Gate, settings=settings, metrics=metrics)
+    app.add_middleware(Middleware, settings=settings, metrics=metrics)
     return app
 
 
@@ -129,12 +118,11 @@ def context_of(app: FastAPI) -> Context:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """What is raised outside of any door: an unknown path, a method that is not allowed."""
+    """What is raised outside of any route: an unknown path, a method that is not allowed."""
     problem, path = problem_of(error, request), request.url.path
     if problem.status == 404 and page.is_wanted(request):
         return page.show(404)
-    others = otlp.refuse_signal(problem, path) or served.refuse_unserved(problem, path)
-    return others or problem_reply(problem, path)
+    return problem_reply(problem, path, request.headers)
 
 
 # The application as a process.

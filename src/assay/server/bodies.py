@@ -216,7 +216,7 @@ def parse(body: bytes, *, max_depth: int, max_values: int | None = None, where: 
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refusal(where, f"not JSON: byte {error.start} is not UTF-8", "send UTF-8") from None
+        raise refusal(where, f"not JSON: byte {error.start} is not UTF-8", "send UTF-8") from None
     try:
         return decode_json(text, max_depth=max_depth, max_values=max_values)
     except NotJsonError as error:
@@ -231,7 +231,7 @@ def parse(body: bytes, *, max_depth: int, max_values: int | None = None, where: 
             raise ProblemError(
                 413, f"the body: {error}", errors=[Problem(("",), message)]
             ) from None
-        raise _refusal(where, message, hint) from None
+        raise refusal(where, message, hint) from None
 
 
 def check_size(body: Json, model: type[BaseModel]) -> None:
@@ -266,9 +266,10 @@ def parse_line(line: bytes, number: int, *, max_depth: int) -> dict[str, Json]:
     data = parse(line, max_depth=max_depth, where=where)
     if isinstance(data, dict):
         return data
-    raise _refusal(where, "a row must be a JSON object", 'such as {"answer": "4"}')
+    raise refusal(where, "a row must be a JSON object", 'such as {"answer": "4"}')
 
 
-def _refusal(place: str, message: str, hint: str = "") -> ProblemError:
+def refusal(place: str, message: str, hint: str = "", status: int = 400) -> ProblemError:
+    """A refusal of one place of a body."""
     detail = f"{place or 'the body'}: {message}" + (f" ({hint})" if hint else "")
-    return ProblemError(400, detail, errors=[Problem((place,), message, hint)])
+    return ProblemError(status, detail, errors=[Problem((place,), message, hint)])

@@ -63,12 +63,6 @@ def lane_of(version: GraderVersion) -> Lane:
     return "functions" if any(spec.kind.name == "function" for spec in specs) else "waiting"
 
 
-def waits(version: GraderVersion) -> bool:
-    """Whether a version mostly waits for somebody else, such as a model."""
-    specs = definition_of(version).specs
-    return any(spec.kind.grader.waits for spec in specs)
-
-
 def _no_limit(_: str) -> None:
     """Reading is no grading."""
 

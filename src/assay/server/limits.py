@@ -22,7 +22,7 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from assay.server.context import Storage
+    from assay.server.storage import Storage
 
 Limit: TypeAlias = Callable[[str], int | None]
 """How many slots a project may have; None for as many as its share is."""
@@ -284,28 +284,20 @@ class Opened:
             said = f"too many {self._what} are open"
             raise ProblemError(429, said, headers={"Retry-After": "10"})
         self._of[who] += 1
-        return _Counted(self._of, who, content, media_type=media_type, headers=headers)
+        counted = _Counted(content, media_type=media_type, headers=headers)
+        counted.ended = lambda: self._of.subtract((who,))
+        return counted
 
 
 class _Counted(StreamingResponse):
-    def __init__(
-        self,
-        counts: Counter[str],
-        who: str,
-        content: AsyncIterator[bytes],
-        *,
-        media_type: str,
-        headers: Mapping[str, str] | None,
-    ) -> None:
-        super().__init__(content, media_type=media_type, headers=headers)
-        self._counts, self._who = counts, who
+    ended: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._counts[self._who] -= 1
+            self.ended()
 
 
 def trim(remembered: OrderedDict[str, Any], most: int) -> None:

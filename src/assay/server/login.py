@@ -11,12 +11,12 @@ from starlette.responses import RedirectResponse
 
 from assay.endpoint.problems import ProblemError
 from assay.server import page
-from assay.server.access import cookie_name
+from assay.server.admission import cookie_name
 from assay.server.context import address_of, context
-from assay.server.door import Door, needs
-from assay.server.openapi import problem_responses
+from assay.server.document import problem_responses
+from assay.server.routes import Route, needs
 
-router = APIRouter(route_class=Door, tags=["server"])
+router = APIRouter(route_class=Route, tags=["server"])
 
 _PLACE = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]{0,2000}")
 """An address of this server: a browser reads two slashes, or a slash and a backslash, as a host."""

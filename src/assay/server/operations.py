@@ -1,20 +1,14 @@
-"""The routes of the table of operations: each checks a request, asks, and answers.
-
-A request may be sent again: the same key and the same request give the same reply. It is stored
-with what it acknowledges wherever that is one transaction, so that a client whose connection broke
-can ask again without doing anything twice.
-"""
+"""The routes of the table of operations: each checks a request, asks, and answers."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
@@ -28,11 +22,11 @@ from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
-from assay.server.context import Context, Item, Turn, address_of, caller, context
-from assay.server.door import Door, needs
+from assay.server.context import Context, Item, address_of, caller, context
+from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
-from assay.server.openapi import describe_reply
-from assay.server.problems import reply
+from assay.server.repeats import Answer, Keep, carry_out
+from assay.server.routes import Route, needs
 from assay.service import data, graders, site
 from assay.service.operation import (
     EVERY_PROJECT,
@@ -47,7 +41,6 @@ from assay.store.changes import ChangeRecord
 from assay.store.database import Database
 from assay.store.records import CellKey
 from assay.store.regrades import RegradeState
-from assay.store.replies import Replies
 from assay.types.codec import Problem
 
 T = TypeVar("T")
@@ -65,7 +58,7 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 @cache
 def operations_router() -> APIRouter:
     """A route for each operation; the same for every application of a process."""
-    router = APIRouter(route_class=Door)
+    router = APIRouter(route_class=Route)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
         router.add_api_route(
@@ -187,10 +180,11 @@ class _SlowError(Exception):
     """What was begun in the database's thread takes longer than it may there."""
 
 
+@dataclass(slots=True)
 class _ServerHost:
     """Carries out one operation: in the database's thread what needs it, elsewhere what takes long.
 
-    Args:
+    Attributes:
         request: What was sent.
         project: The project that is asked about.
         operation: What is asked.
@@ -198,87 +192,81 @@ class _ServerHost:
         keep: Stores the answer, if it is to be kept.
         tell: Is told of the change that was made, if there was one.
         is_short: Whether little was sent, so that to compare it takes no time.
+        here: The desk, while it is all done in the database's thread.
+        answer: What it came to.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        project: str,
-        operation: Operation[..., Any],
-        given: Mapping[str, Any],
-        *,
-        keep: Keep | None,
-        tell: Callable[[ChangeRecord], object],
-        is_short: bool,
-    ) -> None:
-        self._request = request
-        self._server = context(request)
-        self._project = project
-        self._operation = operation
-        self._given = given
-        self._keep = keep
-        self._tell = tell
-        self._is_short = is_short
-        self._here: Desk | None = None
-        self._answer: Answer | None = None
+    request: Request
+    project: str
+    operation: Operation[..., Any]
+    given: Mapping[str, Any]
+    keep: Keep | None
+    tell: Callable[[ChangeRecord], object]
+    is_short: bool
+    here: Desk | None = None
+    answer: Answer | None = None
+
+    @property
+    def server(self) -> Context:
+        return context(self.request)
 
     @property
     def permissions(self) -> Permissions:
-        return self._server.settings.permissions
+        return self.server.settings.permissions
 
     async def answered(self) -> Answer:
         """Carry the operation out."""
-        function, given = self._operation.function, self._given
-        if self._operation is graders.grade and self._is_short and given.get("deadline") is None:
+        function, given = self.operation.function, self.given
+        if self.operation is graders.grade and self.is_short and given.get("deadline") is None:
             with suppress(_SlowError):
-                await self._server.storage.run(self._at_once)
-        if self._answer is not None:
-            return self._answer
-        if self._operation.waits:
+                await self.server.storage.run(self._at_once)
+        if self.answer is not None:
+            return self.answer
+        if self.operation.waits:
             output: object = await function(self, **given)
-            if self._answer is None:
+            if self.answer is None:
                 await self.finish(lambda _: output)
-        elif self._operation.apart:
+        elif self.operation.apart:
             await self.read(lambda desk: self._finished(desk, lambda at: function(at, **given)))
         else:
             await self.finish(lambda desk: function(desk, **given))
-        assert self._answer is not None
-        return self._answer
+        assert self.answer is not None
+        return self.answer
 
     def _at_once(self, database: Database) -> None:
         """Carry out what waits for nothing: to wake another thread costs more than to compare."""
-        self._here = self._desk(database)
+        self.here = self._desk(database)
         try:
-            self._operation.function(self, **self._given).send(None)
+            self.operation.function(self, **self.given).send(None)
         except StopIteration:
             return
         finally:
-            self._here = None
+            self.here = None
 
     async def run(self, work: Callable[[Desk], T]) -> T:
-        if self._here is not None:
-            return work(self._here)
-        return await self._server.storage.run(lambda database: work(self._desk(database)))
+        if self.here is not None:
+            return work(self.here)
+        return await self.server.storage.run(lambda database: work(self._desk(database)))
 
     async def finish(self, work: Callable[[Desk], T]) -> T:
         return await self.run(lambda desk: self._finished(desk, work))
 
     def _finished(self, desk: Desk, work: Callable[[Desk], T]) -> T:
-        operation = self._operation
+        operation = self.operation
         change: ChangeRecord | None = None
-        lasts = self._keep is not None or operation.is_change
+        lasts = self.keep is not None or operation.is_change
         with desk.database.writing() if lasts else nullcontext():
             output = work(desk)
             headers: Mapping[str, str] = {}
             if operation.headers is not None:
                 headers = operation.headers(desk, output)
-            self._answer = Answer(as_json(output), operation.status, headers)
-            if self._keep is not None:
-                self._keep(desk.database, self._answer)
+            self.answer = Answer(as_json(output), operation.status, headers)
+            if self.keep is not None:
+                self.keep(desk.database, self.answer)
             if operation.is_change:
-                change = desk.note(operation, self._given, output)
+                change = desk.note(operation, self.given, output)
         if change is not None:
-            self._tell(change)
+            self.tell(change)
         return output
 
     async def read(self, work: Callable[[Desk], T]) -> T:
@@ -288,28 +276,28 @@ class _ServerHost:
             with desk.database.another() as own:
                 return work(replace(desk, database=own))
 
-        return await self._server.lanes.run("reading", self._project, read)
+        return await self.server.lanes.run("reading", self.project, read)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         # What authors sent is looked at in the sandbox, or asked of others.
-        doing = self._server.lanes.run("functions", self._project, work)
-        return await _while_connected(self._request, doing)
+        doing = self.server.lanes.run("functions", self.project, work)
+        return await _while_connected(self.request, doing)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        return await self._server.regrades.begin(run, cells, caller(self._request).name)
+        return await self.server.regrades.begin(run, cells, caller(self.request).name)
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
     ) -> Batch:
-        if self._here is not None:
+        if self.here is not None:
             if not is_quick(version):
                 raise _SlowError
-            return await self._server.grade(version, items)
-        doing = self._server.grade_apart(self._project, version, items, deadline)
-        return await _while_connected(self._request, doing)
+            return await self.server.grade(version, items)
+        doing = self.server.grade_apart(self.project, version, items, deadline)
+        return await _while_connected(self.request, doing)
 
     def _desk(self, database: Database) -> Desk:
-        return desk_of(self._request, database, self._project)
+        return desk_of(self.request, database, self.project)
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -358,119 +346,3 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
 def is_tagged(given: str, etag: str) -> bool:
     """Whether what ``If-Match`` or ``If-None-Match`` gives has a tag."""
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
-
-
-# Requests that are sent again.
-
-HEADER = "Idempotency-Key"
-_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request is answered with.
-
-    Attributes:
-        body: As JSON; nothing for 204 and 304.
-        status: HTTP status.
-        headers: Beside it.
-    """
-
-    body: Json
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def reply(self) -> Response:
-        """The answer as a reply."""
-        if self.status in (204, 304):
-            return Response(status_code=self.status, headers=dict(self.headers))
-        return reply(self.body, self.status, self.headers)
-
-
-Keep = Callable[[Database, Answer], None]
-"""Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
-
-
-class _AnsweredError(Exception):
-    """Another server of the database has carried the same request out meanwhile."""
-
-
-async def carry_out(
-    request: Request,
-    project: str,
-    work: Callable[[Keep | None], Awaitable[Answer]],
-    *,
-    digest: str | None = None,
-) -> Response:
-    """Carry a request out, or give the reply of the time it was carried out before.
-
-    Raises:
-        ProblemError: 409 if the key came with another request; 422 for a malformed key.
-    """
-    server = context(request)
-    given = request.headers.get(HEADER)
-    if given is None:
-        return (await work(None)).reply()
-    if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
-        raise ProblemError(
-            422,
-            f"{HEADER} is not 1 to {_LONGEST} printable characters",
-            errors=[Problem((HEADER,), "malformed", "send a UUID")],
-        )
-    name = hashlib.sha256(f"{caller(request).id}\n{given}".encode()).hexdigest()
-    asked = await _fingerprint(request, digest)
-
-    def keep(database: Database, answer: Answer) -> None:
-        kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
-        if not Replies(database).put(project, name, asked, answer.status, kept):
-            raise _AnsweredError  # and what this server did is rolled back
-
-    def get(database: Database) -> tuple[str, int, bytes] | None:
-        return Replies(database).get(project, name)
-
-    async with _alone(server, f"{project}\n{name}"):
-        before = await server.storage.run(get)
-        if before is None:
-            try:
-                return (await work(keep)).reply()
-            except (_AnsweredError, ConflictError, ProblemError):
-                # Refused perhaps only because another server was quicker.
-                if (before := await server.storage.run(get)) is None:
-                    raise
-        found = _again(before, asked).reply()
-    found.headers["Idempotent-Replayed"] = "true"
-    return found
-
-
-def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
-    digest, status, kept = before
-    if digest != asked:
-        raise ProblemError(
-            409,
-            f"this {HEADER} came with another request before",
-            errors=[Problem((HEADER,), "used for another request", "send a new one")],
-        )
-    stored = cast("dict[str, Json]", json.loads(kept))
-    return Answer(stored["body"], status, cast("dict[str, str]", stored["headers"]))
-
-
-async def _fingerprint(request: Request, digest: str | None) -> str:
-    whole = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
-    if (tag := request.headers.get("If-Match")) is not None:
-        whole.update(f"{tag}\n".encode())
-    whole.update(digest.encode() if digest is not None else await request.body())
-    return whole.hexdigest()
-
-
-@asynccontextmanager
-async def _alone(server: Context, name: str) -> AsyncGenerator[None]:
-    """One at a time: the second of two equal requests waits, and gets the first one's reply."""
-    turn = server.turns.setdefault(name, Turn())
-    turn.users += 1
-    try:
-        async with turn.lock:
-            yield
-    finally:
-        turn.users -= 1
-        if not turn.users:
-            server.turns.pop(name, None)

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
@@ -17,11 +17,13 @@ from assay.agents.transcripts.otlp_protobuf import decode_request, encode
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.server.admission import spend
 from assay.server.bodies import parse
 from assay.server.context import ServerSettings, caller, context
-from assay.server.door import QUICK_BYTES, Door, needs, spend
 from assay.server.operations import Project, desk_of, log_changes
-from assay.server.problems import PROTOBUF, TRACES, otlp_refusal, reply
+from assay.server.problems import PROTOBUF, TRACES
+from assay.server.replies import reply
+from assay.server.routes import QUICK_BYTES, Route, needs, require_type
 from assay.service.operation import EVERY_PROJECT
 from assay.service.traces import new_spans, receive
 from assay.store.changes import ChangeRecord
@@ -33,18 +35,12 @@ _JSON = "application/json"
 _DEFAULT = "default"
 _ENCODINGS: Mapping[str, int] = {"gzip": 31, "deflate": 47}  # as zlib's `wbits`
 _LONGEST = 1_000
-_Form: TypeAlias = Literal["json", "protobuf"]
 
 
 class OtlpStatusShown(BaseModel):
     """Why a request of OTLP was refused."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"code": 3, "message": "the body: not JSON: Expecting value"}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid")
 
     code: int
     message: str
@@ -53,39 +49,13 @@ class OtlpStatusShown(BaseModel):
 class OtlpReplyShown(BaseModel):
     """What came of a request of OTLP: `partialSuccess` where spans were not kept."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "a traceId is ..."}}
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="forbid")
 
     partialSuccess: dict[str, str] | None = None  # noqa: N815 - OTLP's own name
 
 
-def refuse_signal(problem: ProblemError, path: str) -> Response | None:
-    """The reply to what exporters ask in vain, such as other signals; None for other paths."""
-    if path.endswith(TRACES):
-        return otlp_refusal(problem)
-    signal = path.rpartition("/v1/")[2]
-    if problem.status != HTTPStatus.NOT_FOUND or signal not in ("metrics", "logs"):
-        return None
-    said = f"only traces are received here: set OTEL_{signal.upper()}_EXPORTER=none"
-    return otlp_refusal(ProblemError(problem.status, said, headers=problem.headers))
-
-
-class _OtlpDoor(Door):
-    """A door whose refusals exporters understand."""
-
-    def refuse(self, problem: ProblemError, request: Request) -> Response:
-        """As OTLP says: a Status, in the encoding of the request."""
-        return otlp_refusal(problem, is_protobuf=_media_type(request) == PROTOBUF)
-
-
 router = APIRouter(
-    route_class=_OtlpDoor,
+    route_class=Route,
     tags=["traces"],
     responses={
         200: {"model": OtlpReplyShown, "description": "Kept, or what was not."},
@@ -141,7 +111,7 @@ async def receive_traces(request: Request) -> Response:
     who = caller(request)
     if who.project != EVERY_PROJECT:
         return await _receive(request, who.project)
-    if who.role != "admin":  # as at the door, which did not know which project is meant
+    if who.role != "admin":  # as in `admit`, which did not know which project is meant
         await spend(request, _DEFAULT)
     return await _receive(request, _DEFAULT)
 
@@ -158,7 +128,8 @@ async def receive_project_traces(request: Request, project: Project) -> Response
 
 async def _receive(request: Request, project: str) -> Response:
     server = context(request)
-    form = _form(request)
+    hint = ": set OTEL_EXPORTER_OTLP_PROTOCOL=http/json or http/protobuf"
+    form = require_type(request, _JSON, PROTOBUF, hint=hint)
     packed = request.headers.get("content-encoding", "").strip().lower()
     body = await request.body()
     work = partial(_read, body, packed, form, server.settings)
@@ -178,41 +149,24 @@ async def _receive(request: Request, project: str) -> Response:
     return answer
 
 
-def _answer(received: Received, form: _Form) -> Response:
+def _answer(received: Received, form: str) -> Response:
     rejected = received.refused + received.rewritten
     why = "; ".join(received.why)[:_LONGEST]
-    if form == "json":
+    if form == _JSON:
         told: Json = {"rejectedSpans": str(rejected), "errorMessage": why}
         return reply({"partialSuccess": told} if rejected else {})
     partial_success = encode((1, rejected), (2, why))
     return Response(encode((1, partial_success)), media_type=PROTOBUF)
 
 
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _form(request: Request) -> _Form:
-    given = _media_type(request)
-    if given in (_JSON, PROTOBUF):
-        return "json" if given == _JSON else "protobuf"
-    fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSON} or {PROTOBUF}")
-    raise ProblemError(
-        415,
-        f"the body must be {_JSON} or {PROTOBUF}: set OTEL_EXPORTER_OTLP_PROTOCOL=http/json or "
-        "http/protobuf",
-        errors=[fault],
-    )
-
-
 def _read(
-    body: bytes, packed: str, form: _Form, settings: ServerSettings
+    body: bytes, packed: str, form: str, settings: ServerSettings
 ) -> tuple[list[NewSpan], Received]:
     """The spans of a body."""
     if packed and packed != "identity":
         body = _unpacked(body, packed, settings.max_body_bytes)
     most: dict[str, Any] = {"max_depth": settings.max_depth, "max_values": settings.max_values}
-    request = parse(body, **most) if form == "json" else decode_request(body, **most)
+    request = parse(body, **most) if form == _JSON else decode_request(body, **most)
     return new_spans(sent_spans(request), settings.traces)
 
 

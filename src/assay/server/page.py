@@ -18,8 +18,8 @@ from typing import ClassVar, Final
 from fastapi import APIRouter, Request, Response
 
 from assay.endpoint.problems import ProblemError
-from assay.server.door import Door, needs
 from assay.server.operations import is_tagged
+from assay.server.routes import Route, needs
 
 SECTIONS: Final = ("p", "runs", "compare", "settings")
 """Beginnings of the page's own addresses; below them it finds its way itself."""
@@ -46,7 +46,7 @@ server again; otherwise install assay again.
 """
 
 
-class _PageDoor(Door):
+class _PageRoute(Route):
     """A route whose address has parameters that only the page reads."""
 
     checks_query: ClassVar[bool] = False
@@ -67,7 +67,7 @@ class _File:
     tag: str
 
 
-router = APIRouter(route_class=_PageDoor)
+router = APIRouter(route_class=_PageRoute)
 
 
 def show(status: int = 200) -> Response:

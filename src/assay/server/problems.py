@@ -1,17 +1,14 @@
-"""What goes wrong, as ``application/problem+json``: one shape for every refusal and failure."""
+"""What goes wrong, told to whoever asked: in one form, or in that of OTLP's or OpenAI's clients."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
 from assay.errors import (
@@ -27,85 +24,39 @@ from assay.errors import (
 )
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
+from assay.server.replies import reply
 from assay.tasks.document import DocumentError
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.requests import Request
 
 _LOG = logging.getLogger("assay.server")
 _RETRY_SECONDS = 5
-_PIECE_BYTES = 64 << 10
-"""What is handed over at once, and so what a client that reads nothing costs."""
 
 
 class SlowStoreError(StoreError):
     """The database did not answer in time; what was asked of it may still be done."""
 
 
-def reply(
-    data: object,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    *,
-    media_type: str = "application/json",
-) -> Response:
-    """A reply with JSON in ASCII: what people submitted may hold half characters.
+def media_type(headers: Headers) -> str:
+    """What a body is, without parameters such as its character set."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    A list is written item by item, and others have their turn between the pieces.
 
-    Raises:
-        ValueError: For a number that JSON cannot hold; nothing of ours may let one through.
+def problem_reply(problem: ProblemError, path: str, headers: Headers) -> Response:
+    """The reply that tells a problem, in the form that clients of its address read.
+
+    Args:
+        problem: What is wrong.
+        path: What was asked for.
+        headers: Of the request; an exporter of traces is answered in its encoding.
     """
-    whole = cast("dict[str, object]", data) if isinstance(data, dict) else {}
-    items = whole.get("items")
-    if isinstance(items, list) and items:
-        texts = _listed(whole, cast("list[object]", items))
-    else:
-        texts = iter((_encode(data),))
-    pieces = in_pieces(texts)
-    first, second = next(pieces), next(pieces, None)
-    if second is None:
-        return Response(first, status, dict(headers or {}), media_type)
-    rest = _one_by_one(chain((first, second), pieces))
-    return StreamingResponse(rest, status, dict(headers or {}), media_type)
-
-
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-
-
-def _listed(data: dict[str, object], items: list[object]) -> Iterator[str]:
-    """The JSON of an object with a list of items, each of which may be large."""
-    before, after = _encode({**data, "items": [0]}).split('"items":[0]', 1)
-    yield f'{before}"items":[{_encode(items[0])}'
-    for item in items[1:]:
-        yield f",{_encode(item)}"
-    yield f"]{after}"
-
-
-def in_pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """Texts one after the other, in pieces of at most `_PIECE_BYTES`; at least one."""
-    held = bytearray()
-    for text in texts:
-        held += text.encode()
-        if len(held) > _PIECE_BYTES:
-            whole = memoryview(bytes(held))
-            starts = range(0, len(whole), _PIECE_BYTES)
-            yield from (bytes(whole[start : start + _PIECE_BYTES]) for start in starts[:-1])
-            held = bytearray(whole[starts[-1] :])
-    yield bytes(held)
-
-
-async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-        await asyncio.sleep(0)
-
-
-def problem_reply(problem: ProblemError, path: str) -> Response:
-    """The reply that tells a problem: to exporters of traces in their form, wherever it arose."""
-    if path.endswith(TRACES):
-        return otlp_refusal(problem)
+    if path.rpartition("/v1/")[2] in _SIGNALS:
+        return _to_exporter(problem, is_protobuf=media_type(headers) == PROTOBUF)
+    if path.startswith("/v1/"):
+        return _to_openai(problem)
     body = problem_body(problem, path)
     return reply(body, problem.status, problem.headers, media_type=MEDIA_TYPE)
 
@@ -114,14 +65,15 @@ TRACES = "/v1/traces"
 """How the addresses end to which OTLP/HTTP sends traces."""
 PROTOBUF = "application/x-protobuf"
 
+_SIGNALS = ("traces", "metrics", "logs")
 _LONGEST = 1_000
 # Codes of gRPC's Status: unauthenticated, permission denied, not found, exhausted, …
 _INVALID, _INTERNAL = 3, 13
 _CODES = {401: 16, 403: 7, 404: 5, 429: 8, 500: _INTERNAL, 503: 14}
 
 
-def otlp_refusal(problem: ProblemError, *, is_protobuf: bool = False) -> Response:
-    """A refusal as OTLP says it: a Status, in the encoding of the request."""
+def _to_exporter(problem: ProblemError, *, is_protobuf: bool) -> Response:
+    """A refusal as OTLP says it: a Status."""
     # What can be mended is 400 to an exporter, whatever is wrong with it.
     status = 400 if problem.status == 422 else problem.status
     code, message = _CODES.get(status, _INVALID), problem.message[:_LONGEST]
@@ -132,6 +84,25 @@ def otlp_refusal(problem: ProblemError, *, is_protobuf: bool = False) -> Respons
     return Response(encode((1, code), (2, message)), status, dict(problem.headers), PROTOBUF)
 
 
+OPENAI = "/v1/fine_tuning/alpha/graders"
+"""Where OpenAI's clients ask for graders."""
+
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def _to_openai(problem: ProblemError) -> Response:
+    """A refusal as OpenAI's clients read it: ``BadRequestError`` and the like."""
+    status = 400 if problem.status == 422 else problem.status
+    usual = "server_error" if status >= 500 else "invalid_request_error"
+    error: Json = {
+        "message": problem.message,
+        "type": _OPENAI_TYPES.get(status, usual),
+        "param": (problem.errors[0].field if problem.errors else "") or None,
+        "code": None,
+    }
+    return reply({"error": error}, status, problem.headers)
+
+
 def problem_of(error: Exception, request: Request) -> ProblemError:
     """What an exception is to whoever sent the request.
 
@@ -139,14 +110,27 @@ def problem_of(error: Exception, request: Request) -> ProblemError:
     """
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, HTTPException):
-        if error.status_code == 404:  # by the router alone: what is missing in the store says what
-            said = "nothing is served at this address (/api/v1/openapi.json has every one)"
-            return ProblemError(404, said, headers=error.headers)
-        return ProblemError(error.status_code, error.detail, headers=error.headers)
+    if isinstance(error, HTTPException):  # of the router: what is missing in the store says what
+        detail = _unserved(request.url.path, error)
+        return ProblemError(error.status_code, detail, headers=error.headers)
     if isinstance(error, AssayError):
         return _of_ours(error, request)
     return _internal(error, request)
+
+
+def _unserved(path: str, error: HTTPException) -> str:
+    """What is said of an address, or of how it was asked."""
+    signal = path.rpartition("/v1/")[2]
+    if error.status_code == 404 and signal in ("metrics", "logs"):
+        return f"only traces are received here: set OTEL_{signal.upper()}_EXPORTER=none"
+    if path.startswith("/v1/") and path != TRACES and error.status_code in (404, 405):
+        return (
+            f"{path:.100} is not served here; of OpenAI's API there are POST {OPENAI}/run and "
+            f"POST {OPENAI}/validate. Evals and graders in files: `assay import openai`"
+        )
+    if error.status_code == 404:
+        return "nothing is served at this address (/api/v1/openapi.json has every one)"
+    return error.detail
 
 
 def _of_ours(error: AssayError, request: Request) -> ProblemError:

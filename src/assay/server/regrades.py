@@ -21,7 +21,7 @@ from assay.store.records import CellKey
 from assay.store.regrades import Regrades, RegradeState
 
 if TYPE_CHECKING:
-    from assay.server.context import Storage
+    from assay.server.storage import Storage
 
 _MOST_AT_ONCE = 2
 _ENDING_SECONDS = 3.0

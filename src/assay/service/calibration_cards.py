@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from assay.errors import InputError, NotFoundError
 from assay.eval.calibration.card import (
+    Attacked,
     Card,
     Cost,
     Coverage,
+    Disagreement,
     Figure,
     Flipped,
     Humans,
     LabelsUsed,
-    Order,
 )
 from assay.reports.calibration_card import (
+    Measure,
     Verdict,
     compare_cards,
     kappa_words,
@@ -79,86 +82,6 @@ class CardSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureShown:
-    """A measure of a card, and of the card before.
-
-    Attributes:
-        name: Its name.
-        words: What people call it.
-        figure: What was measured.
-        note: What to hold beside it.
-        why_not: Why it was not measured; empty where it was.
-        before: The same of the card before; null where there is none.
-    """
-
-    name: str
-    words: str
-    figure: Figure
-    note: str
-    why_not: str
-    before: Figure | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackFamily:
-    """How often the attacks of one family worked."""
-
-    name: str
-    worked: int
-    played: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttacksShown:
-    """What adding text to failing answers does.
-
-    Attributes:
-        rows: Failing answers that were attacked.
-        raised: Share of the attacks that raised the score.
-        passed: Share that made a failing answer pass.
-        false_alarms: Share of honest additions that lowered a good answer's score.
-        excluded: Attacks without a score before or after.
-        families: By family.
-    """
-
-    rows: int
-    raised: Figure
-    passed: Figure
-    false_alarms: Figure
-    excluded: int
-    families: tuple[AttackFamily, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToRead:
-    """A row to read: the grader and people differ.
-
-    Attributes:
-        row: Its id.
-        item: Digest of the item; empty on cards of earlier versions.
-        label: What people say together.
-        verdict: What the grader says.
-        score: Its score.
-        reason: Why, in the grader's words.
-        question: What was asked.
-        answer: What was graded.
-        said: What each person said, with notes, as the store has it now.
-        place: Where the row is from.
-    """
-
-    row: str
-    item: str
-    label: str
-    verdict: str
-    score: float
-    reason: str
-    question: str
-    answer: str
-    said: tuple[SaidLabel, ...]
-    place: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CardComparison:
     """A card beside the one before of the same grader.
 
@@ -194,10 +117,11 @@ class CardDetail:
         measures: The measures, the one that says most first.
         humans: People among each other; null where only one labelled.
         flips: Repeats; null where every row was asked once.
-        order: Pairs in both orders; null where not asked for.
         attacks: Attacks; null where not asked for.
         cost: What the asking took.
         disagreements: The worst rows, to be read.
+        said: What each person said of them, with notes, as the store has it now; by the digest of
+            the item.
         comparison: The card before of the same grader; null for the first.
         assay: Version of assay.
     """
@@ -209,13 +133,13 @@ class CardDetail:
     confidence: float
     classes: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
-    measures: tuple[MeasureShown, ...]
+    measures: tuple[Measure, ...]
     humans: Humans | None
     flips: Flipped | None
-    order: Order | None
-    attacks: AttacksShown | None
+    attacks: Attacked | None
     cost: Cost
-    disagreements: tuple[ToRead, ...]
+    disagreements: tuple[Disagreement, ...]
+    said: Mapping[str, tuple[SaidLabel, ...]]
     comparison: CardComparison | None
     assay: str
 
@@ -233,23 +157,13 @@ def card_detail(desk: Desk, record: CardRecord) -> CardDetail:
         confidence=card.confidence,
         classes=card.labels.classes if is_levels else ("no", "yes"),
         confusion=card.confusion,
-        measures=tuple(
-            MeasureShown(
-                name=one.name,
-                words=one.words,
-                figure=one.figure,
-                note=one.note,
-                why_not=one.why_not,
-                before=None if earlier is None else earlier.measures.get(one.name),
-            )
-            for one in measures_of(card)
-        ),
+        measures=tuple(measures_of(card, earlier)),
         humans=card.humans,
         flips=card.flips,
-        order=card.order,
-        attacks=_attacks(card),
+        attacks=card.attacks,
         cost=card.cost,
-        disagreements=_to_read(desk, card),
+        disagreements=card.worst,
+        said=_said(desk, card),
         comparison=None if before is None else _comparison(card, *before),
         assay=card.assay,
     )
@@ -329,38 +243,12 @@ def _comparison(card: Card, before: CardRecord, earlier: Card) -> CardComparison
     )
 
 
-def _attacks(card: Card) -> AttacksShown | None:
-    if (found := card.attacks) is None:
-        return None
-    return AttacksShown(
-        rows=found.rows,
-        raised=found.raised,
-        passed=found.passed,
-        false_alarms=found.false_alarms,
-        excluded=found.excluded,
-        families=tuple(
-            AttackFamily(name=name, worked=one.worked, played=one.played)
-            for name, one in found.families.items()
-        ),
-    )
-
-
-def _to_read(desk: Desk, card: Card) -> tuple[ToRead, ...]:
-    said = {}
-    if card.worst and card.labels.field:
-        said = Labels(desk.database).current(desk.project, card.labels.field)
-    return tuple(
-        ToRead(
-            row=one.row,
-            item=one.item,
-            label=one.label,
-            verdict=one.verdict,
-            score=one.score,
-            reason=one.reason,
-            question=one.question,
-            answer=one.answer,
-            said=tuple(said_of(record) for record in said.get(one.item, {}).values()),
-            place=one.file,
-        )
+def _said(desk: Desk, card: Card) -> dict[str, tuple[SaidLabel, ...]]:
+    if not card.worst or not card.labels.field:
+        return {}
+    said = Labels(desk.database).current(desk.project, card.labels.field)
+    return {
+        one.item: tuple(said_of(record) for record in said[one.item].values())
         for one in card.worst
-    )
+        if one.item in said
+    }

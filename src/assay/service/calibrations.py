@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from assay.errors import InputError, Location
-from assay.eval.calibration.asking import Asked, Target, Unit, ask
+from assay.eval.calibration.asking import Options, Target, Unit, ask, plan
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS
 from assay.eval.calibration.calibrate import card_of
-from assay.eval.calibration.card import (
-    Card,
-)
+from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet
-from assay.eval.calibration.models import asked_again, cost_of
-from assay.eval.calibration.plan import Options, plan
+from assay.eval.calibration.spending import cost_of
 from assay.eval.calibration.stored import (
     collected,
     record_of,
@@ -26,9 +23,7 @@ from assay.eval.calibration.stored import (
     stored_target,
     work_of,
 )
-from assay.reports.calibration_card import (
-    usd_per_thousand,
-)
+from assay.reports.calibration_card import usd_per_thousand
 from assay.scoring.graded import Graded
 from assay.service.calibration_cards import (
     CardDetail,
@@ -45,22 +40,22 @@ from assay.service.operation import (
     Host,
     InProject,
     Limit,
-    Noun,
+    Section,
     Spec,
 )
 from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.labels import Labels
 
-of_calibrations = Noun("/projects/{project}/calibrations", tag="calibrations")
+of_calibrations = Section("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
 """Judgements of which none is kept before all have come."""
 
 _SECONDS = 5.0
 """How long one request goes on asking."""
 
-_ALL_ERRORS = 8
-"""So many errors and nothing else: the grader cannot judge at all, and asking is ended."""
+_ASKINGS = 2
+"""How often something is asked that cannot be judged."""
 
 _Id = Annotated[
     str,
@@ -160,7 +155,7 @@ def plan_calibration(
 ) -> CalibrationPlan:
     """What calibrating a stored grader on a field of labels would ask and cost."""
     work = _planned(desk, grader, field, repeats, levels, attacks=attacks)
-    done = len(work.judged(desk))
+    done = len(work.judged(desk).outcomes)
     earlier = [
         (record.id, usd_per_thousand(made.cost))
         for record, made in readable_cards(desk)
@@ -188,32 +183,34 @@ async def calibrate_grader(
     *,
     attacks: _Attacks = False,
     levels: _Levels = "",
-    anew: Annotated[bool, Spec(description="Ask again what could not be judged before.")] = False,
     project: InProject = None,
 ) -> CalibrationWork:
     """Go on with measuring a stored grader on people's labels, for a few seconds.
 
     Judgements are kept as they come. Ask again until the reply names a card: whoever asks may
-    stop at any time, and later goes on where it ended.
+    stop at any time, and later goes on where it ended. What could not be judged is asked once
+    more, after all else.
     """
     work = await host.read(
         lambda desk: _planned(desk, grader, field, repeats, levels, attacks=attacks)
     )
-    judged = await host.run(lambda desk: work.judged(desk, anew=anew))
+    judged = await host.run(work.judged)
     ends = time.monotonic() + _SECONDS
-    while todo := [unit for unit in work.units if unit.key not in judged][:_STRETCH]:
-        judged |= await host.apart(lambda: _judged(work.target, todo))
-        some = [(unit.key, judged[unit.key]) for unit in todo]
+    todo = judged.left(work.units)
+    while todo:
+        stretch = todo[:_STRETCH]
+        some = await host.apart(lambda: _asked(work.target, stretch))  # noqa: B023
+        judged.add(some)
+        if judged.is_nothing:  # not kept: once the grader is mended, all of it is asked
+            raise _cannot_judge(judged.outcomes.values())
         await host.run(lambda desk: Cards(desk.database).keep(desk.project, work.name, some))  # noqa: B023
-        if len(judged) >= _ALL_ERRORS and all(one.status == "error" for one in judged.values()):
-            raise _cannot_judge(judged.values())
-        if time.monotonic() > ends:
-            break
-    if len(judged) < len(work.units):
-        return await host.finish(lambda _: work.told(judged))
-    card = await host.apart(lambda: _card(work, judged))
+        todo = judged.left(work.units)
+        if todo and time.monotonic() > ends:
+            return await host.finish(lambda _: work.told(judged.outcomes))
+    card = await host.apart(lambda: _card(work, judged.outcomes))
     if not card.coverage.compared:
-        raise _cannot_judge(judged.values())
+        await host.run(lambda desk: Cards(desk.database).discard(desk.project, work.name))
+        raise _cannot_judge(judged.outcomes.values())
 
     def store(desk: Desk) -> CalibrationWork:
         cards = Cards(desk.database)
@@ -221,7 +218,7 @@ async def calibrate_grader(
             cards.discard(desk.project, work.name)
         else:
             stored = cards.add(desk.project, record_of(card), work=work.name)
-        return work.told(judged, stored.id)
+        return work.told(judged.outcomes, stored.id)
 
     return await host.finish(store)
 
@@ -230,6 +227,40 @@ async def calibrate_grader(
 def show_calibration(desk: Desk, card: _Id, *, project: InProject = None) -> CardDetail:
     """One calibration card: the measures, the confusion, the disagreements to read."""
     return card_detail(desk, Cards(desk.database).get(desk.project, card))
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What was judged so far.
+
+    No request knows whether it is the first after an interruption. So what could not be judged is
+    asked once more by whichever comes to the end: a model that was away may be back by then, and
+    what fails again is not asked for ever.
+
+    Attributes:
+        outcomes: The last outcome of every unit that was asked.
+        failed: How often each could not be judged.
+    """
+
+    outcomes: dict[str, Graded] = field(default_factory=dict[str, Graded])
+    failed: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, judged: Iterable[tuple[str, Graded]]) -> None:
+        for key, graded in judged:
+            self.outcomes[key] = graded
+            self.failed[key] += graded.status == "error"
+
+    def left(self, units: Sequence[Unit]) -> list[Unit]:
+        """What is to be asked, first what never was."""
+        lost = {key for key, one in self.outcomes.items() if one.status == "error"}
+        again = {key for key in lost if self.failed[key] < _ASKINGS}
+        never = [unit for unit in units if unit.key not in self.outcomes]
+        return never + [unit for unit in units if unit.key in again]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is no outcome but errors."""
+        return all(one.status == "error" for one in self.outcomes.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,16 +277,13 @@ class _Planned:
     def name(self) -> str:
         return work_of(self.target, self.labelled)
 
-    def judged(self, desk: Desk, *, anew: bool = False) -> dict[str, Graded]:
-        """What was judged before; with `anew` without errors, which are forgotten."""
-        cards, wanted = Cards(desk.database), {unit.key for unit in self.units}
-        every = dict(cards.unfinished(desk.project, self.name))
-        if anew and any(one.status == "error" for one in every.values()):
-            every = {key: one for key, one in every.items() if one.status != "error"}
-            with desk.database.writing():
-                cards.discard(desk.project, self.name)
-                cards.keep(desk.project, self.name, list(every.items()))
-        return {key: one for key, one in every.items() if key in wanted}
+    def judged(self, desk: Desk) -> _Judged:
+        """What was judged before."""
+        wanted = {unit.key for unit in self.units}
+        kept = Cards(desk.database).unfinished(desk.project, self.name)
+        found = _Judged()
+        found.add((key, one) for key, one in kept if key in wanted)
+        return found
 
     def told(self, judged: Mapping[str, Graded], card: str = "") -> CalibrationWork:
         cost = cost_of(judged.values())
@@ -297,12 +325,12 @@ def _planned(
 
 
 async def _card(work: _Planned, judged: dict[str, Graded]) -> Card:
-    return card_of(work.target, work.labelled, work.options, Asked(judged))
+    return card_of(work.target, work.labelled, work.options, judged)
 
 
-async def _judged(target: Target, units: Sequence[Unit]) -> dict[str, Graded]:
-    asked = await ask(units, target, _Nowhere(), again=asked_again, on_done=lambda _: None)
-    return asked.outcomes
+async def _asked(target: Target, units: Sequence[Unit]) -> list[tuple[str, Graded]]:
+    outcomes = await ask(units, target, _Nowhere(), on_done=lambda _: None)
+    return list(outcomes.items())
 
 
 class _Nowhere:

@@ -31,7 +31,7 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
-    Noun,
+    Section,
     Spec,
     Spread,
 )
@@ -42,7 +42,7 @@ from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 
-of_cells = Noun("/runs/{run}/cells", tag="runs", where="default")
+of_cells = Section("/runs/{run}/cells", tag="runs", where="default")
 
 
 class Placed(Protocol):
@@ -271,7 +271,7 @@ def decide_cell(
         ),
     ],
 ) -> Decision:
-    """Decide about a cell that is flagged or held: as `assay review` does. The newest counts."""
+    """Decide about a flagged or held cell, as `assay runs review` does; the newest counts."""
     store, found, key = _at(desk, run, cell)
     newest = _newest(store, found, key)
     if not needs_decision(newest):

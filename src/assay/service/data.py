@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from assay.errors import AssayError, InputError, Location, NotFoundError, nearest
+from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
@@ -21,7 +21,7 @@ from assay.service.operation import (
     GraderKey,
     InProject,
     Limit,
-    Noun,
+    Section,
     Spec,
 )
 from assay.service.pages import Page, cursor_after, cursor_number, cursor_text, page
@@ -37,9 +37,9 @@ WrittenScore: TypeAlias = "Mapping[str, Json]"
 """A score from elsewhere: ``grader``, ``item`` and ``score``, with ``reason`` and ``details``."""
 
 _SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
-of_datasets = Noun("/projects/{project}/datasets", tag="datasets")
-of_scores = Noun("/projects/{project}/scores", tag="scores")
-of_jobs = Noun("/projects/{project}/jobs", tag="jobs")
+of_datasets = Section("/projects/{project}/datasets", tag="datasets")
+of_scores = Section("/projects/{project}/scores", tag="scores")
+of_jobs = Section("/projects/{project}/jobs", tag="jobs")
 
 JOB_ID = Spec(
     alias="id",
@@ -50,7 +50,7 @@ JOB_ID = Spec(
 JobId = Annotated[str, JOB_ID]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScorePage(Page[ScoreRecord]):
     """Scores, oldest first, and the calibration cards of what gave them.
 
@@ -63,7 +63,7 @@ class ScorePage(Page[ScoreRecord]):
     calibrations: tuple[Calibration, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Results(Page[ScoreRecord]):
     """Part of a job's scores, and the card of the grader that gave them.
 
@@ -76,14 +76,14 @@ class Results(Page[ScoreRecord]):
     calibration: Calibration | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredScores:
     """How many scores were stored."""
 
     stored: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletedScores:
     """How many scores were deleted."""
 

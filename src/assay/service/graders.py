@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import InputError, Location
-from assay.graders.functions.checks import ValidationReport
+from assay.frozen import frozen
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.scoring.validation import ValidationReport
 from assay.service.items import gradable, read_items
 from assay.service.operation import (
     NO_NULL,
@@ -24,8 +25,8 @@ from assay.service.operation import (
     InProject,
     Limit,
     Name,
-    Noun,
     Row,
+    Section,
     Spec,
     Text,
     ThatGrader,
@@ -33,13 +34,12 @@ from assay.service.operation import (
 from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.scores import ScoreRecord, Scores
-from assay.types.codec import ShapeError, from_json
-from assay.types.submission import Submission
 
 if TYPE_CHECKING:
     from assay.registry.definitions import Definition
+    from assay.types.submission import Submission
 
-of_graders = Noun("/projects/{project}/graders", tag="graders")
+of_graders = Section("/projects/{project}/graders", tag="graders")
 MOST_ITEMS = 1_000
 """Items that one request may have."""
 _RESERVED = ("export", "import", "new", "validate")
@@ -67,7 +67,7 @@ _Wanted = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Calibration:
     """How far a grader agrees with people, as `assay calibrate` measured it.
 
@@ -96,7 +96,7 @@ class Calibration:
     line: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GraderDetail(GraderRecord):
     """A grader with one version, what is worth a look in it, and its calibration card.
 
@@ -114,7 +114,7 @@ class GraderDetail(GraderRecord):
         return GraderRecord(**{f.name: getattr(self, f.name) for f in fields(GraderRecord)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GradedItems:
     """What came of items, in their order, and the calibration card of what graded them.
 
@@ -133,21 +133,21 @@ class GradedItems:
     seconds: tuple[float | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraderDiff:
     """Two versions, compared line by line; empty where they do not differ."""
 
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraderFiles:
     """Graders as files: name to text."""
 
     files: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraderList:
     """The graders that were read from files."""
 
@@ -210,7 +210,7 @@ async def grade(
     read = gradable(items)
     found = await host.run(lambda desk: version_to_run(desk, grader_key, version))
     name = f"{found.key}@{found.number}"
-    fine = [(item, one) for item, one in read if isinstance(one, Submission)]
+    fine = [(item, one) for item, one in read if not isinstance(one, Graded)]
     batch = await host.grade(found, fine, deadline)
     done = iter(zip(batch.graded, batch.seconds, strict=True))
     timed = [
@@ -499,6 +499,7 @@ def calibration_of(
         graded: What it gave; without any, the card is for what it would give now.
     """
     from assay.reports.standing import stored_standing
+    from assay.types.codec import from_json
 
     found = stored_standing(desk.database, version, (one.digest for one in graded))
     return None if found is None else from_json(Calibration, found.to_dict())
@@ -523,6 +524,7 @@ def permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> 
         ShapeError: With every mistake, placed below ``definition``.
     """
     from assay.registry.definitions import definition_from
+    from assay.types.codec import ShapeError
 
     permissions.require(kind, data)
     try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from assay.types.submission import Submission
 
 __all__ = ["gradable", "read_items"]
 

@@ -13,10 +13,10 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, InProject, Noun, Row, Spec, operation
+from assay.service.operation import Desk, Host, InProject, Row, Section, Spec, operation
 from assay.types.thread import StringThread
 
-of_kinds = Noun("/projects/{project}/grader-kinds", tag="graders")
+of_kinds = Section("/projects/{project}/grader-kinds", tag="graders")
 _PROBE_SECONDS = 10.0
 
 _TITLES: Mapping[str, str] = {

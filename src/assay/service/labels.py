@@ -26,13 +26,13 @@ from assay.registry.policy import ForbiddenError
 from assay.scoring.classes import krippendorff_alpha
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
-from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, InProject, Limit, Noun, Spec
+from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, InProject, Limit, Section, Spec
 from assay.service.pages import Page, cursor_number, page
 from assay.service.runs import show_run
 from assay.store.labels import LabelCount, LabelledItem, LabelRecord, Labels
 from assay.store.runs import Store
 
-of_labels = Noun("/projects/{project}/labels", tag="labels")
+of_labels = Section("/projects/{project}/labels", tag="labels")
 
 Field = Annotated[
     str,

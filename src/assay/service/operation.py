@@ -31,6 +31,7 @@ from typing import (
     overload,
 )
 
+from assay.frozen import frozen
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
@@ -81,7 +82,7 @@ NO_NULL = r"^[^\x00]*$"
 """Pattern of a text that every database can keep."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Spec:
     """What a parameter may be; stands in an ``Annotated``.
 
@@ -134,7 +135,7 @@ Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
 Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=NO_NULL)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """Who asks.
 
@@ -160,7 +161,7 @@ LOCAL = Identity("local", "local", "admin", EVERY_PROJECT)
 """Whoever uses this machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desk:
     """The database at hand, in its own thread, for whoever asks about a project.
 
@@ -262,7 +263,7 @@ class Host(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """One parameter of an operation.
 
@@ -286,7 +287,7 @@ class Input:
         return self.spec.alias if self.spec.alias and self.place in ("path", "query") else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """A parameter that travels as several; stands in an ``Annotated`` instead of a `Spec`.
 
@@ -486,9 +487,9 @@ def operation(method: Method, path: str, **more: Unpack[Options]) -> Decorator:
     return cast("Decorator", decorate)
 
 
-@dataclass(frozen=True, slots=True)
-class Noun:
-    """What the operations on one thing have in common.
+@frozen
+class Section:
+    """A section of the table: what the operations on one thing have in common.
 
     Attributes:
         path: What their paths begin with.

@@ -6,10 +6,10 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from assay.errors import InputError, Location
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
 from assay.store.checks import valid_limit
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _MOST_READ = 1_000  # rows that the store reads at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page(Generic[T]):
     """Part of a list.
 

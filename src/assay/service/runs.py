@@ -23,8 +23,8 @@ from assay.service.operation import (
     Desk,
     Host,
     Limit,
-    Noun,
     Offset,
+    Section,
     Spec,
 )
 from assay.store.cards import Cards
@@ -43,7 +43,7 @@ Run = Annotated[
         example="latest",
     ),
 ]
-of_runs = Noun("/runs", tag="runs", where="default")
+of_runs = Section("/runs", tag="runs", where="default")
 _Search = Annotated[
     str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
 ]

@@ -21,7 +21,7 @@ from assay.service.operation import (
     InProject,
     Limit,
     Name,
-    Noun,
+    Section,
     Spec,
     operation,
 )
@@ -30,8 +30,8 @@ from assay.store.changes import ChangeRecord, Changes
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
-of_projects = Noun("/projects", tag="projects")
-of_keys = Noun("/keys", tag="keys")
+of_projects = Section("/projects", tag="projects")
+of_keys = Section("/keys", tag="keys")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from assay.service.operation import (
     InProject,
     Limit,
     Name,
-    Noun,
+    Section,
     Spec,
 )
 from assay.service.pages import Page, cursor_number, page
@@ -35,7 +35,7 @@ from assay.store.traces import NewSpan, Received, TraceLimits, TraceRecord, Trac
 if TYPE_CHECKING:
     from assay.agents.transcripts.otlp import SentSpan
 
-of_traces = Noun("/projects/{project}/traces", tag="traces")
+of_traces = Section("/projects/{project}/traces", tag="traces")
 _AT_ONCE = 8
 
 _Id = Annotated[

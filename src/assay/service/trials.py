@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from assay.errors import InputError, Location
-from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Status
+from assay.scoring.validation import Check, ValidationReport
 from assay.service.graders import of_graders, permitted, version_to_run
 from assay.service.items import read_items
 from assay.service.operation import (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.checks import (
     json_text,
@@ -28,7 +29,7 @@ _SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.update
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GraderVersion(Record):
     """One version of a grader; it never changes.
 
@@ -56,7 +57,7 @@ class GraderVersion(Record):
     created_by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GraderRecord(Record):
     """A grader and its newest version.
 

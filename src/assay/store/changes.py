@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.database import Database, Record
 from assay.store.table import Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ChangeRecord(Record):
     """A change that was made.
 

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, cast
 
@@ -18,6 +17,7 @@ from assay.errors import (
     NotFoundError,
     StoreError,
 )
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.checks import (
     json_text,
@@ -50,7 +50,7 @@ _ROWS = "dataset d JOIN dataset_row r ON r.dataset = d.seq"
 _SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DatasetRecord(Record):
     """A dataset; its rows never change.
 
@@ -73,7 +73,7 @@ class DatasetRecord(Record):
     created_at: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DatasetRow(Record):
     """One row of a dataset.
 
@@ -88,7 +88,7 @@ class DatasetRow(Record):
     data: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DatasetUse(Record):
     """What depends on a dataset.
 

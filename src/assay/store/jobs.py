@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError
+from assay.frozen import frozen
 from assay.scoring.results import Status
 from assay.store.catalog import Catalog
 from assay.store.checks import plain, valid_limit, valid_number, valid_text
@@ -34,7 +34,7 @@ _AT_ONCE = 500  # row numbers looked up in one query
 JobStatus: TypeAlias = Literal["queued", "running", "finished", "failed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobRecord(Record):
     """A dataset that is graded with one version of a grader.
 
@@ -69,7 +69,7 @@ class JobRecord(Record):
     created_by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobTally:
     """What came of a job's rows.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
+from assay.frozen import frozen
 from assay.store.checks import valid_key, valid_text
 from assay.store.database import Database, Record, moment
 from assay.store.table import Table, Where
@@ -15,7 +15,7 @@ from assay.store.table import Table, Where
 _MOST = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProjectRecord(Record):
     """A project: what graders, datasets, jobs and scores belong to.
 
@@ -119,7 +119,7 @@ _TOUCHED = timedelta(minutes=1)
 KeyRole: TypeAlias = Literal["viewer", "editor", "admin"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KeyRecord(Record):
     """An API key, of which only a hash is stored.
 

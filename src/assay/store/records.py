@@ -63,6 +63,8 @@ class RunRecord:
     @property
     def suite(self) -> str:
         """What was run: the paths of cases, or the file of rows."""
+        if isinstance(named := self.config.get("suite"), str):
+            return named
         request = self.config.get("request")
         paths = request.get("paths") if isinstance(request, dict) else None
         listed = paths if isinstance(paths, list) else [self.config.get("file")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import record_evidence
 from assay.scoring.results import assurance_from
@@ -29,7 +29,7 @@ _MAX_EVIDENCE = 262_144
 ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ScoreRecord(Record):
     """The outcome of one item; it never changes.
 

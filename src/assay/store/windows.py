@@ -149,7 +149,7 @@ class Windows:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._results = Cells(database, "result", shown=UNREAD)
+        self._results = Cells(database, "result", shown={"answer": UNREAD["answer"]})
 
     def last(self) -> int:
         """The number of the newest result of all runs; another one where something came."""
@@ -187,7 +187,7 @@ class Windows:
         offset: int = 0,
         limit: int = 100,
     ) -> list[CellRecord]:
-        """Some of the cells that are looked at, without their answers and score trees.
+        """Some of the cells that are looked at, without their answers.
 
         What is unknown comes last, whichever way they are sorted.
         """

@@ -172,7 +172,7 @@ def _found_in(given: str) -> list[str]:
             hint = f"assay grade {given} --graders GRADERS.yaml; rows of tasks need --env env.py"
             raise _not_found(given, "is a file of rows, not a case", hint)
         if path.suffix == ".py":
-            hint = f"assay tasks {given} lists the tasks that it has"
+            hint = f"assay list {given} lists the tasks that it has"
             raise _not_found(given, "is Python, and cases are YAML", hint)
         return [given]
     if not path.is_dir():

@@ -205,7 +205,7 @@ class SubmissionSpec:
         protect: Further paths that stay as they are in the source; ** for all but ``include``.
         on_suspicion: What happens where the audit finds a sign that the submission speaks to its
             judge: ``flag`` says so, ``hold`` gives no reward until a person has decided with
-            `assay review`, ``zero`` gives 0.
+            `assay runs review`, ``zero`` gives 0.
     """
 
     include: tuple[str, ...] = ()

@@ -101,9 +101,8 @@ def kind_of_table(magic: bytes) -> TableKind | None:
     """What kind of table begins with these (at least six) bytes."""
     if magic.startswith(b"PAR1"):
         return "parquet"
-    # A stream begins with a mark and the length of its schema; the first version of Feather
-    # is told apart to be refused by name.
-    is_arrow = magic.startswith((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"))
+    # A stream begins with a mark and the length of its schema.
+    is_arrow = magic.startswith((b"ARROW1", b"\xff\xff\xff\xff"))
     return "arrow" if is_arrow else None
 
 
@@ -126,11 +125,6 @@ class Table:
             self._source: Any = arrow().OSFile(path)
             magic = bytes(self._source.read(8))
             self._source.seek(0)
-            if magic.startswith(b"FEA1"):
-                raise InputError(
-                    f"{name} is Feather version 1, which is not an Arrow file",
-                    hint="write it again with a newer library",
-                )
             self._is_parquet = magic.startswith(b"PAR1")
             self._file = self._open(is_file=magic.startswith(b"ARROW1"))
         check_columns(self.schema, name)

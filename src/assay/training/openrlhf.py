@@ -6,8 +6,9 @@ In that file::
 
     reward_func = reward_function("graders.yaml", on_error="zero")
 
-A served grader (`assay endpoint`) is a remote model for the same option. OpenRLHF handles neither
-None nor exceptions: it logs an exception, and its trainer ends later without naming the grader.
+A served grader (`assay serve grader`) is a remote model for the same option. OpenRLHF handles
+neither None nor exceptions: it logs an exception, and its trainer ends later without naming the
+grader.
 """
 
 from __future__ import annotations

@@ -1,25 +1,19 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Suspense, useCallback, useEffect, useState } from "react";
+import { Suspense, useEffect } from "react";
 import { Navigate, useLocation, useRoutes, useSearchParams } from "react-router";
 import { useConnection } from "../api/connection";
 import { useMe } from "../api/me";
 import { Problem } from "../api/problem";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { KeysHelp } from "./KeysHelp";
-import { useFrameKeys } from "./keys";
 import { LoginPage } from "./LoginPage";
 import { ownAddress } from "./login";
 import { Navigation } from "./Navigation";
 import { PageBoundary } from "./PageBoundary";
-import { Palette } from "./Palette";
-import { usePlaces } from "./places";
 import { routes } from "./routes";
 import { ServerLost } from "./ServerLost";
 import { SessionEnded } from "./SessionEnded";
 import "./shell.css";
-
-type Opened = "palette" | "keys" | null;
 
 export function App() {
   const me = useMe();
@@ -44,20 +38,15 @@ export function App() {
 /** What stands around every page. */
 function Frame() {
   const me = useMe();
-  const places = usePlaces();
-  const [opened, setOpened] = useState<Opened>(null);
   const page = useRoutes(routes);
   const { pathname } = useLocation();
-  const close = useCallback(() => setOpened(null), []);
-  const open = useCallback((what: Opened) => setOpened(what), []);
-  useFrameKeys(places, open);
   if (pathname === "/login" && me.data) return <LoggedIn />;
   return (
     <div className="shell">
       <a className="button skip" href="#main">
         Skip to the page
       </a>
-      <Navigation open={open} />
+      <Navigation />
       <ServerLost />
       <main id="main" tabIndex={-1}>
         {me.error && !me.data ? (
@@ -70,8 +59,6 @@ function Frame() {
           </PageBoundary>
         )}
       </main>
-      {opened === "palette" && <Palette close={close} showKeys={() => open("keys")} />}
-      {opened === "keys" && <KeysHelp close={close} />}
     </div>
   );
 }

@@ -3,12 +3,11 @@ import { useEffect } from "react";
 import { Link, NavLink, useLocation, useNavigate } from "react-router";
 import { api, ask } from "../api/client";
 import { rememberProject, useMe, useProject } from "../api/me";
-import { COMMAND } from "./keys";
 import { logOut } from "./login";
 import { type Place as Section, usePlaces } from "./places";
 import { useTheme } from "./theme";
 
-export function Navigation({ open }: { open: (what: "palette" | "keys") => void }) {
+export function Navigation() {
   return (
     <header className="bar">
       <Link to="/" className="brand">
@@ -21,18 +20,7 @@ export function Navigation({ open }: { open: (what: "palette" | "keys") => void 
         ))}
       </nav>
       <ProjectSwitch />
-      <button type="button" className="find" onClick={() => open("palette")}>
-        Find <kbd>{COMMAND} K</kbd>
-      </button>
       <ThemeSwitch />
-      <button
-        type="button"
-        className="quiet"
-        onClick={() => open("keys")}
-        aria-label="Keyboard shortcuts"
-      >
-        ?
-      </button>
       <Caller />
     </header>
   );

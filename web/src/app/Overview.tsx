@@ -12,7 +12,7 @@ import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { usePageTitle } from "../parts/title";
-import { suiteName } from "../runs/names";
+import { runName, suiteName } from "../runs/names";
 import "./overview.css";
 
 const SHOWN = 8;
@@ -66,7 +66,7 @@ export default function Overview() {
       {!isNew && (
         <section aria-labelledby="graders">
           <div className="page-head">
-            <h2 id="graders">Graders of {project}</h2>
+            <h2 id="graders">Graders in {project}</h2>
             <Link to={`/p/${encodeURIComponent(project)}/graders`}>All graders</Link>
           </div>
           {graders.error && (
@@ -117,7 +117,7 @@ function Beginning({ project }: { project: string }) {
             New grader
           </Link>
         ) : (
-          <Command text="assay keys create NAME --role editor" />
+          <Command text="assay server keys create NAME --role editor" />
         )}
         <Command text="assay init my-suite" />
       </section>
@@ -153,10 +153,10 @@ function RunLine({ run }: { run: Schemas["RunRow"] }) {
   return (
     <tr>
       <td className="name">
-        <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.label || run.suite}>
-          {run.label || suiteName(run.suite) || run.id}
+        <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.suite}>
+          {runName(run)}
         </Link>
-        <span className="below">{run.label || run.suite ? run.id : run.kind}</span>
+        <span className="below">{run.label ? run.id : suiteName(run.suite) || run.kind}</span>
       </td>
       <td>
         <span className="row tight">

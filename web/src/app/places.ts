@@ -5,8 +5,6 @@ import { useMay, useProject } from "../api/me";
 export interface Place {
   name: string;
   to: string;
-  /** After `g`, the key that leads there. */
-  key: string;
   /** Other parts of the same section. */
   also?: readonly string[];
 }
@@ -17,21 +15,19 @@ export function usePlaces(): readonly Place[] {
   const seesRuns = useMay("viewer", "default");
   return useMemo(
     () => [
-      { name: "Graders", to: `/p/${project}/graders`, key: "g" },
-      ...(seesRuns ? [{ name: "Runs", to: "/runs", key: "r", also: ["/compare"] }] : []),
+      { name: "Graders", to: `/p/${project}/graders` },
+      ...(seesRuns ? [{ name: "Runs", to: "/runs", also: ["/compare"] }] : []),
       {
         name: "Labels",
         to: `/p/${project}/labels`,
-        key: "l",
         also: [`/p/${project}/calibrations`],
       },
       {
         name: "Data",
         to: `/p/${project}/datasets`,
-        key: "d",
         also: [`/p/${project}/jobs`, `/p/${project}/traces`],
       },
-      { name: "Settings", to: "/settings", key: "s" },
+      { name: "Settings", to: "/settings" },
     ],
     [project, seesRuns],
   );

@@ -125,11 +125,12 @@ def test_a_session_that_ends_amid_work_loses_nothing_of_it(
     site: Site, strangers: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     made = site.post("/api/v1/keys", {"name": "short", "role": "editor", "project": "default"})
-    page = strangers("/runs?find=x")
+    page = strangers("/runs")
     log_in(page, str(made["token"]))
     expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
     assert site.http.delete(f"/api/v1/keys/{made['id']}").status_code == 204
-    page.keyboard.press("Control+k")
+    search = page.get_by_role("searchbox")
+    search.fill("first")
     dialog = page.get_by_role("dialog", name="Your session has ended")
     expect(dialog).to_be_visible()
     no_serious_findings(page)
@@ -139,50 +140,9 @@ def test_a_session_that_ends_amid_work_loses_nothing_of_it(
     dialog.get_by_label("API key").fill(site.key("viewer"))
     dialog.get_by_role("button", name="Log in").click()
     expect(dialog).to_be_hidden()
-    expect(page).to_have_url(re.compile(r"/runs\?find=x$"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    expect(page).to_have_url(re.compile(r"/runs\?search=first$"))
+    expect(search).to_have_value("first")
     strangers.forgive(REFUSED)
-
-
-def test_all_is_found_by_keyboard(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
-    page = open_page("/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-    page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
-    expect(keys).to_contain_text("this list")
-    no_serious_findings(page)
-    page.keyboard.press("Escape")
-    expect(keys).to_be_hidden()
-
-    page.keyboard.press("g")
-    page.keyboard.press("s")
-    expect(page).to_have_url(re.compile("/settings$"))
-    page.keyboard.press("g")
-    page.keyboard.press("o")
-    expect(page).to_have_url(re.compile(r":\d+/$"))
-
-    page.keyboard.press("Control+k")
-    find = page.get_by_role("combobox", name="Find a page")
-    expect(find).to_be_focused()
-    expect(page.get_by_role("option", name="exact")).to_be_visible()
-    no_serious_findings(page)
-    page.keyboard.type("exact")
-    found = page.get_by_role("listbox", name="Found").get_by_role("option", selected=True)
-    expect(found).to_contain_text("exact")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("/p/default/graders/exact$"))
-    expect(find).to_be_hidden()
-
-    page.keyboard.press("Control+k")
-    find.fill("first")
-    expect(page.get_by_role("option", name="<b>first</b>")).to_be_visible()
-    find.fill("no such thing")
-    expect(page.get_by_text("Nothing is called so")).to_be_visible()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Escape")
-    expect(find).to_be_hidden()
 
 
 def test_a_theme_is_chosen_and_remembered(open_page: Opener) -> None:
@@ -212,12 +172,11 @@ def test_another_project_is_one_choice_away(open_page: Opener) -> None:
 def test_a_key_of_one_project_is_offered_nothing_of_others(site: Site, strangers: Opener) -> None:
     page = strangers("/")
     log_in(page, site.key("viewer", "maths"))
-    expect(page.get_by_role("heading", name="Graders of maths")).to_be_visible()
-    expect(page.get_by_role("navigation", name="Main")).not_to_contain_text("Runs")
+    expect(page.get_by_role("heading", name="Graders in maths")).to_be_visible()
+    sections = page.get_by_role("navigation", name="Main")
+    expect(sections).to_contain_text("Labels")
+    expect(sections).not_to_contain_text("Runs")
     expect(page.get_by_label("Project")).to_be_hidden()
-    page.keyboard.press("Control+k")
-    expect(page.get_by_role("option", name="Labels")).to_be_visible()
-    expect(page.get_by_role("option", name="New grader")).to_have_count(0)
     strangers.forgive(REFUSED)
 
 
@@ -249,6 +208,29 @@ def test_no_page_asks_anybody_else_and_a_viewer_is_offered_nothing_to_write(
     strangers.forgive("Failed to load resource")
 
 
+def test_no_page_is_wider_than_a_telephone_and_names_can_be_read(
+    site: Site, open_page: Opener
+) -> None:
+    site.upload("rows", [{"id": "a", "answer": "4", "expected": "4"}])
+    site.post("jobs", {"grader": "exact", "dataset": "rows"})
+    tabs = [f"/settings?tab={tab}" for tab in ("keys", "projects", "changes", "server")]
+    page = open_page("/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in (*ADDRESSES, "/p/default/graders/exact", "/runs/%3Cb%3Efirst%3C%2Fb%3E", *tabs):
+        page.goto(f"{site.server.url}{address}")
+        expect(page.locator("main h1, main [role=alert]").first).to_be_visible()
+        expect(page.get_by_text("Loading")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+    page.goto(f"{site.server.url}/p/default/graders")
+    link = page.get_by_role("link", name="exact")
+    expect(link).to_be_visible()
+    assert (link.bounding_box() or {"width": 0})["width"] > 30
+    page.goto(f"{site.server.url}/runs")
+    outcome = page.get_by_role("row", name="<b>first</b>").get_by_text("3", exact=False).first
+    expect(outcome).to_be_in_viewport()
+    open_page.forgive("Failed to load resource")
+
+
 def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     open_fresh: Opener,
 ) -> None:
@@ -260,9 +242,6 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     expect(lost).to_be_visible()  # though nothing was clicked
     section(page, "Graders")
     expect(page).to_have_url(re.compile("/p/default/graders$"))
-    page.keyboard.press("Control+k")
-    expect(page.locator("input[role=combobox]")).to_be_focused()
-    page.keyboard.press("Escape")
 
     port = site.server.port
     site.server.start(port=port)
@@ -277,16 +256,15 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
 
     site.server.kill()
-    page.keyboard.press("Control+k")
+    page.get_by_role("link", name="assay").click()
     expect(lost).to_be_visible()
-    page.keyboard.press("Escape")
     site.server.start(port=port)
     expect(ended).to_be_visible()
     ended.get_by_label("API key").fill(site.key("admin", "*"))
     ended.get_by_role("button", name="Log in").click()
     expect(ended).to_be_hidden()
-    expect(page).to_have_url(re.compile("/p/default/graders$"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
+    expect(page).to_have_url(f"{site.server.url}/")
+    expect(page.get_by_role("heading", name="See it work")).to_be_visible()
     open_fresh.forgive(*GONE)
 
 

@@ -60,33 +60,35 @@ function NoDatasets({ mayUpload }: { mayUpload: boolean }) {
 
 function Datasets({ project, datasets }: { project: string; datasets: readonly Dataset[] }) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Dataset</th>
-          <th scope="col">Name</th>
-          <th scope="col" className="number">
-            Rows
-          </th>
-          <th scope="col" className="number">
-            Size
-          </th>
-          <th scope="col">Stored</th>
-        </tr>
-      </thead>
-      <tbody>
-        {datasets.map((one) => (
-          <tr key={one.key}>
-            <td>
-              <Link to={`/p/${project}/datasets/${one.key}`}>{one.key}</Link>
-            </td>
-            <td className="anywhere">{one.name === one.key ? "" : one.name}</td>
-            <td className="number">{whole(one.rows)}</td>
-            <td className="number">{size(one.size)}</td>
-            <td className="nowrap soft">{moment(one.created_at)}</td>
+    <div className="scrolls">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Dataset</th>
+            <th scope="col">Name</th>
+            <th scope="col" className="number">
+              Rows
+            </th>
+            <th scope="col" className="number">
+              Size
+            </th>
+            <th scope="col">Stored</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {datasets.map((one) => (
+            <tr key={one.key}>
+              <td>
+                <Link to={`/p/${project}/datasets/${one.key}`}>{one.key}</Link>
+              </td>
+              <td className="anywhere">{one.name === one.key ? "" : one.name}</td>
+              <td className="number">{whole(one.rows)}</td>
+              <td className="number">{size(one.size)}</td>
+              <td className="nowrap soft">{moment(one.created_at)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

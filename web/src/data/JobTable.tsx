@@ -37,7 +37,7 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
   if (jobs.error) return <ProblemBox problem={jobs.error} retry={() => jobs.refetch()} />;
   if (jobs.data.items.length === 0) {
     return (
-      <Empty title="No jobs here" command="assay jobs --help">
+      <Empty title="No jobs here" command="assay server jobs --help">
         <p>
           A job grades a stored dataset with a stored grader in the background. Open a dataset and
           choose <b>Grade with …</b>.
@@ -47,58 +47,60 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
   }
   return (
     <>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Job</th>
-            <th scope="col">Grader</th>
-            <th scope="col">Dataset</th>
-            <th scope="col">Progress</th>
-            <th scope="col" className="number">
-              Rows
-            </th>
-            <th scope="col" className="number">
-              Errors
-            </th>
-            <th scope="col">Begun</th>
-            <th scope="col">By</th>
-          </tr>
-        </thead>
-        <tbody>
-          {jobs.data.items.map((job) => (
-            <tr key={job.id}>
-              <td>
-                <JobState job={job} />
-              </td>
-              <td>
-                <Link className="mono nowrap" to={`/p/${project}/jobs/${job.id}`}>
-                  {job.id}
-                </Link>
-              </td>
-              <td className="anywhere">
-                {job.grader}@{job.version}
-              </td>
-              <td className="anywhere">{job.dataset}</td>
-              <td>
-                <JobProgress job={job} />
-              </td>
-              <td className="number">
-                {whole(job.done)} of {whole(job.total)}
-              </td>
-              <td className="number">
-                {job.errors > 0 ? <Outcome state="error" text={whole(job.errors)} /> : 0}
-              </td>
-              <td className="nowrap soft">{moment(job.created_at)}</td>
-              <td className="anywhere soft">{job.created_by}</td>
+      <div className="scrolls">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">State</th>
+              <th scope="col">Job</th>
+              <th scope="col">Grader</th>
+              <th scope="col">Dataset</th>
+              <th scope="col">Progress</th>
+              <th scope="col" className="number">
+                Rows
+              </th>
+              <th scope="col" className="number">
+                Errors
+              </th>
+              <th scope="col">Begun</th>
+              <th scope="col">By</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {jobs.data.items.map((job) => (
+              <tr key={job.id}>
+                <td>
+                  <JobState job={job} />
+                </td>
+                <td>
+                  <Link className="mono nowrap" to={`/p/${project}/jobs/${job.id}`}>
+                    {job.id}
+                  </Link>
+                </td>
+                <td className="anywhere">
+                  {job.grader}@{job.version}
+                </td>
+                <td className="anywhere">{job.dataset}</td>
+                <td>
+                  <JobProgress job={job} />
+                </td>
+                <td className="number">
+                  {whole(job.done)} of {whole(job.total)}
+                </td>
+                <td className="number">
+                  {job.errors > 0 ? <Outcome state="error" text={whole(job.errors)} /> : 0}
+                </td>
+                <td className="nowrap soft">{moment(job.created_at)}</td>
+                <td className="anywhere soft">{job.created_by}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       {jobs.data.next_cursor && (
         <p className="soft">
           Only the newest {whole(jobs.data.items.length)} are shown. Narrow them by state, or list
-          all on the command line: <code>assay jobs list</code>
+          all on the command line: <code>assay server jobs list</code>
         </p>
       )}
     </>

@@ -92,7 +92,7 @@ export default function GradersPage() {
           ref={search}
           type="search"
           aria-label="Search graders"
-          placeholder="Search key, name, description ( / )"
+          placeholder="Key, name or description"
           value={text}
           maxLength={200}
           onChange={(event) => {

@@ -45,54 +45,56 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
       {list.error && <ProblemBox problem={list.error} retry={() => list.refetch()} />}
       {list.isPending && <Loading what="Loading versions" />}
       {versions.length > 0 && (
-        <table className="versions">
-          <thead>
-            <tr>
-              {versions.length > 1 && (
-                <>
-                  <th scope="col">From</th>
-                  <th scope="col">To</th>
-                </>
-              )}
-              <th scope="col">Version</th>
-              <th scope="col">Kind</th>
-              <th scope="col">Note</th>
-              <th scope="col">Made</th>
-            </tr>
-          </thead>
-          <tbody>
-            {versions.map((one) => (
-              <tr key={one.number} aria-current={one.number === shown || undefined}>
-                {versions.length > 1 &&
-                  (["from", "to"] as const).map((name) => (
-                    <td key={name}>
-                      <input
-                        type="radio"
-                        name={name}
-                        aria-label={`Compare ${name} version ${one.number}`}
-                        checked={(name === "from" ? from : to) === one.number}
-                        onChange={() => choose(name, one.number)}
-                      />
-                    </td>
-                  ))}
-                <td>
-                  <Link
-                    to={one.number === newest ? "?" : `?version=${one.number}`}
-                    aria-label={`Version ${one.number}`}
-                  >
-                    {one.number}
-                  </Link>
-                </td>
-                <td>{KIND_TITLES[one.kind] ?? one.kind}</td>
-                <td className="note">{one.note || <span className="soft">–</span>}</td>
-                <td className="soft nowrap">
-                  {moment(one.created_at)}
-                  {one.created_by && ` by ${one.created_by}`}
-                </td>
+        <div className="scrolls">
+          <table className="versions">
+            <thead>
+              <tr>
+                {versions.length > 1 && (
+                  <>
+                    <th scope="col">From</th>
+                    <th scope="col">To</th>
+                  </>
+                )}
+                <th scope="col">Version</th>
+                <th scope="col">Kind</th>
+                <th scope="col">Note</th>
+                <th scope="col">Made</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {versions.map((one) => (
+                <tr key={one.number} aria-current={one.number === shown || undefined}>
+                  {versions.length > 1 &&
+                    (["from", "to"] as const).map((name) => (
+                      <td key={name}>
+                        <input
+                          type="radio"
+                          name={name}
+                          aria-label={`Compare ${name} version ${one.number}`}
+                          checked={(name === "from" ? from : to) === one.number}
+                          onChange={() => choose(name, one.number)}
+                        />
+                      </td>
+                    ))}
+                  <td>
+                    <Link
+                      to={one.number === newest ? "?" : `?version=${one.number}`}
+                      aria-label={`Version ${one.number}`}
+                    >
+                      {one.number}
+                    </Link>
+                  </td>
+                  <td>{KIND_TITLES[one.kind] ?? one.kind}</td>
+                  <td className="note">{one.note || <span className="soft">–</span>}</td>
+                  <td className="soft nowrap">
+                    {moment(one.created_at)}
+                    {one.created_by && ` by ${one.created_by}`}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {list.hasNextPage && (
         <button type="button" onClick={() => list.fetchNextPage()}>

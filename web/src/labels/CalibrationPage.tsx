@@ -164,18 +164,14 @@ function Measures({ card }: { card: Schemas["CardDetail"] }) {
             <tr key={one.name}>
               <td>
                 {one.name === "kappa" ? <strong>{one.words}</strong> : one.words}
-                {(one.why_not || one.note) && (
-                  <div className="soft">
-                    {one.why_not ? `not measured: ${one.why_not}` : one.note}
-                  </div>
-                )}
+                {one.note && <div className="soft">{one.note}</div>}
               </td>
-              <td className="number">{one.why_not ? "–" : figureText(one.figure)}</td>
+              <td className="number">{figureText(one.figure)}</td>
               <td>
                 <IntervalBar figure={one.figure} before={one.before} />
               </td>
               {hasBefore && <td className="number soft">{number(one.before?.value)}</td>}
-              <td className="number">{one.why_not ? "–" : whole(one.figure.n)}</td>
+              <td className="number">{whole(one.figure.n)}</td>
             </tr>
           ))}
         </tbody>

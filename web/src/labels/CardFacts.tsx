@@ -3,10 +3,10 @@ import type { Schemas } from "../api/client";
 import { count, duration, money, score, whole } from "../parts/figures";
 import { figureText } from "./IntervalBar";
 
-/** What else a card knows: people among each other, repeats, order, attacks, cost. */
+/** What else a card knows: people among each other, repeats, attacks, cost. */
 export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
-  const { humans, flips, order, attacks, cost, summary, labels } = card;
-  const worked = attacks?.families.filter((one) => one.worked > 0) ?? [];
+  const { humans, flips, attacks, cost, summary, labels } = card;
+  const worked = Object.entries(attacks?.families ?? {}).filter(([, one]) => one.worked > 0);
   return (
     <section>
       <h2>What it rests on</h2>
@@ -21,13 +21,6 @@ export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
             ? `the verdict flips in ${figureText(flips.rate)} of pairs; ${count(flips.flipped, "row")} of ${whole(flips.rate.n)} flipped in ${flips.repeats} repeats`
             : "every row was asked once; asking again shows how often the verdict flips"}
         </Fact>
-        {order && (
-          <Fact name="Position">
-            the same winner in both orders {figureText(order.consistency)}; for the first slot{" "}
-            {figureText(order.first_slot)}, 0.50 is fair; right in both orders{" "}
-            {figureText(order.both_right)}; {count(order.ties, "tie")}
-          </Fact>
-        )}
         <Fact name="Attacks">
           {attacks ? (
             <>
@@ -35,7 +28,7 @@ export function CardFacts({ card }: { card: Schemas["CardDetail"] }) {
               {count(attacks.rows, "failing answer")} raised the score, {figureText(attacks.passed)}{" "}
               made it pass
               {worked.length > 0 &&
-                ` (${worked.map((one) => `${one.name} ${one.worked} of ${one.played}`).join(", ")})`}
+                ` (${worked.map(([name, one]) => `${name} ${one.worked} of ${one.played}`).join(", ")})`}
               {attacks.false_alarms.n > 0 &&
                 `; ${figureText(attacks.false_alarms)} of honest additions lowered a good one's`}
               {attacks.excluded > 0 && `; ${whole(attacks.excluded)} more without a score`}

@@ -15,6 +15,7 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
     rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
   };
   const rows = card.disagreements;
+  const saidOf = (item: string) => card.said[item] ?? [];
   return (
     <section>
       <h2>Read these: people and the grader differ</h2>
@@ -44,7 +45,7 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
                   grader: <strong>{row.verdict}</strong> ({score(row.score)})
                 </span>
               </span>
-              {row.place && <span className="soft">{row.place}</span>}
+              {row.file && <span className="soft">{row.file}</span>}
             </div>
             <div className="texts">
               <div>
@@ -54,8 +55,8 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
               <div className="stack">
                 <section aria-label="What people said">
                   <h3>People said {row.label}</h3>
-                  {row.said.length > 0 ? (
-                    <Said said={row.said} odd={false} />
+                  {saidOf(row.item).length > 0 ? (
+                    <Said said={saidOf(row.item)} odd={false} />
                   ) : (
                     <span className="soft">The labels came with the rows.</span>
                   )}

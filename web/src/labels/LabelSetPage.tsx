@@ -123,7 +123,7 @@ function Nothing({ which, field }: { which: Which; field: string }) {
     return (
       <Empty
         title={`There are no labels ${field}`}
-        command={`assay label answers.jsonl --field ${/^[\w.-]+$/.test(field) ? field : "NAME"}`}
+        command={`assay calibrate label answers.jsonl --field ${/^[\w.-]+$/.test(field) ? field : "NAME"}`}
       />
     );
   }
@@ -134,7 +134,7 @@ function Nothing({ which, field }: { which: Which; field: string }) {
       <p>
         Let a second person label the same items: their agreement is the most a judge can reach.
       </p>
-      {which === "several" && <Command text="assay label answers.jsonl --rater bo" />}
+      {which === "several" && <Command text="assay calibrate label answers.jsonl --rater bo" />}
     </Empty>
   );
 }

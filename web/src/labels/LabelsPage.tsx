@@ -9,7 +9,6 @@ import { usePageTitle } from "../parts/title";
 import { ExportButton } from "./ExportButton";
 import "./labels.css";
 import { LabelTabs } from "./LabelTabs";
-import { OutboxRefused, OutboxState } from "./OutboxState";
 
 export default function LabelsPage() {
   usePageTitle("Labels");
@@ -24,18 +23,14 @@ export default function LabelsPage() {
       <LabelTabs project={project} />
       <div className="page-head">
         <h1>Labels</h1>
-        <span className="row">
-          <OutboxState />
-          <Link className="button primary" to={`/p/${project}/labels/queue`}>
-            Label answers
-          </Link>
-        </span>
+        <Link className="button primary" to={`/p/${project}/labels/queue`}>
+          Label answers
+        </Link>
       </div>
-      <OutboxRefused />
       {sets.error && <ProblemBox problem={sets.error} retry={() => sets.refetch()} />}
       {sets.isLoading && <Loading what="Loading labels" />}
       {sets.data?.items.length === 0 && (
-        <Empty title="Nobody has labelled anything yet" command="assay label answers.jsonl">
+        <Empty title="Nobody has labelled anything yet" command="assay calibrate label answers.jsonl">
           <p>
             What people say of some answers tells how far a grader can be trusted. Twenty are a
             beginning: label them here, one key each, or in a terminal.

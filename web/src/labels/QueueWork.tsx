@@ -1,25 +1,14 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { Link } from "react-router";
 import { useMay } from "../api/me";
+import { Problem } from "../api/problem";
 import { count, whole } from "../parts/figures";
-import { isTyped, useListedKeys } from "../parts/keys";
+import { isTyped } from "../parts/keys";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { OutboxRefused, OutboxState } from "./OutboxState";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
 import { useQueue } from "./useQueue";
-
-const KEYS = {
-  title: "Labelling",
-  keys: [
-    ["p f n", "the first letter of a class, or its number, labels"],
-    ["u", "take the last label back"],
-    ["s", "leave the item for later"],
-    ["w", "write a note"],
-    ["m", "show all of long texts"],
-  ],
-} as const;
 
 /** One rater at work: an item, its texts, and a key for each label. */
 export function QueueWork({ project, address }: { project: string; address: QueueAddress }) {
@@ -28,7 +17,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     () => ({ dataset, run, field, classes, seed, rater }),
     [dataset, run, field, classes, seed, rater],
   );
-  useListedKeys(KEYS);
   const mayLabel = useMay("editor", project);
   const [told, setTold] = useState("");
   const criterion = address.criterion || told;
@@ -36,7 +24,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
   const [note, setNote] = useState("");
   const [isNoting, setNoting] = useState(false);
   const [isAll, setAll] = useState(false);
-  const [words, setWords] = useState("");
   const top = useRef<HTMLDivElement>(null);
 
   useEffect(() => {
@@ -51,32 +38,24 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     (key: string) => {
       const label = queue.head?.keys.find((one) => one.key === key)?.label;
       const command = queue.head?.commands[key];
-      if (label !== undefined && mayLabel && queue.current && !isOver) {
-        queue.say(label, note);
-        setWords(`${label}. ${Math.min(queue.done + 1, total)} of ${total} labelled.`);
-      } else if (command === "skip" && !isOver) {
-        queue.skip();
-        setWords("Left for later.");
-      } else if (command === "undo" && mayLabel && queue.history.length > 0) {
-        queue.undo();
-        setWords("Taken back.");
-      } else if (command === "more") {
-        setAll((before) => !before);
-        return true;
-      } else if (command === "note" && mayLabel && !isOver) {
-        setNoting(true);
-        return true;
-      } else {
-        return false;
-      }
-      setNote("");
-      setNoting(false);
-      setAll(false);
-      top.current?.scrollTo(0, 0);
+      if (label !== undefined && mayLabel && queue.current && !isOver) queue.say(label, note);
+      else if (command === "skip" && !isOver) queue.skip();
+      else if (command === "undo" && mayLabel && queue.said > 0) queue.undo();
+      else if (command === "more") setAll((before) => !before);
+      else if (command === "note" && mayLabel && !isOver) setNoting(true);
+      else return false;
       return true;
     },
-    [queue, note, mayLabel, isOver, total],
+    [queue, note, mayLabel, isOver],
   );
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: of the item that was labelled or left
+  useEffect(() => {
+    setNote("");
+    setNoting(false);
+    setAll(false);
+    top.current?.scrollTo(0, 0);
+  }, [queue.current]);
 
   // With the item that is seen, not a moment later: who labels fast presses ahead.
   useLayoutEffect(() => {
@@ -84,9 +63,8 @@ export function QueueWork({ project, address }: { project: string; address: Queu
       if (event.repeat || isTyped(event) || document.querySelector("dialog[open]")) return;
       if (act(event.key.toLowerCase())) event.preventDefault();
     };
-    // Before the keys of the frame: a class may be called by any letter.
-    window.addEventListener("keydown", press, true);
-    return () => window.removeEventListener("keydown", press, true);
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
   }, [act]);
 
   const { head, current } = queue;
@@ -116,7 +94,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           </span>
         </div>
         <div className="queue-count">
-          <OutboxState />
           <span className="number">
             <strong>{whole(Math.min(queue.done, total))}</strong> of {whole(total)}
           </span>
@@ -128,9 +105,11 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <span className="soft">Criterion</span> {criterion}
         </p>
       )}
-      <OutboxRefused />
+      {queue.unsaved && (
+        <ProblemBox problem={notSaved(queue.unsaved)} retry={() => queue.saveAgain()} />
+      )}
       <div className="sr" role="status" aria-live="polite">
-        {words}
+        {queue.words && `${queue.words} ${Math.min(queue.done, total)} of ${total} labelled.`}
       </div>
       <div className={`queue-texts ${isWide ? "wide" : ""}`} ref={top}>
         {isOver ? (
@@ -191,7 +170,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
               type="button"
               className="quiet"
               aria-keyshortcuts={key}
-              disabled={isDisabled(name, mayLabel, queue.history.length, isOver)}
+              disabled={isDisabled(name, mayLabel, queue.said, isOver)}
               onClick={() => act(key)}
             >
               <kbd>{key}</kbd> {name === "more" && isAll ? "less" : name}
@@ -205,6 +184,14 @@ export function QueueWork({ project, address }: { project: string; address: Queu
       </footer>
     </div>
   );
+}
+
+/** Which label the server does not have, and why; its item is still the one that is shown. */
+function notSaved({ label, problem }: { label: string; problem: Error }): Problem {
+  const title = label ? `The label ${label} is not saved` : "The last label is not taken back";
+  return problem instanceof Problem && problem.status
+    ? new Problem(problem.status, title, problem.message, problem.faults)
+    : new Problem(0, title, "The server does not answer. Try again when it is back.");
 }
 
 function isDisabled(name: string, mayLabel: boolean, said: number, isOver: boolean): boolean {

@@ -41,8 +41,8 @@ export async function calibrate(project: string, asked: Asked): Promise<void> {
   stopped.delete(name);
   change(name, { isRunning: true, problem: null, work: null });
   try {
-    for (let anew = true; !stopped.has(name); anew = false) {
-      const work = await stretch(project, { ...asked, anew }, name);
+    while (!stopped.has(name)) {
+      const work = await stretch(project, asked, name);
       if (work) change(name, { work });
       if (work?.card) break;
     }

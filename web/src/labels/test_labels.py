@@ -222,7 +222,7 @@ def test_where_nothing_is_yet_the_next_step_is_said(
     filled.post("/api/v1/projects", {"key": "empty"})
     page = open_page("/p/empty/labels")
     expect(page.get_by_role("heading", name="Nobody has labelled anything yet")).to_be_visible()
-    expect(page.get_by_text("assay label answers.jsonl", exact=True)).to_be_visible()
+    expect(page.get_by_text("assay calibrate label answers.jsonl", exact=True)).to_be_visible()
     no_serious_findings(page)
     page.get_by_role("link", name="Label answers").click()
     expect(page.get_by_role("heading", name="There is nothing to label yet")).to_be_visible()
@@ -259,3 +259,28 @@ def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
     page.get_by_label("Levels, lowest first").fill("SAD,GOOD")
     expect(page.get_by_text("2 judgements")).to_be_visible()
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "422" not in one]
+
+
+def test_a_label_that_is_refused_says_why_and_another_may_be_given(
+    filled: Site, open_page: Opener
+) -> None:
+    filled.upload("gone", ROWS[:8])
+    page = open_page("/p/default/labels/queue?dataset=gone&field=refused&rater=cleo")
+    done = page.locator(".queue-count")
+    expect(done).to_contain_text("0 of 8")
+    page.keyboard.press("p")
+    expect(done).to_contain_text("1 of 8")
+    at = "/api/v1/projects/default/datasets/gone"
+    assert filled.http.delete(at).status_code == 204
+    page.keyboard.press("u")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The last label is not taken back")
+    expect(done).to_contain_text("1 of 8")
+    page.keyboard.press("f")
+    expect(alert).to_contain_text("The label FAIL is not saved")
+    expect(alert).to_contain_text("gone")
+    filled.upload("gone", ROWS[:8])
+    page.keyboard.press("n")
+    expect(done).to_contain_text("2 of 8")
+    expect(alert).to_have_count(0)
+    open_page.forgive("Failed to load resource")

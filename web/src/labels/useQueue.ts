@@ -1,6 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
 import { api, ask, type Schemas } from "../api/client";
-import { put, waitingFor } from "./outbox";
 
 export interface Query {
   dataset: string;
@@ -11,27 +11,33 @@ export interface Query {
   rater: string;
 }
 
-export interface Said {
+/** A label of an item; empty where one is taken back. */
+interface Said {
   item: Schemas["QueueItem"];
   label: string;
+  note: string;
 }
 
 const AHEAD = 3;
 const PAGE = 5;
 
-/** A rater's queue: the next items are here before they are needed; what is said is kept at once. */
+/**
+ * A rater's queue: the next items are here before they are needed, and each stays until the server
+ * has its label.
+ */
 export function useQueue(project: string, query: Query, criterion: string) {
   const [head, setHead] = useState<Schemas["LabelQueue"] | null>(null);
   const [items, setItems] = useState<readonly Schemas["QueueItem"][]>([]);
   const [later, setLater] = useState<readonly Schemas["QueueItem"][]>([]);
-  const [history, setHistory] = useState<readonly Said[]>([]);
-  const [early, setEarly] = useState(0);
+  const [history, setHistory] = useState<readonly Schemas["QueueItem"][]>([]);
+  const [words, setWords] = useState("");
   const [hasEnded, setEnded] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
   const [attempt, setAttempt] = useState(0);
   const cursor = useRef<string | null>(null);
   const isLoading = useRef(false);
   const seen = useRef(new Set<string>());
+  const isSaving = useRef(false); // at once, and not with what is shown next: keys come fast
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt is what "try again" counts.
   useEffect(() => {
@@ -48,13 +54,10 @@ export function useQueue(project: string, query: Query, criterion: string) {
       }),
     )
       .then((found) => {
-        const waits = waitingFor(project, field);
         const fresh = found.items.filter(({ item }) => !seen.current.has(item));
         for (const { item } of fresh) seen.current.add(item);
-        const open = fresh.filter(({ item }) => !waits.get(item));
         setHead((before) => before ?? found);
-        setEarly((before) => before + (fresh.length - open.length));
-        setItems((before) => [...before, ...open]);
+        setItems((before) => [...before, ...fresh]);
         cursor.current = found.next_cursor;
         setEnded(found.next_cursor === null);
         setProblem(null);
@@ -81,45 +84,60 @@ export function useQueue(project: string, query: Query, criterion: string) {
     }
   }, [items.length, hasEnded, later]);
 
-  const keep = useCallback(
-    (item: Schemas["QueueItem"], label: string, note: string) => {
+  const save = useMutation({
+    mutationFn: ({ item, label, note }: Said) => {
       const { dataset, run, field } = query;
       const rater = head?.rater ?? query.rater;
       const where = { item: item.item, place: item.place, dataset, run };
-      put(project, { ...where, field, label, note, criterion, rater });
+      return ask(
+        api.POST("/api/v1/projects/{project}/labels", {
+          params: { path: { project } },
+          body: { ...where, field, label, note, criterion, rater },
+        }),
+      );
     },
-    [project, query, criterion, head],
-  );
+    onSuccess: (_, { item, label }) => {
+      setWords(label ? `${label}.` : "Taken back.");
+      if (label) {
+        setHistory((before) => [...before, item]);
+        setItems((before) => before.filter((one) => one !== item));
+      } else {
+        setHistory((before) => before.slice(0, -1));
+        setItems((before) => [item, ...before]);
+      }
+    },
+    onSettled: () => {
+      isSaving.current = false;
+    },
+  });
+  const keep = (said: Said) => {
+    if (isSaving.current) return;
+    isSaving.current = true;
+    save.mutate(said);
+  };
 
   const current = items[0];
-  const say = (label: string, note: string) => {
-    if (!current) return;
-    keep(current, label, note);
-    setHistory((before) => [...before, { item: current, label }]);
-    setItems((before) => before.slice(1));
-  };
-  const skip = () => {
-    if (!current) return;
-    setLater((before) => [...before, current]);
-    setItems((before) => before.slice(1));
-  };
-  const undo = () => {
-    const last = history.at(-1);
-    if (!last) return;
-    keep(last.item, "", "");
-    setHistory((before) => before.slice(0, -1));
-    setItems((before) => [last.item, ...before]);
-  };
+  const last = history.at(-1);
   return {
     head,
     current,
-    history,
     problem,
-    say,
-    skip,
-    undo,
+    /** What the last of them did, for who does not see it. */
+    words,
+    unsaved: save.error && { problem: save.error, label: save.variables.label },
+    say: (label: string, note: string) => current && keep({ item: current, label, note }),
+    undo: () => last && keep({ item: last, label: "", note: "" }),
+    saveAgain: () => save.variables && keep(save.variables),
+    skip: () => {
+      if (!current || isSaving.current) return;
+      save.reset();
+      setWords("Left for later.");
+      setLater((before) => [...before, current]);
+      setItems((before) => before.slice(1));
+    },
     retry: () => setAttempt((before) => before + 1),
-    done: (head?.done ?? 0) + early + history.length,
+    said: history.length,
+    done: (head?.done ?? 0) + history.length,
     skipped: later.length,
     hasEnded: hasEnded && items.length === 0 && later.length === 0,
   };

@@ -6,7 +6,7 @@ import "./parts.css";
  *
  * @param close What closes it; without it, it stays.
  */
-export function Dialog({ title, close, className = "", children }: DialogProps) {
+export function Dialog({ title, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -18,7 +18,7 @@ export function Dialog({ title, close, className = "", children }: DialogProps) 
   return (
     <dialog
       ref={element}
-      className={`dialog ${className}`}
+      className="dialog"
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
@@ -53,6 +53,5 @@ export function Dialog({ title, close, className = "", children }: DialogProps) 
 interface DialogProps {
   title: string;
   close?: () => void;
-  className?: string;
   children: ReactNode;
 }

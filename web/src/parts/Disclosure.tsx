@@ -6,7 +6,6 @@ import {
   useId,
   useState,
 } from "react";
-import { useListedKeys } from "./keys";
 import "./parts.css";
 
 /** Whether everything is shown from the start, as on paper. */
@@ -65,17 +64,8 @@ interface CutProps<T> {
   children: (one: T) => ReactNode;
 }
 
-const KEYS = {
-  title: "In a list",
-  keys: [
-    ["j / k", "next and previous row"],
-    ["Enter", "open or close a row"],
-  ],
-} as const;
-
 /** Rows that j and k, or the arrows, walk through; Enter opens one. */
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
-  useListedKeys(KEYS);
   const walk = (event: KeyboardEvent<HTMLElement>) => {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;

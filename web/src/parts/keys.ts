@@ -1,28 +1,5 @@
 import { useEffect, useRef } from "react";
 
-/** Keys of one part of a page, and what each does: `["j", "next cell"]`. */
-export interface Keys {
-  title: string;
-  keys: readonly (readonly [string, string])[];
-}
-
-const shown = new Set<Keys>();
-
-/** Lists keys under `?` while the part is shown. Give it a constant. */
-export function useListedKeys(listed: Keys): void {
-  useEffect(() => {
-    shown.add(listed);
-    return () => {
-      shown.delete(listed);
-    };
-  }, [listed]);
-}
-
-/** What is listed now. */
-export function listedKeys(): readonly Keys[] {
-  return [...shown];
-}
-
 /** Whether a key that was pressed is text for a field, or a shortcut of the browser. */
 export function isTyped(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;

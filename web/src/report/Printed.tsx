@@ -25,9 +25,9 @@ export function Printed({ data }: { data: RunData }) {
   return (
     <main ref={box} className="page run printed stack">
       <RunHead told={overview} now={overview.run} />
-      <RunSummary told={overview} look={nowhere} />
+      <RunSummary told={overview} />
       {overview.run.kind !== "dataset" && matrix.total > 0 && (
-        <Matrix matrix={matrix} leaderboard={overview.leaderboard} look={nowhere} />
+        <Matrix matrix={matrix} leaderboard={overview.leaderboard} />
       )}
       {data.left_out.map((said) => (
         <p key={said}>{said}</p>

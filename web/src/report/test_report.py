@@ -74,7 +74,7 @@ def test_a_report_is_read_from_its_verdict_down_to_what_was_done(
     expect(page.locator(".verdict")).to_contain_text("FAIL: ")
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
     no_serious_findings(page)
-    page.get_by_role("button", name="kit, replay · fix").click()
+    page.get_by_role("link", name="kit, replay · fix").click()
     expect(page.get_by_role("tab", name="Cells")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_role("row")).to_have_count(3)
     page.get_by_role("link", name="kit").first.click()
@@ -104,7 +104,7 @@ def test_flags_stand_out_and_failures_follow_each_other(
     open_file: Callable[[str], Page],
 ) -> None:
     page = open_file("kit.html")
-    page.get_by_role("button", name="Show the cells").click()
+    page.get_by_role("link", name="Show the cells").click()
     page.get_by_role("row").nth(1).get_by_role("link").click()
     expect(page.get_by_role("region", name="Signs of tampering")).to_contain_text("__eq__")
     expect(page.locator(".walk")).to_contain_text("3 of 4 to look at")
@@ -120,7 +120,7 @@ def test_of_ten_thousand_cells_what_is_left_out_is_said(open_file: Callable[[str
     expect(page.locator(".scores")).to_contain_text("10,000 cells, 0 graders")
     expect(page.get_by_text("Two side by side")).to_have_count(0)
     page.get_by_role("tab", name="Overview").click()
-    page.get_by_role("button", name=re.compile("the sandbox ended after")).click()
+    page.get_by_role("link", name=re.compile("the sandbox ended after")).click()
     expect(page.locator(".filters .total")).to_have_text("104 cells")
     page.get_by_role("searchbox", name="Find cases by name").fill("case-0100")
     expect(page.locator(".filters .total")).to_have_text("0 cells")

@@ -4,7 +4,7 @@ import { useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
-import { useKeys, useListedKeys } from "../parts/keys";
+import { useKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
 import { type Chosen, queryOf, type Sort } from "./chosen";
 import { agentName, cellAddress } from "./names";
@@ -14,17 +14,6 @@ type CellRow = Schemas["CellRow"];
 /** Cells that are asked for at a time. */
 export const PART = 100;
 const HEIGHT = 34;
-
-const KEYS = {
-  title: "Cells",
-  keys: [
-    ["j", "next cell"],
-    ["k", "cell before"],
-    ["Enter", "open the cell"],
-    ["Home", "first cell"],
-    ["End", "last cell"],
-  ],
-} as const;
 
 const COLUMNS: [string, Sort | null, boolean][] = [
   ["", null, false],
@@ -100,7 +89,6 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
     k: whenFree(() => move(at - 1)),
     Enter: whenFree(() => open(at)),
   });
-  useListedKeys(KEYS);
 
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
@@ -180,6 +168,7 @@ interface CellsTableProps {
 
 /** The columns of one cell. */
 export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
+  const said = [`passes at ${score(cell.threshold)}`, cell.assurance].filter(Boolean).join("; ");
   return (
     <>
       <span role="gridcell">
@@ -196,14 +185,13 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
       <span role="gridcell" className="number">
         {cell.trial}
       </span>
-      <span role="gridcell" className="number" title={`passes at ${score(cell.threshold)}`}>
+      <span role="gridcell" className="number" title={said}>
         {score(cell.reward)}
       </span>
       <span role="gridcell" className="clip why" title={[...cell.flags, cell.why].join("\n")}>
         {cell.flag_count > 0 && <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />}
         {cell.held && <span className="badge">waits for review</span>}
         {cell.ruling && <span className="badge">decided: {cell.ruling}</span>}
-        {cell.assurance && <span className="soft">{cell.assurance}</span>}
         <span className="clip">{cell.why || cell.flags[0]}</span>
       </span>
       <span role="gridcell" className="number">

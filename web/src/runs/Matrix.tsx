@@ -1,15 +1,15 @@
+import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { duration, money, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
-import { agentName } from "./names";
-import type { Look } from "./RunSummary";
+import { agentName, cellsAddress } from "./names";
 
 type Cell = NonNullable<Schemas["MatrixCase"]["cells"][number]>;
 
 const MOST_SHOWN = 12;
 
 /** Cases by agents; the best agent comes first. A cell opens its trials. */
-export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
+export function Matrix({ matrix, leaderboard }: MatrixProps) {
   const places = new Map(leaderboard.map((row, place) => [`${row.harness}\n${row.model}`, place]));
   const columns = matrix.agents
     .map((agent, at) => ({ agent, at, place: places.get(`${agent.harness}\n${agent.model}`) ?? 0 }))
@@ -29,9 +29,9 @@ export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
           {matrix.cases.map(({ case: name, cells }) => (
             <tr key={name}>
               <th scope="row">
-                <button type="button" className="link clip" onClick={() => look({ case: name })}>
+                <Link className="clip" to={cellsAddress({ case: name })}>
                   {name}
-                </button>
+                </Link>
               </th>
               {columns.map(({ agent, at }) => {
                 const cell = cells[at];
@@ -41,7 +41,7 @@ export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
                     <Trials
                       cell={cell}
                       label={`${name}, ${agentName(agent)}`}
-                      open={() => look({ case: name, harness: agent.harness, model: agent.model })}
+                      to={cellsAddress({ case: name, harness: agent.harness, model: agent.model })}
                     />
                   </td>
                 ) : (
@@ -61,16 +61,15 @@ export function Matrix({ matrix, leaderboard, look }: MatrixProps) {
 interface MatrixProps {
   matrix: Schemas["RunMatrix"];
   leaderboard: Schemas["RunOverview"]["leaderboard"];
-  look: Look;
 }
 
 /** The trials of one case by one agent: how many passed, the mean reward, and each of them. */
-function Trials({ cell, label, open }: { cell: Cell; label: string; open: () => void }) {
+function Trials({ cell, label, to }: { cell: Cell; label: string; to: string }) {
   const { totals } = cell;
   const passed = totals.ends.passed;
   const cost = totals.cost_usd === null ? "unknown cost" : money(totals.cost_usd);
   return (
-    <button type="button" className={`trials ${totals.shown}`} onClick={open} title={label}>
+    <Link className={`button trials ${totals.shown}`} to={to} title={label}>
       <span className="sr">{label}: </span>
       <span className="first">
         <strong>{score(totals.reward.mean)}</strong>
@@ -96,6 +95,6 @@ function Trials({ cell, label, open }: { cell: Cell; label: string; open: () => 
         {totals.ends.errors > 0 && `${whole(totals.ends.errors)} not graded · `}
         {cost} · {duration(totals.seconds)}
       </span>
-    </button>
+    </Link>
   );
 }

@@ -5,12 +5,11 @@ import { whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Matrix } from "./Matrix";
-import type { Look } from "./RunSummary";
 
 const PART = 50;
 
 /** The matrix of a run, so many cases at a time. */
-export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
+export function MatrixTab({ run, leaderboard }: MatrixTabProps) {
   const [address, setAddress] = useSearchParams();
   const offset = Math.max(0, Number(address.get("from")) || 0);
   const sort = address.get("matrix") === "worst" ? "worst" : "case";
@@ -69,7 +68,7 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
           )}
         </div>
       </div>
-      <Matrix matrix={matrix.data} leaderboard={leaderboard} look={look} />
+      <Matrix matrix={matrix.data} leaderboard={leaderboard} />
     </section>
   );
 }
@@ -77,5 +76,4 @@ export function MatrixTab({ run, leaderboard, look }: MatrixTabProps) {
 interface MatrixTabProps {
   run: string;
   leaderboard: Schemas["RunOverview"]["leaderboard"];
-  look: Look;
 }

@@ -115,7 +115,6 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
   const tab = TABS.find(([key]) => key === address.get("tab"))?.[0] ?? "overview";
   const { id } = told.run;
   const open = (key: string) => setAddress(key === "overview" ? {} : { tab: key });
-  const look = (filters: Record<string, string>) => setAddress({ tab: "cells", ...filters });
   return (
     <div className="page run">
       <RunHead told={told} now={now}>
@@ -132,10 +131,8 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
       <TabPanel chosen={tab}>
         {tab === "overview" && (
           <div className="stack">
-            <RunSummary told={told} look={look} />
-            {told.run.kind !== "dataset" && (
-              <MatrixTab run={id} leaderboard={told.leaderboard} look={look} />
-            )}
+            <RunSummary told={told} />
+            {told.run.kind !== "dataset" && <MatrixTab run={id} leaderboard={told.leaderboard} />}
           </div>
         )}
         {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}

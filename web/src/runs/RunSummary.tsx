@@ -1,28 +1,28 @@
+import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
 import { Basis, EstimateBar } from "../parts/Estimate";
 import { count, duration, percent, priced, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
-import { agentName } from "./names";
+import { agentName, cellsAddress } from "./names";
 
 type Overview = Schemas["RunOverview"];
-export type Look = (filters: Record<string, string>) => void;
 
 /** A run in numbers: cards, why cells could not be graded, agents, and the same in words. */
-export function RunSummary({ told, look }: { told: Overview; look: Look }) {
+export function RunSummary({ told }: { told: Overview }) {
   return (
     <div className="stack">
-      <Cards told={told} look={look} />
+      <Cards told={told} />
       {told.not_graded && <p className="panel warning">{told.not_graded}</p>}
-      {told.causes.length > 0 && <Causes told={told} look={look} />}
-      {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} look={look} />}
+      {told.causes.length > 0 && <Causes told={told} />}
+      {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
       <InWords lines={told.lines} />
     </div>
   );
 }
 
-function Cards({ told, look }: { told: Overview; look: Look }) {
+function Cards({ told }: { told: Overview }) {
   const { totals } = told;
   return (
     <dl className="numbers">
@@ -63,11 +63,7 @@ function Cards({ told, look }: { told: Overview; look: Look }) {
           {totals.flagged > 0 ? <Flag text={whole(totals.flagged)} /> : "none"}
         </dd>
         <dd className="soft">
-          {totals.flagged > 0 && (
-            <button type="button" className="link" onClick={() => look({ flagged: "true" })}>
-              Show the cells
-            </button>
-          )}
+          {totals.flagged > 0 && <Link to={cellsAddress({ flagged: "true" })}>Show the cells</Link>}
           {totals.held > 0 && ` ${count(totals.held, "cell")} wait for review`}
           {totals.flagged === 0 && totals.held === 0 && `in ${count(totals.total, "cell")}`}
         </dd>
@@ -94,7 +90,7 @@ function Cards({ told, look }: { told: Overview; look: Look }) {
   );
 }
 
-function Causes({ told, look }: { told: Overview; look: Look }) {
+function Causes({ told }: { told: Overview }) {
   const { run, causes } = told;
   return (
     <section className="panel causes" aria-labelledby="causes">
@@ -112,13 +108,7 @@ function Causes({ told, look }: { told: Overview; look: Look }) {
           <li key={cause.text}>
             <Outcome state="error" text={whole(cause.count)} />
             {cause.key ? (
-              <button
-                type="button"
-                className="link"
-                onClick={() => look({ outcome: "error", cause: cause.key })}
-              >
-                {cause.text}
-              </button>
+              <Link to={cellsAddress({ outcome: "error", cause: cause.key })}>{cause.text}</Link>
             ) : (
               <span>{cause.text}</span>
             )}
@@ -129,7 +119,7 @@ function Causes({ told, look }: { told: Overview; look: Look }) {
   );
 }
 
-function Leaderboard({ rows, look }: { rows: Overview["leaderboard"]; look: Look }) {
+function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
   return (
     <section aria-labelledby="agents">
       <h2 id="agents">Agents</h2>
@@ -151,9 +141,7 @@ function Leaderboard({ rows, look }: { rows: Overview["leaderboard"]; look: Look
             {rows.map(({ harness, model, totals, mixed }) => (
               <tr key={`${harness}\n${model}`}>
                 <td>
-                  <button type="button" className="link" onClick={() => look({ harness, model })}>
-                    {agentName({ harness, model })}
-                  </button>
+                  <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
                   {mixed && <span className="soft"> ≠ graders changed</span>}
                 </td>
                 <td className="number">{score(totals.reward.mean)}</td>

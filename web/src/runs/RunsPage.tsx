@@ -113,7 +113,7 @@ export default function RunsPage() {
       )}
       {runs.data && runs.data.total > 0 && (
         <>
-          <RunsTable runs={runs.data.items} chosen={chosen} choose={choose} deleted={reload} />
+          <RunsTable runs={runs.data.items} chosen={chosen} choose={choose} />
           <Parts
             total={runs.data.total}
             offset={offset}

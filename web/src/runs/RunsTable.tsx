@@ -3,7 +3,6 @@ import type { Schemas } from "../api/client";
 import { EndBar, EndCounts } from "../parts/Ends";
 import { count, duration, moment, money, priced, score, whole } from "../parts/figures";
 import { Flag } from "../parts/Outcome";
-import { DeleteRun } from "./DeleteRun";
 import { KINDS, runName, suiteName } from "./names";
 import { RunState } from "./RunState";
 
@@ -13,10 +12,9 @@ interface RunsTableProps {
   runs: readonly RunRow[];
   chosen: readonly string[];
   choose: (id: string) => void;
-  deleted: () => void;
 }
 
-export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
+export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
   return (
     <div className="scrolls">
       <table className="runs">
@@ -26,14 +24,11 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
               <span className="sr">Compare</span>
             </th>
             <th>Run</th>
-            <th>Began</th>
             <th>Cells</th>
             <th className="number">Mean reward</th>
             <th className="number">Agent cost</th>
             <th className="number">Time</th>
-            <th>
-              <span className="sr">Actions</span>
-            </th>
+            <th>Began</th>
           </tr>
         </thead>
         <tbody>
@@ -53,10 +48,6 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                   <RunState state={run.state} />{" "}
                   {[KINDS[run.kind] ?? run.kind, suiteName(run.suite)].filter(Boolean).join(": ")}
                 </span>
-              </td>
-              <td className="when">
-                {moment(run.created_at)}
-                {run.label && <span className="soft mono">{run.id}</span>}
               </td>
               <td className="cells">
                 <span className="row">
@@ -84,8 +75,9 @@ export function RunsTable({ runs, chosen, choose, deleted }: RunsTableProps) {
                 )}
               </td>
               <td className="number">{duration(run.seconds)}</td>
-              <td className="number">
-                <DeleteRun run={run} done={deleted} />
+              <td className="when">
+                {moment(run.created_at)}
+                {run.label && <span className="soft mono">{run.id}</span>}
               </td>
             </tr>
           ))}

@@ -31,6 +31,11 @@ export function cellAddress(run: string, cell: CellName): string {
   return `/runs/${encodeURIComponent(run)}/cell?${where}`;
 }
 
+/** Where a run's cells are that suit some filters. */
+export function cellsAddress(filters: Record<string, string>): string {
+  return `?${new URLSearchParams({ tab: "cells", ...filters })}`;
+}
+
 export const KINDS: Record<string, string> = {
   matrix: "cases",
   dataset: "dataset",

@@ -60,13 +60,13 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
     assert page.locator("main img").count() == 0
     no_serious_findings(page)
     # A cell of the matrix opens its trials.
-    page.get_by_role("button", name="plan-route, codex · gpt-6-mini").click()
+    page.get_by_role("link", name="plan-route, codex · gpt-6-mini").click()
     expect(page.locator(".cell-filters .total")).to_have_text("3 cells")
     assert set(_rows(page)) == {"plan-route"}
     assert "case=plan-route" in page.url
     page.go_back()
     # A cause opens its cells, as many as it says.
-    page.locator(".causes button.link").click()
+    page.locator(".causes li a").click()
     expect(page.locator(".cell-filters .total")).to_have_text("4 cells")
     page.get_by_role("button", name=re.compile("Take this filter away")).click()
     # Errors are all errors, whatever number stands in them; the toggle is pressed in the address.
@@ -186,7 +186,7 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     add_run(stored.home, replace(run, label="doomed", finished=False), cells)
     other = open_page(f"/runs/{doomed}")  # as a colleague has it open
     expect(other.locator("h1")).to_contain_text("doomed")
-    page = open_page("/runs")
+    page = open_page(f"/runs/{doomed}")
     page.get_by_role("button", name="Delete run doomed").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("48 results")
@@ -194,6 +194,7 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     expect(dialog).not_to_be_visible()
     page.get_by_role("button", name="Delete run doomed").click()
     dialog.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
     expect(page.locator(f'tr[data-run="{doomed}"]')).to_have_count(0)
     expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
     other.close()
@@ -247,7 +248,7 @@ def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> No
     page = context.new_page()
     answer = page.request.post(f"{stored.server.url}/login", data={"key": stored.key("viewer")})
     assert answer.ok, answer.text()
-    page.goto(f"{stored.server.url}/runs")
+    page.goto(f"{stored.server.url}/runs/nightly")
     delete = page.get_by_role("button", name="Delete run nightly")
     expect(delete).to_be_disabled()
     expect(delete).to_have_attribute("title", "Needs the role editor")

@@ -58,7 +58,7 @@ export function ChangesPart({ me }: Part) {
       {changes.isPending && <Loading what="Loading the log" />}
       {changes.error && <ProblemBox problem={changes.error} retry={() => changes.refetch()} />}
       {found?.length === 0 && (
-        <Empty title="Nothing was changed" command="assay audit">
+        <Empty title="Nothing was changed" command="assay server audit">
           <p>Every change of graders, datasets, jobs, keys and labels is written down here.</p>
         </Empty>
       )}
@@ -74,49 +74,51 @@ export function ChangesPart({ me }: Part) {
 
 function Changes({ changes, narrow }: { changes: readonly Change[]; narrow: Narrow }) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Time</th>
-          <th scope="col">What</th>
-          <th scope="col">Of what</th>
-          <th scope="col">Project</th>
-          <th scope="col">By</th>
-          <th scope="col">From</th>
-        </tr>
-      </thead>
-      <tbody>
-        {changes.map((one) => (
-          <tr key={one.seq}>
-            <td className="nowrap soft">{moment(one.time)}</td>
-            <td>
-              <button
-                type="button"
-                className="link"
-                title="Only these"
-                onClick={() => narrow({ what: one.operation })}
-              >
-                {one.operation.replaceAll("_", " ")}
-              </button>
-            </td>
-            <td className="anywhere mono">{said(one.what)}</td>
-            <td>{where(one.project)}</td>
-            <td className="anywhere">
-              <button
-                type="button"
-                className="link"
-                title="Only theirs"
-                onClick={() => narrow({ by: one.by })}
-              >
-                {one.by}
-              </button>
-              <span className="soft"> {one.role}</span>
-            </td>
-            <td className="soft nowrap">{one.address || "command line"}</td>
+    <div className="scrolls">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">What</th>
+            <th scope="col">Of what</th>
+            <th scope="col">Project</th>
+            <th scope="col">By</th>
+            <th scope="col">From</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {changes.map((one) => (
+            <tr key={one.seq}>
+              <td className="nowrap soft">{moment(one.time)}</td>
+              <td className="anywhere">
+                <button
+                  type="button"
+                  className="link"
+                  title="Only these"
+                  onClick={() => narrow({ what: one.operation })}
+                >
+                  {one.operation.replaceAll("_", " ")}
+                </button>
+              </td>
+              <td className="anywhere mono">{said(one.what)}</td>
+              <td>{where(one.project)}</td>
+              <td className="anywhere">
+                <button
+                  type="button"
+                  className="link"
+                  title="Only theirs"
+                  onClick={() => narrow({ by: one.by })}
+                >
+                  {one.by}
+                </button>
+                <span className="soft"> {one.role}</span>
+              </td>
+              <td className="soft nowrap">{one.address || "command line"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

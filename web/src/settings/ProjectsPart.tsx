@@ -25,46 +25,48 @@ export function ProjectsPart({ me }: Part) {
       {projects.isPending && <Loading what="Loading projects" />}
       {projects.error && <ProblemBox problem={projects.error} retry={() => projects.refetch()} />}
       {projects.data && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Project</th>
-              <th scope="col">Name</th>
-              <th scope="col" className="number">
-                Requests a minute
-              </th>
-              <th scope="col" className="number">
-                Gradings at once
-              </th>
-              <th scope="col">Made</th>
-              {rules && (
-                <th scope="col">
-                  <span className="sr">Limits</span>
+        <div className="scrolls">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Project</th>
+                <th scope="col">Name</th>
+                <th scope="col" className="number">
+                  Requests a minute
                 </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {projects.data.items.map((one) => (
-              <tr key={one.key}>
-                <td>
-                  <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
-                </td>
-                <td className="anywhere">{one.name === one.key ? "" : one.name}</td>
-                <td className="number">{limit(one.requests_per_minute)}</td>
-                <td className="number">{limit(one.gradings_at_once)}</td>
-                <td className="nowrap soft">{moment(one.created_at)}</td>
+                <th scope="col" className="number">
+                  Gradings at once
+                </th>
+                <th scope="col">Made</th>
                 {rules && (
-                  <td>
-                    <button type="button" onClick={() => setLimited(one)}>
-                      Limits …<span className="sr"> of {one.key}</span>
-                    </button>
-                  </td>
+                  <th scope="col">
+                    <span className="sr">Limits</span>
+                  </th>
                 )}
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {projects.data.items.map((one) => (
+                <tr key={one.key}>
+                  <td>
+                    <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
+                  </td>
+                  <td className="anywhere">{one.name === one.key ? "" : one.name}</td>
+                  <td className="number">{limit(one.requests_per_minute)}</td>
+                  <td className="number">{limit(one.gradings_at_once)}</td>
+                  <td className="nowrap soft">{moment(one.created_at)}</td>
+                  {rules && (
+                    <td>
+                      <button type="button" onClick={() => setLimited(one)}>
+                        Limits …<span className="sr"> of {one.key}</span>
+                      </button>
+                    </td>
+                  )}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {!rules && <p className="soft">Admins of all projects make projects and limit them.</p>}
       {limited && <Limits project={limited} close={() => setLimited(null)} />}

@@ -280,7 +280,7 @@ class ChannelClient:
 async def connect(
     url: str, *, token: str = "", patience: float = PATIENCE_SECONDS
 ) -> AsyncGenerator[ChannelClient]:
-    """Connect to a served environment: ``assay env serve``'s, or HUD's.
+    """Connect to a served environment: ``assay serve env``'s, or HUD's.
 
     Args:
         url: ``tcp://HOST:PORT``, ``ws://HOST:PORT`` or ``wss://HOST``.

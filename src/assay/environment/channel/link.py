@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 """How long one that never was is tried: a server may be starting, but the URL may be wrong, too."""
 _NO_TOKEN = "give it: connect(URL, token=…), or runtime=Address(URL, token)"  # noqa: S105
-_NO_ENVIRONMENT = "is it the right port? assay env serve FILE.py says where it serves"
+_NO_ENVIRONMENT = "is it the right port? assay serve env FILE.py says where it serves"
 _CONNECT_SECONDS = 10.0
 _HEARTBEAT_SECONDS = 30.0
 _REPLY_SECONDS = 20.0
@@ -323,7 +323,7 @@ class Channel:
                         reason = str(error) or "it does not answer"
                         raise ChannelError(
                             f"cannot reach {self.address.url}: {reason}",
-                            hint="is it served there? assay env serve FILE.py",
+                            hint="is it served there? assay serve env FILE.py",
                         ) from error
                     await asyncio.sleep(nap)
                 else:

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import Protocol, TypeAlias
 
 from assay.eval.batch import in_batches, run_batches
-from assay.eval.calibration.models import counting, with_share
+from assay.eval.calibration.attacks import Attack, attacked, dealt
+from assay.eval.calibration.labelled import LabelledItem, LabelledSet
+from assay.eval.calibration.spending import Spent, with_share
+from assay.models import watched
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
-__all__ = ["Asked", "Keep", "Score", "Target", "Unit", "ask"]
+__all__ = [
+    "Keep",
+    "Options",
+    "Score",
+    "Target",
+    "Unit",
+    "ask",
+    "attacks_on",
+    "controls_on",
+    "plan",
+]
 
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
 
-Again: TypeAlias = "Callable[[int], AbstractContextManager[object]]"
-"""Makes what is asked inside of it another asking than those with other numbers."""
-
 _BATCH = 16
 _AHEAD = 4
+_MOST_CONTROLS = 100
+_APART = 1_000
+"""Repeats of a whole judgement are this far apart: a judge may itself ask several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +66,32 @@ class Target:
     is_named: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a calibration measures.
+
+    Attributes:
+        repeats: How often every row is asked.
+        attacks: What is played on failing answers.
+        attacks_from: Where they are from.
+        controls: What is added to passing answers, and should change nothing.
+        threshold: The score from which a row passes; None for the target's.
+    """
+
+    repeats: int = 1
+    attacks: tuple[Attack, ...] = ()
+    attacks_from: str = ""
+    controls: tuple[Attack, ...] = ()
+    threshold: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One thing that a grader is asked.
 
     Attributes:
         item: Digest of the item.
-        variant: ``plain``, ``swapped``, ``unlabelled``, or ``attack`` with its name.
+        variant: ``plain``, or ``attack`` or ``control`` with its name.
         repeat: Which asking of the same, from 0.
         submission: What is graded.
     """
@@ -73,7 +104,62 @@ class Unit:
     @property
     def key(self) -> str:
         """Its name among all units of a calibration."""
-        return f"{self.item}:{self.variant}:{self.repeat}"
+        return key_of(self.item, self.variant, self.repeat)
+
+
+def key_of(item: str, variant: str = "plain", repeat: int = 0) -> str:
+    """The name of an asking among all of a calibration; see `Unit`."""
+    return f"{item}:{variant}:{repeat}"
+
+
+def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
+    """Everything that will be asked, first what matters most.
+
+    Rows on which people are split are asked once: they have no truth to be compared with, but how
+    far the grader agrees with each of these people is measured on the rows that people are
+    measured on. Without the split ones every grader would look better than people do.
+    """
+    plain, split = (
+        [
+            Unit(one.item.digest, "plain", 0, one.item.submission)
+            for one in labelled.items
+            if (one.truth is None) is is_split
+        ]
+        for is_split in (False, True)
+    )
+    units = [replace(unit, repeat=repeat) for repeat in range(options.repeats) for unit in plain]
+    units[len(plain) : len(plain)] = split
+    for word, played in (
+        ("attack", attacks_on(labelled, options)),
+        ("control", controls_on(labelled, options)),
+    ):
+        for one, text in played:
+            submission = attacked(one.item.submission, text)
+            units.append(Unit(one.item.digest, f"{word} {text.id}", 0, submission))
+    return units
+
+
+def attacks_on(labelled: LabelledSet, options: Options) -> list[tuple[LabelledItem, Attack]]:
+    """The answers that people call bad, each with an attack.
+
+    Of verdicts these are the ones with a no, else those in the lower half.
+    """
+    bar = _bar(labelled, options)
+    bad = [one for one in labelled.items if one.truth is not None and one.truth < bar]
+    return dealt(options.attacks, bad)
+
+
+def controls_on(labelled: LabelledSet, options: Options) -> list[tuple[LabelledItem, Attack]]:
+    """The answers that people call good, the first 100 of them, each with an honest addition."""
+    bar = _bar(labelled, options)
+    good = [one for one in labelled.items if one.truth is not None and one.truth >= bar]
+    return dealt(options.controls, good[:_MOST_CONTROLS])
+
+
+def _bar(labelled: LabelledSet, options: Options) -> float:
+    if labelled.scale.kind != "number" or options.threshold is None:
+        return 0.5
+    return options.threshold
 
 
 class Keep(Protocol):
@@ -88,46 +174,29 @@ class Keep(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Asked:
-    """What came of the units.
-
-    Attributes:
-        outcomes: By the key of the unit, each with what it took; see `models.cost_of`.
-    """
-
-    outcomes: dict[str, Graded] = field(default_factory=dict[str, Graded])
-
-    def of(self, item: str, variant: str = "plain", repeat: int = 0) -> Graded | None:
-        """The outcome of one asking; None where there is none."""
-        return self.outcomes.get(f"{item}:{variant}:{repeat}")
-
-
 async def ask(
-    units: Sequence[Unit],
-    target: Target,
-    keep: Keep,
-    *,
-    again: Again,
-    on_done: Callable[[Graded], None],
-) -> Asked:
+    units: Sequence[Unit], target: Target, keep: Keep, *, on_done: Callable[[Graded], None]
+) -> dict[str, Graded]:
     """Ask a grader everything that it was not asked before.
 
     Judgements are kept batch by batch. What could not be graded by an interrupted calibration is
     asked again.
+
+    Returns:
+        The outcomes by the key of the unit, each with what it took; see `spending.cost_of`.
     """
-    asked = Asked()
     wanted = {unit.key for unit in units}
-    for key, graded in keep.earlier():
-        if key in wanted and graded.status != "error":
-            asked.outcomes[key] = graded
-    for graded in asked.outcomes.values():
+    outcomes = {
+        key: graded for key, graded in keep.earlier() if key in wanted and graded.status != "error"
+    }
+    for graded in outcomes.values():
         on_done(graded)
-    todo = [unit for unit in units if unit.key not in asked.outcomes]
+    todo = [unit for unit in units if unit.key not in outcomes]
 
     async def judge(part: Sequence[Unit]) -> list[tuple[str, Graded]]:
-        begun = time.monotonic()
-        with counting() as spent, again(part[0].repeat):
+        begun, spent = time.monotonic(), Spent()
+        # Else a cache would answer a repeat with the first reply, and no judge would ever flip.
+        with watched(spent.add, repeat=_APART * part[0].repeat):
             graded = await target.score([(unit.key, unit.submission) for unit in part])
         took = time.monotonic() - begun
         return [
@@ -137,11 +206,11 @@ async def ask(
 
     def done(_part: Sequence[Unit], judged: list[tuple[str, Graded]]) -> None:
         keep.add(judged)
-        asked.outcomes.update(judged)
+        outcomes.update(judged)
         for _, one in judged:
             on_done(one)
 
     repeats = groupby(todo, key=lambda unit: unit.repeat)
     parts = chain.from_iterable(in_batches(units, _BATCH) for _, units in repeats)
     await run_batches(parts, judge, done, at_once=_AHEAD)
-    return asked
+    return outcomes

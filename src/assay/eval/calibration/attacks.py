@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from assay.errors import InputError, Location
 from assay.scoring.strict_json import read_json
@@ -13,6 +14,7 @@ from assay.types.thread import StringThread
 
 __all__ = ["BUILT_IN", "CONTROLS", "Attack", "attacked", "dealt", "read_attacks"]
 
+_T = TypeVar("_T")
 _MOST = 10_000
 _PLACE = "{answer}"
 
@@ -147,12 +149,13 @@ def attacked(submission: Submission, attack: Attack) -> Submission:
     return replace(submission, answer=answer, thread=StringThread(turns, thread.metadata))
 
 
-def dealt(attacks: Sequence[Attack], rows: int) -> list[tuple[int, Attack]]:
+def dealt(attacks: Sequence[Attack], rows: Sequence[_T]) -> list[tuple[_T, Attack]]:
     """Which row each attack is played on: every row gets one, and every attack a row.
 
     Returns:
-        Pairs of a row's number and an attack; as many as the larger of both.
+        Pairs of a row and an attack; as many as there are of that of which there are more.
     """
     if not attacks or not rows:
         return []
-    return [(n % rows, attacks[n % len(attacks)]) for n in range(max(rows, len(attacks)))]
+    most = max(len(rows), len(attacks))
+    return [(rows[n % len(rows)], attacks[n % len(attacks)]) for n in range(most)]

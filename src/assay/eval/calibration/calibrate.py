@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
 
-from assay.eval.calibration.asking import Asked, Keep, Target, ask
+from assay.eval.calibration.asking import Keep, Options, Target, ask, plan
 from assay.eval.calibration.card import Card, LabelsUsed
-from assay.eval.calibration.findings import Findings, truth_of
 from assay.eval.calibration.labelled import LabelledSet
-from assay.eval.calibration.measures import Pair, compare, compare_people
-from assay.eval.calibration.models import cost_of
-from assay.eval.calibration.plan import Options, plan
-from assay.eval.calibration.robustness import attacks_of, flips_of, order_of
+from assay.eval.calibration.measures import Comparison, Pair
+from assay.eval.calibration.sections import (
+    Findings,
+    attacks_of,
+    coverage_of,
+    flips_of,
+    humans_of,
+    truth_of,
+    worst_of,
+)
+from assay.eval.calibration.spending import cost_of
 from assay.scoring.graded import Graded
 from assay.version import __version__
 
@@ -25,7 +30,6 @@ async def calibrate(
     options: Options,
     keep: Keep,
     *,
-    again: Callable[[int], AbstractContextManager[object]] = lambda _: nullcontext(),
     on_done: Callable[[Graded], None] = lambda _: None,
 ) -> Card:
     """Ask a grader about labelled rows and say how far it agrees.
@@ -33,21 +37,17 @@ async def calibrate(
     Raises:
         InputError: For options that do not fit the rows, or a grader that cannot grade them.
     """
-    asked = await ask(plan(labelled, options), target, keep, again=again, on_done=on_done)
-    return card_of(target, labelled, options, asked)
+    outcomes = await ask(plan(labelled, options), target, keep, on_done=on_done)
+    return card_of(target, labelled, options, outcomes)
 
 
-def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Asked) -> Card:
-    """The card that follows from what a grader said."""
-    found, scale = Findings(target, labelled, options, asked), labelled.scale
-    compared = compare(
-        [Pair(score, truth_of(one), one.cluster) for one, score in found.scored()],
-        scale,
-        threshold=found.threshold,
-        confidence=options.confidence,
-        seed=options.seed,
-        unlabelled=found.unlabelled(),
-    )
+def card_of(
+    target: Target, labelled: LabelledSet, options: Options, outcomes: Mapping[str, Graded]
+) -> Card:
+    """The card that follows from what a grader said, by the key of the unit."""
+    found, scale = Findings(target, labelled, options, outcomes), labelled.scale
+    pairs = [Pair(score, truth_of(one), one.cluster) for one, score in found.scored()]
+    compared = Comparison(pairs, scale, found.threshold)
     return Card(
         grader=target.name,
         kind=target.kind,
@@ -67,23 +67,15 @@ def card_of(target: Target, labelled: LabelledSet, options: Options, asked: Aske
             cluster=labelled.cluster,
             clusters=compared.clusters,
         ),
-        coverage=found.coverage(),
+        coverage=coverage_of(found),
         threshold=found.threshold,
-        confidence=options.confidence,
-        seed=options.seed,
-        measures=compared.measures,
-        unmeasured=compared.unmeasured,
-        confusion=compared.confusion,
-        baselines=compared.baselines,
-        humans=compare_people(
-            [(one.labels, found.score(one)) for one in labelled.items],
-            scale,
-            threshold=found.threshold,
-        ),
+        measures=compared.measures(),
+        confusion=compared.table.counts,
+        baselines=compared.baselines(),
+        humans=humans_of(found),
         flips=flips_of(found),
-        order=order_of(found),
         attacks=attacks_of(found),
-        cost=cost_of(asked.outcomes.values()),
-        worst=found.worst(),
+        cost=cost_of(outcomes.values()),
+        worst=worst_of(found),
         is_named=target.is_named,
     )

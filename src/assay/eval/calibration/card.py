@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import cast
 
 from assay.eval.calibration.scale import ScaleKind
-from assay.scoring.intervals import Interval
+from assay.scoring.intervals import Interval, are_clustered
 from assay.scoring.json_safe import Json, plain
 from assay.types.codec import from_json
 
@@ -22,8 +22,8 @@ __all__ = [
     "Flipped",
     "Humans",
     "LabelsUsed",
-    "Order",
     "figure",
+    "rate_figure",
 ]
 
 
@@ -50,6 +50,11 @@ class Figure:
 def figure(found: Interval, method: str) -> Figure:
     """An interval as a figure."""
     return Figure(found.mean, found.low, found.high, found.n, "" if found.low is None else method)
+
+
+def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
+    """A rate by `cluster_rate` as a figure that says how its interval was made."""
+    return figure(found, "clusters" if are_clustered(names) else "wilson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,27 +144,6 @@ class Flipped:
     rate: Figure
     flipped: int
     unscored: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What exchanging the two answers of a pair does.
-
-    Attributes:
-        field: The field that was exchanged with the answer, or that the grader does it itself.
-        consistency: Share of pairs with the same winner in both orders.
-        first_slot: Share of the verdicts for a slot that are for the first; 0.5 is fair.
-        both_right: Share of the labelled pairs that are right in both orders.
-        ties: Verdicts that are ties.
-        excluded: Pairs without a verdict in some order.
-    """
-
-    field: str
-    consistency: Figure
-    first_slot: Figure
-    both_right: Figure
-    ties: int
-    excluded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,15 +259,12 @@ class Card:
         labels: What it was compared with.
         coverage: What became of the rows.
         threshold: The score from which a row passes.
-        confidence: How often such intervals contain the true value.
-        seed: Of what is drawn at random.
+        confidence: How often such intervals contain the true value; a choice on earlier cards.
         measures: By name: ``kappa`` first of all, ``balanced_accuracy`` ...
-        unmeasured: Why a measure that could be there is not, by name.
         confusion: Row by row of the labels' classes, the counts of the grader's.
         baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
         humans: People among each other, where several labelled.
         flips: Repeats, where there were several.
-        order: Pairs in both orders, where asked for.
         attacks: Attacks, where asked for.
         cost: What the asking took.
         worst: The worst disagreements.
@@ -301,15 +282,12 @@ class Card:
     labels: LabelsUsed
     coverage: Coverage
     threshold: float
-    confidence: float
-    seed: int
+    confidence: float = 0.95
     measures: Mapping[str, Figure]
-    unmeasured: Mapping[str, str] = field(default_factory=dict[str, str])
     confusion: tuple[tuple[int, ...], ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict[str, float])
     humans: Humans | None = None
     flips: Flipped | None = None
-    order: Order | None = None
     attacks: Attacked | None = None
     cost: Cost
     worst: tuple[Disagreement, ...] = ()
@@ -336,9 +314,10 @@ class Card:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Card:
-        """Read back what `to_dict` wrote.
+        """Read back what `to_dict` wrote, also of an earlier version that measured more.
 
         Raises:
             ShapeError: For a malformed card.
         """
-        return from_json(cls, dict(data))
+        known = {each.name for each in fields(cls)}
+        return from_json(cls, {name: value for name, value in data.items() if name in known})

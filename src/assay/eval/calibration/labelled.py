@@ -20,7 +20,6 @@ __all__ = [
     "Item",
     "LabelledItem",
     "LabelledSet",
-    "cluster_of",
     "item_of",
     "labelled_set",
     "read_items",
@@ -120,7 +119,7 @@ class LabelledSet:
         name: The file, or where else they are from.
         field: The field they stand in; empty for ``labels`` or ``label``.
         cluster: The field that says which items are not independent, or empty.
-        unlabelled: Items without any label, or with NA alone.
+        unlabelled: How many items have no label, or NA alone.
         rows: All rows that were read.
         malformed: Rows that could not be read and were left out.
     """
@@ -130,7 +129,7 @@ class LabelledSet:
     name: str
     field: str = ""
     cluster: str = ""
-    unlabelled: tuple[Item, ...] = ()
+    unlabelled: int = 0
     rows: int = 0
     malformed: int = 0
 
@@ -218,7 +217,7 @@ def labelled_set(
         InputError: As `read_labelled`.
     """
     found: list[tuple[Item, dict[str, Label]]] = []
-    bare: list[Item] = []
+    bare = 0
     every: list[tuple[Label, str]] = []
     written: list[Json] = []
     seen: dict[str, tuple[str, Json]] = {}
@@ -243,14 +242,14 @@ def labelled_set(
         if said:
             found.append((item, said))
         else:
-            bare.append(item)
+            bare += 1
     scale = scale_of(every, levels, written)
     items = [
         LabelledItem(
             item=item,
             labels=said,
             truth=scale.truth(list(said.values())),
-            cluster=cluster_of(item, cluster),
+            cluster=_cluster_of(item, cluster),
         )
         for item, said in found
     ]
@@ -260,8 +259,8 @@ def labelled_set(
         name=name,
         field=label,
         cluster=cluster,
-        unlabelled=tuple(bare),
-        rows=len(found) + len(bare),
+        unlabelled=bare,
+        rows=len(found) + bare,
     )
 
 
@@ -277,7 +276,7 @@ def _said(item: Item, label: str) -> Json:
     return None
 
 
-def cluster_of(item: Item, name: str) -> str:
+def _cluster_of(item: Item, name: str) -> str:
     """What an item shares with others that are not independent of it.
 
     Raises:

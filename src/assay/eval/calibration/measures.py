@@ -1,46 +1,33 @@
-"""The measures of a calibration: predictions and labels, row by row, become figures.
-
-Also how far people agree with each other, and a grader with single people, on the same rows.
-"""
+"""The measures of a calibration: predictions and labels, row by row, become figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
-from math import fsum
 from random import Random
 from statistics import fmean
 
-from assay.eval.calibration.card import Figure, Humans, figure
-from assay.eval.calibration.scale import VERDICTS, Label, Scale
+from assay.eval.calibration.card import Figure, figure, rate_figure
+from assay.eval.calibration.scale import VERDICTS, Scale
 from assay.scoring.agreement import Confusion
 from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
-from assay.scoring.calibrated import clustered_corrected_rate
 from assay.scoring.classes import (
-    AlphaMetric,
     ClassConfusion,
     KappaWeights,
     class_confusion,
     class_counts_by_cluster,
-    krippendorff_alpha,
 )
-from assay.scoring.intervals import Interval, are_clustered, cluster_mean, cluster_rate
+from assay.scoring.intervals import are_clustered, cluster_mean, cluster_rate
 from assay.scoring.ranking import auroc, pearson, spearman
 
-__all__ = ["Compared", "Pair", "compare", "compare_people", "rate_figure"]
+__all__ = ["Comparison", "Pair"]
 
 _RESAMPLES = 2_000
 _FEW_RESAMPLES = 400
 _MANY_ROWS = 500
 _BLOCKS = 100
 _YES = 1
-_FEWEST = 5
-"""Two raters with fewer rows in common are passed over: agreement on one row has no kappa, and
-disagreement has one of 0, so that the mean of many such pairs would only know the bad ones."""
-
-_METRICS: Mapping[str, AlphaMetric] = {"verdict": "nominal", "levels": "ordinal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,66 +45,22 @@ class Pair:
     cluster: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The measures of a set of rows; see `assay.eval.calibration.card.Card`."""
-
-    measures: dict[str, Figure]
-    unmeasured: dict[str, str]
-    baselines: dict[str, float]
-    confusion: tuple[tuple[int, ...], ...]
-    clusters: int
-
-
-def compare(
-    pairs: Sequence[Pair],
-    scale: Scale,
-    *,
-    threshold: float,
-    confidence: float,
-    seed: int,
-    unlabelled: Sequence[tuple[float, str]] = (),
-) -> Compared:
-    """Compare scores with labels.
+class Comparison:
+    """Scores beside labels, and what they come to.
 
     Args:
         pairs: The rows that have both.
         scale: What the labels are.
         threshold: The score, and for numbers also the label, from which a row passes.
-        confidence: How often intervals contain the true value.
-        seed: Of the bootstrap.
-        unlabelled: Scores of rows without a label, each with its cluster, whose pass rate is
-            corrected.
+
+    Attributes:
+        table: Row by row of the labels' classes, the counts of the grader's.
+        clusters: How many clusters the rows are in.
     """
-    work = _Comparison(pairs, scale, threshold, confidence, seed)
-    measures = work.classes()
-    unmeasured: dict[str, str] = {}
-    if scale.kind != "levels":
-        measures |= work.verdicts()
-        found, unmeasured = work.corrected(unlabelled)
-        measures |= found
-    if scale.kind != "verdict":
-        measures |= work.numbers()
-    clusters = len({pair.cluster for pair in pairs})
-    return Compared(measures, unmeasured, work.baselines(), work.table.counts, clusters)
 
-
-class _Comparison:
-    """Pairs on a scale, and what they come to."""
-
-    def __init__(
-        self,
-        pairs: Sequence[Pair],
-        scale: Scale,
-        threshold: float,
-        confidence: float,
-        seed: int,
-    ) -> None:
+    def __init__(self, pairs: Sequence[Pair], scale: Scale, threshold: float) -> None:
         self._pairs = pairs
         self._scale = scale
-        self._threshold = threshold
-        self._confidence = confidence
-        self._seed = seed
         self._names = [pair.cluster for pair in pairs]
         binary = scale if scale.kind == "levels" else VERDICTS
         self._levels = list(range(len(binary.classes)))
@@ -125,8 +68,29 @@ class _Comparison:
         self._true = [binary.place(pair.truth, threshold) for pair in pairs]
         self._weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
         self.table = class_confusion(self._said, self._true, levels=self._levels)
+        self.clusters = len(set(self._names))
 
-    def classes(self) -> dict[str, Figure]:
+    def measures(self) -> dict[str, Figure]:
+        """The figures that such labels allow, by name."""
+        measures = self._classes()
+        if self._scale.kind != "levels":
+            measures |= self._verdicts()
+        if self._scale.kind != "verdict":
+            measures |= self._numbers()
+        return measures
+
+    def baselines(self) -> dict[str, float]:
+        """What graders get that do not look."""
+        found: dict[str, float | None] = {"majority": self.table.majority_accuracy}
+        if len(self._levels) == 2:
+            found["always_yes"] = self._confusion().base_rate
+        if self._scale.kind != "verdict" and self._pairs:
+            truths = sorted(pair.truth for pair in self._pairs)
+            median = truths[len(truths) // 2]
+            found["median_error"] = fmean(abs(truth - median) for truth in truths)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _classes(self) -> dict[str, Figure]:
         """Measures of classes, whatever they are."""
         size = len(self._levels)
 
@@ -142,20 +106,18 @@ class _Comparison:
                 "balanced_accuracy": lambda totals: table(tuple(totals)).balanced_accuracy,
                 "macro_f1": lambda totals: table(tuple(totals)).macro_f1,
             },
-            confidence=self._confidence,
             resamples=_RESAMPLES,
-            seed=self._seed,
         )
         measures = {name: _drawn(found, len(self._pairs)) for name, found in drawn.items()}
         if size == 2 and not are_clustered(self._names):
             # A formula that holds for few rows, where resampling knows only what it has seen.
-            found = self._confusion().kappa_interval(confidence=self._confidence)
+            found = self._confusion().kappa_interval()
             measures["kappa"] = figure(found, "padded")
         right = [said == true for said, true in zip(self._said, self._true, strict=True)]
         measures["accuracy"] = self._rate(right, self._names)
         return measures
 
-    def verdicts(self) -> dict[str, Figure]:
+    def _verdicts(self) -> dict[str, Figure]:
         """Measures of yes and no."""
         names = self._names
         rows = list(zip(self._said, self._true, names, strict=True))
@@ -169,65 +131,29 @@ class _Comparison:
         scores = [pair.score for pair in self._pairs]
         if len(set(scores)) > 2:
             labels = [true == _YES for true in self._true]
-            found = auroc(scores, labels, names, confidence=self._confidence)
+            found = auroc(scores, labels, names)
             measures["auroc"] = figure(found.estimate, "delong")
         return measures
 
-    def corrected(
-        self, unlabelled: Sequence[tuple[float, str]]
-    ) -> tuple[dict[str, Figure], dict[str, str]]:
-        """The pass rate of rows without a label, and what it would be without the grader's errors.
-
-        Of the labelled rows themselves it would be the share of labels that are yes, whatever the
-        grader says, with an interval that means nothing.
-        """
-        if not unlabelled:
-            why = "no row without a label was graded; --unlabelled does"
-            return {}, {"corrected_pass_rate": why}
-        judged = [
-            (VERDICTS.place(score, self._threshold) == _YES, name) for score, name in unlabelled
-        ]
-        columns = zip(self._said, self._true, self._names, strict=True)
-        labelled = [(said == _YES, true == _YES, name) for said, true, name in columns]
-        found = clustered_corrected_rate(judged, labelled, confidence=self._confidence)
-        measures = {"unlabelled_pass_rate": self._share(judged)}
-        if found.refused is not None:
-            return measures, {"corrected_pass_rate": found.refused}
-        measures["corrected_pass_rate"] = figure(found.corrected, "rogan-gladen")
-        return measures, {}
-
-    def numbers(self) -> dict[str, Figure]:
+    def _numbers(self) -> dict[str, Figure]:
         """Measures of size and order."""
         members: dict[str, list[Pair]] = {}
         for pair in self._pairs:
             members.setdefault(pair.cluster, []).append(pair)
         resamples = _RESAMPLES if len(self._pairs) <= _MANY_ROWS else _FEW_RESAMPLES
         found = bootstrap_items(
-            _blocks(list(members.values()), self._seed),
+            _blocks(list(members.values())),
             lambda drawn: spearman([p.score for p in drawn], [p.truth for p in drawn]).value,
-            confidence=self._confidence,
             resamples=resamples,
-            seed=self._seed,
         )
         errors = [abs(pair.score - pair.truth) for pair in self._pairs]
-        mean = cluster_mean(errors, self._names, confidence=self._confidence, bounds=None)
+        mean = cluster_mean(errors, self._names, bounds=None)
         linear = pearson([p.score for p in self._pairs], [p.truth for p in self._pairs])
         return {
             "spearman": _drawn(found, len(self._pairs)),
             "pearson": Figure(linear, n=len(self._pairs)),
             "mean_absolute_error": figure(mean.estimate, "clusters"),
         }
-
-    def baselines(self) -> dict[str, float]:
-        """What graders get that do not look."""
-        found: dict[str, float | None] = {"majority": self.table.majority_accuracy}
-        if len(self._levels) == 2:
-            found["always_yes"] = self._confusion().base_rate
-        if self._scale.kind != "verdict" and self._pairs:
-            truths = sorted(pair.truth for pair in self._pairs)
-            median = truths[len(truths) // 2]
-            found["median_error"] = fmean(abs(truth - median) for truth in truths)
-        return {name: value for name, value in found.items() if value is not None}
 
     def _confusion(self) -> Confusion:
         (tn, fp), (fn, tp) = self.table.counts
@@ -237,15 +163,10 @@ class _Comparison:
         return self._rate([right for right, _ in outcomes], [name for _, name in outcomes])
 
     def _rate(self, outcomes: Sequence[bool], names: Sequence[str]) -> Figure:
-        return rate_figure(cluster_rate(outcomes, names, confidence=self._confidence), names)
+        return rate_figure(cluster_rate(outcomes, names), names)
 
 
-def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
-    """A rate by `cluster_rate` as a figure that says how its interval was made."""
-    return figure(found, "clusters" if are_clustered(names) else "wilson")
-
-
-def _blocks(clusters: list[list[Pair]], seed: int) -> list[list[Pair]]:
+def _blocks(clusters: list[list[Pair]]) -> list[list[Pair]]:
     """Clusters thrown together at random until they are few enough to leave out one by one.
 
     Blocks of independent clusters are independent too; fewer only make the interval less smooth.
@@ -253,7 +174,7 @@ def _blocks(clusters: list[list[Pair]], seed: int) -> list[list[Pair]]:
     if len(clusters) <= _MANY_ROWS:
         return clusters
     order = sorted(clusters, key=lambda cluster: cluster[0].cluster)
-    Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
+    Random(0).shuffle(order)  # noqa: S311 - an order, no secret
     return [
         [pair for cluster in order[place::_BLOCKS] for pair in cluster] for place in range(_BLOCKS)
     ]
@@ -263,57 +184,3 @@ def _drawn(found: Bootstrap, n: int) -> Figure:
     estimate = found.estimate
     method = "" if estimate.low is None else "bootstrap"
     return Figure(estimate.mean, estimate.low, estimate.high, n, method)
-
-
-def compare_people(
-    rows: Sequence[tuple[Mapping[str, Label], float | None]], scale: Scale, *, threshold: float
-) -> Humans | None:
-    """Compare people with each other, and the grader with every one of them.
-
-    Cohen's kappa of two people on the rows that both labelled, averaged over the pairs of people
-    (Light 1971), and of the grader and one person on the rows of this person, averaged over people;
-    both weighted by the number of rows. Each is of two raters who may have habits of their own, so
-    the grader reaches the ceiling if it agrees with people as they do with each other. Only rows
-    with two labels and a score are used, for both.
-    """
-    several = [(said, score) for said, score in rows if len(said) > 1]
-    if not several:
-        return None
-    binary = scale if scale.kind == "levels" else VERDICTS
-    among: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    with_grader: dict[str, list[tuple[int, int]]] = {}
-    rated: list[list[float]] = []
-    for said, score in several:
-        if score is None:
-            continue
-        values = {who: scale.value(label) for who, label in said.items()}
-        places = {who: binary.place(value, threshold) for who, value in values.items()}
-        rated.append(list(values.values()))
-        for first, second in combinations(sorted(places), 2):
-            among.setdefault((first, second), []).append((places[first], places[second]))
-        graded = binary.place(score, threshold)
-        for who, place in places.items():
-            with_grader.setdefault(who, []).append((graded, place))
-    alpha = krippendorff_alpha(rated, metric=_METRICS.get(scale.kind, "interval"))
-    return Humans(
-        items=len(rated),
-        kappa=_mean_kappa(among.values(), binary),
-        alpha=alpha.value,
-        grader=_mean_kappa(with_grader.values(), binary),
-        excluded=len(several) - len(rated),
-    )
-
-
-def _mean_kappa(tables: Iterable[Sequence[tuple[int, int]]], scale: Scale) -> float | None:
-    """Cohen's kappa of each two raters, and the mean by their rows; None where none is defined."""
-    weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
-    levels = range(len(scale.classes))
-    found: list[tuple[float, int]] = []
-    for pairs in tables:
-        if len(pairs) < _FEWEST:
-            continue
-        table = class_confusion([a for a, _ in pairs], [b for _, b in pairs], levels=levels)
-        if (kappa := table.kappa(weights)) is not None:
-            found.append((kappa, len(pairs)))
-    rows = sum(n for _, n in found)
-    return fsum(kappa * n for kappa, n in found) / rows if rows else None

@@ -110,7 +110,7 @@ def collected(
     if not any(value for _, value in read):
         raise InputError(
             f"the store has no labels {field!r} of these rows in the project {project!r}",
-            hint="`assay label DATA.jsonl` collects them; --label names another field",
+            hint="`assay calibrate label DATA.jsonl` collects them; --label names another field",
         )
     return labelled_set(read, name=name, label=field, cluster=cluster, levels=levels)
 

@@ -3,7 +3,7 @@ import { type ReactNode, useCallback } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { Problem } from "../../api/problem";
 import { IN_FILE } from "../../parts/file";
-import { type Keys, useKeys, useListedKeys } from "../../parts/keys";
+import { useKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
 import { ProblemBox } from "../../parts/ProblemBox";
@@ -26,18 +26,6 @@ import { Texts } from "./Texts";
 import { Trajectory } from "./Trajectory";
 import "./cell.css";
 
-const KEYS: Keys = {
-  title: "A cell",
-  keys: [
-    ["j", "next cell that failed, is flagged or broke"],
-    ["k", "the one before"],
-    ["e", "next error of the trajectory"],
-    ["t", "next tool call"],
-    ["/", "search the steps"],
-    ["n", "next step that was found"],
-  ],
-};
-
 /** A cell, opened: its verdict, its score tree, its trajectory, and what people say of it. */
 export default function CellPage() {
   const run = useParams().run ?? "";
@@ -48,7 +36,6 @@ export default function CellPage() {
     model: query.get("model") ?? "",
     trial: Math.max(1, Number.parseInt(query.get("trial") ?? "1", 10) || 1),
   };
-  useListedKeys(KEYS);
   usePageTitle(`${cell.case} · ${trialName(cell)}`);
   const found = useCell(run, cell);
   const ask = useCallback(

@@ -6,7 +6,7 @@ import { moment, score } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { type CellView, forgetCells } from "./asking";
 
-/** Somebody decides whether a flagged or held cell earned its reward, as in `assay review`. */
+/** Somebody decides whether a flagged or held cell earned its reward, as in `assay runs review`. */
 export function Decide({ cell }: { cell: CellView }) {
   const client = useQueryClient();
   const may = useMay("editor", "default");

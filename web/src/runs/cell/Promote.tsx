@@ -22,7 +22,7 @@ export function Promote({ cell }: { cell: CellView }) {
         }),
       ),
   });
-  const command = cell.commands.find((one) => one.command.startsWith("assay promote"));
+  const command = cell.commands.find((one) => one.command.startsWith("assay runs promote"));
   if (!command) return null;
   const done = promote.data;
   return (

@@ -94,7 +94,7 @@ def test_a_cell_is_read_and_nothing_recorded_acts(
     assert page.locator("img[src=x], #main script").count() == 0
     page.get_by_text("Copy as", exact=True).click()
     expect(
-        page.get_by_text(re.compile(r"^assay workspace \S+ kit --harness replay"))
+        page.get_by_text(re.compile(r"^assay runs workspace \S+ kit --harness replay"))
     ).to_be_visible()
 
 
@@ -219,7 +219,7 @@ def test_a_viewer_reads_and_is_told_what_needs_another_role(
     page.get_by_text("Grade again").click()
     expect(page.get_by_role("button", name="This cell")).to_be_disabled()
     page.get_by_text("Keep as recording").click()
-    expect(page.get_by_text(re.compile(r"^assay promote \S+ kit")).first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^assay runs promote \S+ kit")).first).to_be_visible()
     context.close()
     del open_page
 

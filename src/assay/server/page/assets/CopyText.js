@@ -1,1 +1,1 @@
-import{h as e}from"./index.js";import{t}from"./jsx-runtime.js";var n=t();function r({name:t,text:r}){let[i,a]=e();return(0,n.jsx)(`button`,{type:`button`,onClick:()=>a(r()),children:i?`Copied`:t})}export{r as t};
+import{o as e}from"./index.js";import{t}from"./jsx-runtime.js";var n=t();function r({name:t,text:r}){let[i,a]=e();return(0,n.jsx)(`button`,{type:`button`,onClick:()=>a(r()),children:i?`Copied`:t})}export{r as t};

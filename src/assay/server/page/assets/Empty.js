@@ -1,1 +1,1 @@
-import{m as e}from"./index.js";import{t}from"./jsx-runtime.js";var n=t();function r({title:t,command:r,children:i}){return(0,n.jsxs)(`div`,{className:`empty`,children:[(0,n.jsx)(`h2`,{children:t}),i,r&&(0,n.jsx)(e,{text:r})]})}export{r as t};
+import{a as e}from"./index.js";import{t}from"./jsx-runtime.js";var n=t();function r({title:t,command:r,children:i}){return(0,n.jsxs)(`div`,{className:`empty`,children:[(0,n.jsx)(`h2`,{children:t}),i,r&&(0,n.jsx)(e,{text:r})]})}export{r as t};

@@ -1,27 +1,33 @@
-"""Who is asking, and what they may do."""
+"""Who may ask: the server's name, the page that asks, keys, links, sessions, and their roles."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import StoreError
+from assay.server.context import address_of, caller, context
 from assay.server.limits import Failures, trim
-from assay.service.operation import LOCAL, Identity
+from assay.service.operation import KEY_PATTERN, LOCAL, Entrance, Identity
 from assay.service.site import hash_secret
 from assay.store.projects import ApiKeys, KeyRecord
 from assay.types.codec import Problem
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.requests import Request
 
-    from assay.server.context import Storage
+    from assay.server.storage import Storage
 
 COOKIE: Final = "assay_session"
 """The cookie of a session, where the address has no port; see `cookie_name`."""
@@ -184,3 +190,134 @@ def unauthorized(detail: str, header: str = "Authorization") -> ProblemError:
         errors=[Problem((header,), detail, "send `Authorization: Bearer assay_...`")],
         headers={"WWW-Authenticate": 'Bearer realm="assay"'},
     )
+
+
+async def admit(request: Request, role: Entrance, where: str = "") -> None:
+    """Find out who asks, and whether they may."""
+    if role == "anyone":
+        return
+    identity = await _identify(request)
+    request.state.identity = identity
+    # What the path says is a stranger's word: only the route itself may ask for "own".
+    is_own = role == "member" or where == "own"
+    project = identity.project if is_own else str(request.path_params.get("project", where))
+    if role != "member" and not identity.may(role, project or None):
+        place = f"in project {project!r}" if project else "for all projects"
+        theirs = "all projects" if identity.project == "*" else f"project {identity.project!r}"
+        raise ProblemError(
+            403,
+            f"this needs the role {role} {place}",
+            errors=[
+                Problem(
+                    ("",),
+                    f"this needs the role {role} {place}, and the key {identity.name!r} is "
+                    f"{identity.role} of {theirs}",
+                    f"use a key that is {role}; `assay server keys create --role {role}` makes one",
+                )
+            ],
+        )
+    if role != "admin":  # who sets limits is never kept out by one
+        await spend(request, project)
+
+
+async def spend(request: Request, project: str) -> None:
+    """Count a request of a project that there is; its reply tells what is left."""
+    allowances = context(request).allowances
+    found = await allowances.find(project) if re.search(KEY_PATTERN, project) else None
+    if found is not None:
+        request.state.project = found.key
+        request.state.allowance = allowances.spend(found)
+
+
+async def is_still_known(request: Request) -> bool:
+    """Whether who was let in would be let in now: keys are revoked, sessions end."""
+    try:
+        return await _identify(request) == caller(request)
+    except ProblemError:
+        return False
+
+
+async def _identify(request: Request) -> Identity:
+    access, address = context(request).access, address_of(request)
+    given = request.headers.get("authorization")
+    if given is not None:
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise unauthorized("the Authorization header is not `Bearer` and a key")
+        return await access.of_key(token.strip(), address)
+    session = request.cookies.get(cookie_name(request))
+    if not session:
+        raise unauthorized("send an API key, or open the link that the server printed")
+    identity = await access.of_session(session)
+    if identity is None:
+        ended = (
+            "this session has ended, as all do with the server: log in again, or send an API key"
+        )
+        raise unauthorized(ended, "Cookie")
+    if request.method not in ("GET", "HEAD") and request.headers.get("origin") is None:
+        # Other origins were refused; without one it may be anybody's form.
+        raise ProblemError(403, "a session may write only from a page of this server")
+    return identity
+
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def refuse_strangers(method: str, headers: Headers, hosts: Container[str]) -> None:
+    """Refuse what names another server, and what a page of another origin would change.
+
+    Args:
+        method: HTTP method.
+        headers: Of the request.
+        hosts: Names of this server, beside every address.
+    """
+    host, origin = headers.get("host", ""), headers.get("origin")
+    name = _host_name(host)
+    if name is None or not (name in hosts or _is_address(name)):
+        raise ProblemError(
+            421,
+            f"this server is not known as {host!r:.200}",
+            errors=[Problem(("Host",), "not a name of this server", "start it with --allow-host")],
+        )
+    if origin is not None and method not in _SAFE and not _is_same(origin, host):
+        raise ProblemError(
+            403,
+            "the request comes from a page of another origin",
+            errors=[Problem(("Origin",), "not this server's origin")],
+        )
+
+
+@lru_cache(maxsize=64)
+def _host_name(host: str) -> str | None:
+    """The name in a ``Host`` header, without its port; None if it is malformed."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname or parts.netloc != host or "@" in host:
+        return None
+    return parts.hostname.rstrip(".")
+
+
+@lru_cache(maxsize=64)
+def _is_address(name: str) -> bool:
+    """Whether it is a number, which no name server can turn into another one."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Whether a page's origin is this server: the scheme may be a proxy's."""
+    try:
+        theirs, ours = urlsplit(origin), urlsplit(f"{urlsplit(origin).scheme}://{host}")
+        usual = {"http": 80, "https": 443}.get(theirs.scheme)
+        same_port = (theirs.port or usual) == (ours.port or usual)
+    except ValueError:
+        return False
+    if usual is None or "@" in theirs.netloc or theirs.hostname is None:
+        return False
+    return theirs.hostname == ours.hostname and same_port

@@ -1,4 +1,4 @@
-"""``assay tasks``: templates and tasks of environments, in files or served, and cases."""
+"""``assay list``: templates and tasks of environments, in files or served, and cases."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from typing import cast
 
 from assay.cli.options import add_json, check_targets, explain
 from assay.environment.environment import Environment
 from assay.errors import InputError, shown
 from assay.eval.work import is_served, load_tasks, served_at
+from assay.reports.figures import count
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
@@ -25,15 +27,15 @@ What is listed is run by: assay run PATH --task ID
 
 exit status: 0, or 2 for bad input"""
 _EXAMPLES = """\
-  assay tasks env.py
-  assay tasks env.py --jsonl rows.jsonl
-  assay tasks rows.jsonl --env env.py --json
-  assay tasks tcp://127.0.0.1:8765"""
+  assay list env.py
+  assay list env.py --jsonl rows.jsonl
+  assay list rows.jsonl --env env.py --json
+  assay list tcp://127.0.0.1:8765"""
 _WIDTH = 60
 
 
 def add(parser: ArgumentParser) -> None:
-    """Say what ``assay tasks`` takes."""
+    """Say what ``assay list`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add_option = parser.add_argument
     add_option(
@@ -115,8 +117,17 @@ def _tasks(paths: Sequence[str], env: str, *, has_templates: bool) -> list[Task]
 
 
 def _row(task: Task) -> dict[str, Json]:
-    kind = "case" if isinstance(task.work, Case) else "template"
-    return {**task.to_dict(), "kind": kind, "file": shown(task.file)}
+    row = {**task.to_dict(), "kind": "template", "file": shown(task.file)}
+    return {**row, "kind": "case", **_case_row(task.work)} if isinstance(task.work, Case) else row
+
+
+def _case_row(case: Case) -> dict[str, Json]:
+    return {
+        "description": case.description,
+        "cells": len(case.matrix.pairs()) * case.matrix.trials,
+        "graders": [spec.label for spec in case.graders],
+        "digest": case.digest,
+    }
 
 
 def _show(manifests: Sequence[Mapping[str, Json]], tasks: Sequence[Task]) -> None:
@@ -142,12 +153,14 @@ def _show(manifests: Sequence[Mapping[str, Json]], tasks: Sequence[Task]) -> Non
         )
         for task in tasks
     ]
-    page.table(("task", "of", "arguments"), rows, left=3)
+    page.table(("task", "of", "what"), rows, left=3)
 
 
 def _told(task: Task) -> str:
     if isinstance(task.work, Case):
-        return task.work.description
+        row = _case_row(task.work)
+        graders = ", ".join(spec.label for spec in task.work.graders)
+        return f"{count(cast('int', row['cells']), 'cell')}, {graders}; {row['description']}"
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in task.args.items())
 
 

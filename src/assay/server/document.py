@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
 
 from assay.endpoint.problems import MEDIA_TYPE
 from assay.scoring.graded import Graded
-from assay.server.access import COOKIE
-from assay.server.door import REPEATABLE, ROLE
+from assay.server.admission import COOKIE
+from assay.server.routes import REPEATABLE, ROLE
 from assay.service.operation import KEY_PATTERN, Operation
 from assay.service.pages import Page
 from assay.service.table import OPERATIONS
@@ -64,34 +65,13 @@ class FaultShown(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    field: str = Field(examples=["items[3].answer"])
+    field: str
     message: str
     hint: str
 
 
 class ProblemShown(BaseModel):
     """A refusal or a failure (RFC 9457)."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "urn:assay:problem:the-request-cannot-be-carried-out",
-                    "title": "The request cannot be carried out",
-                    "status": 422,
-                    "detail": "verzion: unknown field (did you mean 'version'?)",
-                    "instance": "/api/v1/projects/default/graders/exact/grade",
-                    "errors": [
-                        {
-                            "field": "verzion",
-                            "message": "unknown field",
-                            "hint": "did you mean 'version'?",
-                        }
-                    ],
-                }
-            ]
-        }
-    )
 
     type: str
     title: str
@@ -142,9 +122,10 @@ def _described(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     _add_problem(schemas)
-    for operation in OPERATIONS:
-        if operation.output is not type(None):
-            _add_record(operation.output, schemas)
+    records: dict[str, Any] = {}
+    for record in _replies(app):
+        _add_record(record, records)
+    schemas |= records
     for model in _models(BaseModel):
         if model.__name__ in schemas:  # as they were written: nulls were dropped on the way
             extra = cast("dict[str, Any]", model.model_config.get("json_schema_extra") or {})
@@ -165,6 +146,14 @@ def _described(app: FastAPI) -> dict[str, Any]:
             if method in operations:
                 _complete(path, method, operations[method])
     return document
+
+
+def _replies(app: FastAPI) -> Iterator[object]:
+    """The records that are replies."""
+    yield from (one.output for one in OPERATIONS if one.output is not type(None))
+    for route in app.routes:
+        if isinstance(route, APIRoute) and dataclasses.is_dataclass(route.response_model):
+            yield cast("object", route.response_model)
 
 
 def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -219,6 +208,8 @@ def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if any(_has_record(one) for one in arguments):
         options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
+        if origin is Mapping:
+            return {"type": "object", "additionalProperties": options[-1]}
         is_union = origin in (typing.Union, types.UnionType)
         return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
     return cast("dict[str, Any]", codec.schema(cast("object", annotation)))

@@ -1,14 +1,12 @@
-"""The door of every route: who may enter, and what they must bring.
+"""What every route does with a request: let in who may ask, read it strictly, tell what is wrong.
 
 A route says in ``openapi_extra`` which role it needs; one that says nothing cannot be made. All
-that goes wrong behind the door leaves it as a problem.
+that goes wrong in a route leaves it as a problem.
 """
 
 from __future__ import annotations
 
 import asyncio
-import email.message
-import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import UnionType
@@ -23,11 +21,11 @@ from starlette.responses import Response
 from assay.endpoint.problems import ProblemError
 from assay.errors import nearest
 from assay.scoring.json_safe import Json
-from assay.server.access import cookie_name, unauthorized
+from assay.server.admission import admit
 from assay.server.bodies import check_size, parse
-from assay.server.context import address_of, caller, context
-from assay.server.problems import problem_of, problem_reply
-from assay.service.operation import KEY_PATTERN, Entrance, Identity
+from assay.server.context import context
+from assay.server.problems import media_type, problem_of, problem_reply
+from assay.service.operation import Entrance
 from assay.types.codec import Problem
 
 ROLE: Final = "x-assay-role"
@@ -72,8 +70,8 @@ class _StrictRequest(Request):
             check_size(self._json, model)
 
 
-class Door(APIRoute):
-    """A route behind a door.
+class Route(APIRoute):
+    """A route that lets in who may ask, and refuses in one form.
 
     Attributes:
         checks_query: Whether a parameter of the address that it does not know is refused.
@@ -103,88 +101,16 @@ class Door(APIRoute):
                 if self.checks_query:
                     _check_query(request, known)
                 if body is not None:
-                    _check_media_type(request)
+                    require_type(request, "application/json")
                     await request.read(body)
                 return await handle(request)
             except RequestValidationError as error:
                 problem = _of_validation(error, body)
             except Exception as error:  # the boundary: recorded, and told as a problem
                 problem = problem_of(error, request)
-            return self.refuse(problem, request)
+            return problem_reply(problem, request.url.path, request.headers)
 
         return enter
-
-    def refuse(self, problem: ProblemError, request: Request) -> Response:
-        """The reply to a request that cannot be served."""
-        return problem_reply(problem, request.url.path)
-
-
-async def admit(request: Request, role: Entrance, where: str = "") -> None:
-    """Find out who asks, and whether they may."""
-    if role == "anyone":
-        return
-    identity = await _identify(request)
-    request.state.identity = identity
-    # What the path says is a stranger's word: only the route itself may ask for "own".
-    is_own = role == "member" or where == "own"
-    project = identity.project if is_own else str(request.path_params.get("project", where))
-    if role != "member" and not identity.may(role, project or None):
-        place = f"in project {project!r}" if project else "for all projects"
-        theirs = "all projects" if identity.project == "*" else f"project {identity.project!r}"
-        raise ProblemError(
-            403,
-            f"this needs the role {role} {place}",
-            errors=[
-                Problem(
-                    ("",),
-                    f"this needs the role {role} {place}, and the key {identity.name!r} is "
-                    f"{identity.role} of {theirs}",
-                    f"use a key that is {role}; `assay keys create --role {role}` makes one",
-                )
-            ],
-        )
-    if role != "admin":  # who sets limits is never kept out by one
-        await spend(request, project)
-
-
-async def spend(request: Request, project: str) -> None:
-    """Count a request of a project that there is; the gate tells what is left."""
-    allowances = context(request).allowances
-    found = await allowances.find(project) if re.search(KEY_PATTERN, project) else None
-    if found is not None:
-        request.state.project = found.key
-        request.state.allowance = allowances.spend(found)
-
-
-async def is_still_known(request: Request) -> bool:
-    """Whether who was let in would be let in now: keys are revoked, sessions end."""
-    try:
-        return await _identify(request) == caller(request)
-    except ProblemError:
-        return False
-
-
-async def _identify(request: Request) -> Identity:
-    access, address = context(request).access, address_of(request)
-    given = request.headers.get("authorization")
-    if given is not None:
-        scheme, _, token = given.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise unauthorized("the Authorization header is not `Bearer` and a key")
-        return await access.of_key(token.strip(), address)
-    session = request.cookies.get(cookie_name(request))
-    if not session:
-        raise unauthorized("send an API key, or open the link that the server printed")
-    identity = await access.of_session(session)
-    if identity is None:
-        ended = (
-            "this session has ended, as all do with the server: log in again, or send an API key"
-        )
-        raise unauthorized(ended, "Cookie")
-    if request.method not in ("GET", "HEAD") and request.headers.get("origin") is None:
-        # The gate has refused other origins; without one it may be anybody's form.
-        raise ProblemError(403, "a session may write only from a page of this server")
-    return identity
 
 
 def _check_query(request: Request, known: frozenset[str]) -> None:
@@ -197,18 +123,20 @@ def _check_query(request: Request, known: frozenset[str]) -> None:
         raise ProblemError(422, f"unknown query parameter {unknown[0]!r:.100}", errors=faults)
 
 
-def _check_media_type(request: Request) -> None:
-    given = request.headers.get("content-type")
-    if given == "application/json":
-        return
-    message = email.message.Message()
-    message["content-type"] = given or ""
-    if given is None or message.get_content_type() != "application/json":
-        raise ProblemError(
-            415,
-            "the body must be application/json",
-            errors=[Problem(("Content-Type",), f"{given!r:.100}", "send application/json")],
-        )
+def require_type(request: Request, *types: str, hint: str = "") -> str:
+    """The media type of a body, which must be one of some.
+
+    Args:
+        request: What was sent.
+        types: Those that are read here.
+        hint: What more is told to whoever sends another one.
+    """
+    given = media_type(request.headers)
+    if given not in types:
+        wanted = " or ".join(types)
+        fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {wanted}")
+        raise ProblemError(415, f"the body must be {wanted}{hint}", errors=[fault])
+    return given
 
 
 def _of_validation(error: RequestValidationError, body: object) -> ProblemError:

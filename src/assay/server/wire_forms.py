@@ -17,10 +17,12 @@ from assay.interop.openai_api import check_grader, run_grader
 from assay.registry.definitions import definition_of
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.server.admission import admit
 from assay.server.bodies import Body
 from assay.server.context import Item, caller, context
-from assay.server.door import Door, admit, needs
-from assay.server.problems import reply
+from assay.server.problems import OPENAI
+from assay.server.replies import reply
+from assay.server.routes import Route, needs
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
@@ -69,74 +71,22 @@ def _range(version: GraderVersion) -> tuple[float, float] | None:
 
 # OpenAI's grader endpoints, at the paths that its clients call.
 
-_OPENAI_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    429: "rate_limit_error",
-}
-
 
 class OpenaiErrorShown(BaseModel):
     """What went wrong, as OpenAI's clients read it."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"error": {"message": "grader: required", "type": "invalid_request_error",
-                           "param": "grader", "code": None}}
-            ]
-        },
-    )  # fmt: skip
+    model_config = ConfigDict(extra="forbid")
 
     error: dict[str, JsonValue]
 
 
-class _OpenaiDoor(Door):
-    """A door whose refusals OpenAI's clients understand: ``BadRequestError`` and the like."""
-
-    def refuse(self, problem: ProblemError, request: Request) -> Response:
-        """As OpenAI's servers refuse."""
-        del request
-        return openai_refusal(problem)
-
-
-def openai_refusal(problem: ProblemError) -> Response:
-    """A refusal as OpenAI's clients read it."""
-    status = 400 if problem.status == 422 else problem.status
-    kind = _OPENAI_TYPES.get(status) or (
-        "server_error" if status >= 500 else "invalid_request_error"
-    )
-    field = problem.errors[0].field if problem.errors else ""
-    error: Json = {
-        "message": problem.message,
-        "type": kind,
-        "param": field or None,
-        "code": None,
-    }
-    return reply({"error": error}, status, problem.headers)
-
-
-def refuse_unserved(problem: ProblemError, path: str) -> Response | None:
-    """The reply to a request for a part of OpenAI's API that is not here; None for other paths."""
-    if not path.startswith("/v1/") or problem.status not in (404, 405):
-        return None
-    said = (
-        f"{path:.100} is not served here; of OpenAI's API there are POST {_OPENAI}/run and "
-        f"POST {_OPENAI}/validate. Evals and graders in files: `assay import openai`"
-    )
-    return openai_refusal(ProblemError(problem.status, said, headers=problem.headers))
-
-
-_OPENAI = "/v1/fine_tuning/alpha/graders"
 openai_router = APIRouter(
-    prefix=_OPENAI,
-    route_class=_OpenaiDoor,
+    prefix=OPENAI,
+    route_class=Route,
     tags=["openai"],
     responses={
         status: {"model": OpenaiErrorShown, "description": HTTPStatus(status).phrase}
-        for status in (400, 401, 403, 415, 429, 500, 503)
+        for status in (400, 401, 403, 408, 413, 415, 421, 429, 500, 503)
     },
 )
 
@@ -174,10 +124,7 @@ class OpenaiCheckBody(Body):
 class OpenaiRewardShown(BaseModel):
     """What came of a sample."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={"examples": [{"reward": 1.0, "sub_rewards": {}, "metadata": {}}]},
-    )
+    model_config = ConfigDict(extra="allow")
 
     reward: float
 
@@ -185,7 +132,7 @@ class OpenaiRewardShown(BaseModel):
 class OpenaiGraderShown(BaseModel):
     """A grader that is well formed."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"grader": _GRADER}]})
+    model_config = ConfigDict(extra="allow")
 
     grader: dict[str, JsonValue]
 

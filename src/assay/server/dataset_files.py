@@ -1,4 +1,4 @@
-"""Datasets as they come in: line by line, checked, and kept whole or not at all.
+"""Datasets as files of JSON lines: checked as they come in and kept whole, or read part by part.
 
 A client that sends slowly must not hold up the database: the lines are put into a file first, and
 stored in one transaction when all of them are there and right.
@@ -15,15 +15,18 @@ from contextlib import suppress
 from typing import IO, Annotated, NoReturn, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.responses import StreamingResponse
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.server.bodies import parse_line
-from assay.server.context import ServerSettings, context
-from assay.server.door import Door, needs
-from assay.server.openapi import problem_responses
-from assay.server.operations import Answer, Keep, Project, carry_out, desk_of, log_changes
+from assay.server.bodies import parse_line, refusal
+from assay.server.context import Context, ServerSettings, context
+from assay.server.document import problem_responses
+from assay.server.operations import Project, desk_of, log_changes
+from assay.server.repeats import Answer, Keep, carry_out
+from assay.server.replies import in_pieces
+from assay.server.routes import Route, needs, require_type
 from assay.service.operation import KEY_PATTERN
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
@@ -33,25 +36,23 @@ from assay.tasks.row_files import renamed
 from assay.tasks.rows import read_row
 from assay.types.codec import Problem
 
-router = APIRouter(route_class=Door, tags=["datasets"])
+router = APIRouter(route_class=Route, tags=["datasets"])
 
 _MAX_ID = 500
 _JSONL = "application/x-ndjson"
 _TYPES = (_JSONL, "application/jsonl", "application/jsonlines")
-_BODY: dict[str, Json] = {
-    "required": True,
+_LINES: dict[str, Json] = {
     "description": "One row as a JSON object on each line.",
     "content": {
         _JSONL: {
             "schema": {"type": "string"},
-            "examples": {
-                "rows": {
-                    "value": '{"answer": "4", "expected": "4"}\n{"answer": "5", "expected": "4"}\n'
-                }
-            },
+            "example": '{"answer": "4", "expected": "4"}\n{"answer": "5", "expected": "4"}\n',
         }
     },
 }
+_Key = Annotated[
+    str, Path(pattern=KEY_PATTERN, description="Key of the dataset.", examples=["arithmetic"])
+]
 _SHOWN = {"application/json": {"schema": {"$ref": "#/components/schemas/DatasetRecord"}}}
 
 MAX_FAULTS = 20
@@ -187,7 +188,7 @@ class Upload:
     "/api/v1/projects/{project}/datasets/{key}",
     status_code=201,
     response_class=Response,
-    openapi_extra=needs("editor", repeatable=True, requestBody=_BODY),
+    openapi_extra=needs("editor", repeatable=True, requestBody={"required": True, **_LINES}),
     responses={
         201: {"description": "Successful Response", "content": _SHOWN},
         **problem_responses(400, 404, 409, 413, 415),
@@ -196,9 +197,7 @@ class Upload:
 async def create_dataset(
     request: Request,
     project: Project,
-    key: Annotated[
-        str, Path(pattern=KEY_PATTERN, description="Key of the dataset.", examples=["arithmetic"])
-    ],
+    key: _Key,
     *,
     name: Annotated[
         str, Query(max_length=200, pattern=r"^[^\x00]*$", description="For people.")
@@ -214,10 +213,7 @@ async def create_dataset(
     ] = [],  # noqa: B006 - never changed
 ) -> Response:
     """Store a dataset. Every line is checked first; one that is wrong, and nothing is stored."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in _TYPES:
-        fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSONL}")
-        raise ProblemError(415, f"the body must be {_JSONL}", errors=[fault])
+    require_type(request, *_TYPES)
     server = context(request)
     await server.storage.run(lambda database: Projects(database).get(project))
     with tempfile.TemporaryFile() as spool:
@@ -280,6 +276,39 @@ def _all_of(problems: Sequence[ProblemError]) -> ProblemError:
 
 
 def _refusal(number: int, message: str, hint: str = "", status: int = 422) -> ProblemError:
-    place = f"line {number}"
-    detail = f"{place}: {message} ({hint})" if hint else f"{place}: {message}"
-    return ProblemError(status, detail, errors=[Problem((place,), message, hint)])
+    return refusal(f"line {number}", message, hint, status)
+
+
+@router.get(
+    "/api/v1/projects/{project}/datasets/{key}/file",
+    response_class=StreamingResponse,
+    openapi_extra=needs("viewer"),
+    responses={200: _LINES, **problem_responses(404, 429)},
+)
+async def download_dataset(
+    request: Request,
+    project: Project,
+    key: _Key,
+) -> Response:
+    """All rows as a file, which a browser saves."""
+    server = context(request)
+    await server.storage.run(lambda database: Datasets(database).get(project, key))
+    headers = {"Content-Disposition": f'attachment; filename="{key}.jsonl"'}
+    return server.downloads.reply(project, _lines(server, project, key), _JSONL, headers)
+
+
+async def _lines(server: Context, project: str, key: str) -> AsyncIterator[bytes]:
+    """The rows, part by part, so that others have their turn at the database.
+
+    A dataset that goes meanwhile is an error: the file breaks off instead of ending early.
+    """
+    number = 0
+    while True:
+        number, text = await server.storage.run(
+            lambda database, after=number: Datasets(database).lines(project, key, after=after)
+        )
+        if not text:
+            return
+        for piece in in_pieces([text]):
+            yield piece
+        del text  # while the next part is read
