@@ -176,7 +176,7 @@ def _nobody_asked(task: Task, harness: str, request: MatrixRequest) -> InputErro
     if harness == "replay":
         from assay.agents.replay import recordings_of
 
-        found = recordings_of(str(Path(coordinate.conditions.root, "recordings")))
+        found = recordings_of(str(Path(task.conditions.root, "recordings")))
         hint = f"name a recording: --model {' or '.join(sorted(found)) or 'NAME'}"
     return InputError(said, location=Location(file=file) if file else None, hint=hint)
 
