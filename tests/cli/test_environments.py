@@ -236,7 +236,7 @@ async def add(a: int):
         ("run typo.py", "(typo.py:7 in <module>)"),
         ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
         ("selftest agent.py", "agent.py defines no tasks"),
-        ("regrade latest", "no run"),
+        ("regrade latest", "there is no store"),
     ],
 )
 def test_bad_input_is_2_and_says_what_to_do(place: Path, words: str, said: str) -> None:

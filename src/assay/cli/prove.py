@@ -29,6 +29,7 @@ from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
 from assay.eval.selftest import SelfTestPlan, plan_selftest
 from assay.eval.work import load_tasks
+from assay.reports.figures import count
 from assay.scoring.json_safe import Json
 from assay.tasks.task import Task
 
@@ -148,6 +149,10 @@ async def _attack(plan: AttackPlan, workers: int) -> Findings:
         bars: list[Progress] = []  # one, once it is known how many trials there are
 
         def begin(total: int) -> OnCell:
+            print(
+                f"{count(total, 'cheat')} to play; --cheat ID or FAMILY plays some of them",
+                file=sys.stderr,
+            )
             bar = progress(
                 _errors(), total, things="cheats", note=lambda: "passed: it gained nothing"
             )

@@ -13,7 +13,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -55,37 +55,31 @@ class _Request:
     digest: str
 
 
+@frozen(kw_only=True)
 class _Cells:
     """What an actor does: cells of one run.
 
-    Args:
+    Attributes:
         run_id: The run.
         home: The directory of its store.
         mark: A file there that only this run has.
         place: The working directory, which paths are relative to.
         roots: The directories of its cases.
         programs: What agents are started with, where this machine has it.
-        agents: The Python agents.
+        names: The harnesses that are Python agents.
         needs_sandbox: Whether this machine has a sandbox, and so the others have to.
+        agents: Those agents, by their harnesses; an actor loads them.
     """
 
-    def __init__(
-        self,
-        run_id: str,
-        home: str,
-        mark: str,
-        *,
-        place: str,
-        roots: Sequence[str],
-        programs: Sequence[str],
-        agents: Sequence[str],
-        needs_sandbox: bool,
-    ) -> None:
-        self._run_id, self._home, self._mark = run_id, home, mark
-        self._place = place
-        self._roots, self._programs, self._names = roots, programs, agents
-        self._needs_sandbox = needs_sandbox
-        self._agents: dict[str, Agent] = {}
+    run_id: str
+    home: str
+    mark: str
+    place: str
+    roots: Sequence[str]
+    programs: Sequence[str]
+    names: Sequence[str]
+    needs_sandbox: bool
+    agents: dict[str, Agent] = field(default_factory=dict[str, "Agent"])
 
     def prepare(self) -> None:
         """Check that this machine has what the cells need.
@@ -93,20 +87,20 @@ class _Cells:
         Raises:
             AssayError: If it does not.
         """
-        if not Path(self._home, self._mark).is_file():
+        if not Path(self.home, self.mark).is_file():
             raise InputError(
-                f"it does not see the store's directory {self._home} of the machine that began "
+                f"it does not see the store's directory {self.home} of the machine that began "
                 "the run",
                 hint="put it where all machines see it at the same path, and name it: ASSAY_HOME",
             )
-        for root in (self._place, *self._roots):
+        for root in (self.place, *self.roots):
             if not Path(root).is_dir():
                 raise _unseen(root)
-        os.chdir(self._place)
-        for program in self._programs:
+        os.chdir(self.place)
+        for program in self.programs:
             if shutil.which(program) is None:
                 raise InputError(f"it has no program {program}", hint="install it there")
-        if self._needs_sandbox:
+        if self.needs_sandbox:
             from assay.sandbox import probe
 
             # Where what a probe that is killed leaves goes with the cluster.
@@ -116,18 +110,18 @@ class _Cells:
                 raise SandboxUnavailableError(
                     "its sandbox does not work", hint="`assay doctor` there says why"
                 )
-        self._agents = {name: load_agent(name) for name in self._names}
+        self.agents.update((name, load_agent(name)) for name in self.names)
 
     async def __call__(self, request: object) -> Run:
         """The run of a cell."""
         asked = cast("_Request", request)
-        planned = replace(asked.planned, agent=self._agents.get(asked.planned.harness))
+        planned = replace(asked.planned, agent=self.agents.get(asked.planned.harness))
         case = cast("Case", planned.task.work)
         if case.digest != asked.digest:
             raise _unseen(case.root)
-        earlier = _earlier(journal_of(self._home, self._run_id, planned.key))
+        earlier = _earlier(journal_of(self.home, self.run_id, planned.key))
         faked = [planned.task] if planned.asks and planned.model == FAKE else []
-        plan = Plan(cells=[planned], sink=_kept_by_driver, run_id=self._run_id, home=self._home)
+        plan = Plan(cells=[planned], sink=_kept_by_driver, run_id=self.run_id, home=self.home)
         with fake_models(faked) as fakes:
             run = await rollout(plan.cell(planned, fakes))
         if earlier:
@@ -234,13 +228,13 @@ def _work_of(plan: Plan, todo: Sequence[Planned], mark: str) -> _Cells:
     specs = [spec for _, spec in sorted(used.items(), key=lambda item: item[0])]
     programs = dict.fromkeys(spec.argv[0] for spec in specs if spec is not None and spec.argv)
     return _Cells(
-        plan.run_id,
-        plan.home,
-        mark,
+        run_id=plan.run_id,
+        home=plan.home,
+        mark=mark,
         place=str(Path.cwd()),
         roots=sorted({cast("Case", one.task.work).root for one in todo}),
         programs=[program for program in programs if shutil.which(program) is not None],
-        agents=sorted({one.harness for one in todo if is_python_agent(one.harness)}),
+        names=sorted({one.harness for one in todo if is_python_agent(one.harness)}),
         needs_sandbox=probe().tier is not None,
     )
 

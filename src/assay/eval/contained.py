@@ -135,7 +135,7 @@ async def contained(file: str, name: str, image: str, cache: str) -> AsyncGenera
         await asyncio.to_thread(_require_assay, image, unpacked, workspace, mounts)
         inside = _Inside()
         served = f"{_FILES}/{Path(file).name}:{name}"
-        words = [unpacked.python, "-m", "assay", "env", "serve", served, "--json"]
+        words = [unpacked.python, "-m", "assay", "serve", "env", served, "--json"]
         try:
             async with open_command(
                 [*words, "--dial", str(_PORT)],

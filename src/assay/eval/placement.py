@@ -143,7 +143,7 @@ async def _child(file: str, name: str) -> AsyncGenerator[Address]:
     """A process that serves an environment; it ends with the context, and with this process."""
     token = secrets.token_hex(16)
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "assay", "env", "serve", f"{file}:{name}"),
+        *(sys.executable, "-m", "assay", "serve", "env", f"{file}:{name}"),
         *("--json", "--with-parent", "--token-env", _TOKEN),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -10,7 +10,16 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    cast,
+    overload,
+    runtime_checkable,
+)
 
 from assay.errors import InputError, Location, nearest, reason_in, shown
 from assay.frozen import frozen
@@ -128,14 +137,22 @@ class RunOptions:
                 )
 
 
-class Runner(Protocol):
-    """Whoever can run tasks; `assay.eval` is."""
+class RunKeywords(TypedDict, total=False):
+    """The fields of `RunOptions`, as `Task.run` and `Taskset.run` take them."""
 
-    async def __call__(
-        self, tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job | None
-    ) -> Job:
-        """Run every task with the agent."""
-        ...
+    group: int
+    max_concurrent: int
+    rollout_timeout: float | None
+    agent_timeout: float | None
+    grading_timeout: float | None
+    model: str
+    store: str | os.PathLike[str]
+    resume: str
+    runtime: str | Runtime
+
+
+Runner: TypeAlias = "Callable[[Sequence[Task], Agent, RunOptions, Job | None], Awaitable[Job]]"
+"""Whoever can run tasks; `assay.eval` is."""
 
 
 class Guest(Protocol):
@@ -273,37 +290,14 @@ class Task:
         return replace(self, verifier=verifier)
 
     async def run(
-        self,
-        agent: Agent,
-        *,
-        group: int = 1,
-        max_concurrent: int = 8,
-        rollout_timeout: float | None = None,
-        agent_timeout: float | None = None,
-        grading_timeout: float | None = 1800.0,
-        model: str = "",
-        store: str | os.PathLike[str] = "",
-        resume: str = "",
-        runtime: str | Runtime = "local",
-        job: Job | None = None,
+        self, agent: Agent, *, job: Job | None = None, **options: Unpack[RunKeywords]
     ) -> Job:
-        """Run this task ``group`` times; see `RunOptions` for the parameters.
+        """Run this task ``group`` times; see `RunOptions` for what it takes, by its names.
 
         Returns:
             The job. Nothing that happens in a rollout raises: a failure is a run with an error.
         """
-        options = RunOptions(
-            group=group,
-            max_concurrent=max_concurrent,
-            rollout_timeout=rollout_timeout,
-            agent_timeout=agent_timeout,
-            grading_timeout=grading_timeout,
-            model=model,
-            store=store,
-            resume=resume,
-            runtime=runtime,
-        )
-        return await find_runner()([self], agent, options, job)
+        return await find_runner()([self], agent, RunOptions(**options), job)
 
     def to_dict(self) -> dict[str, Json]:
         """The row as plain JSON; the work itself is found again by ``env`` and ``id``."""
@@ -398,21 +392,9 @@ class Taskset:
         return Taskset(self.name, (task for task in self if not unwanted(task)))
 
     async def run(
-        self,
-        agent: Agent,
-        *,
-        group: int = 1,
-        max_concurrent: int = 8,
-        rollout_timeout: float | None = None,
-        agent_timeout: float | None = None,
-        grading_timeout: float | None = 1800.0,
-        model: str = "",
-        store: str | os.PathLike[str] = "",
-        resume: str = "",
-        runtime: str | Runtime = "local",
-        job: Job | None = None,
+        self, agent: Agent, *, job: Job | None = None, **options: Unpack[RunKeywords]
     ) -> Job:
-        """Run every task ``group`` times; see `RunOptions` for the limits.
+        """Run every task ``group`` times; see `RunOptions` for what it takes, by its names.
 
         The agent is any async callable that takes a run. A given ``job`` is appended to as runs
         finish, so that it keeps what is done when the launch is cancelled. With a ``store`` every
@@ -421,18 +403,7 @@ class Taskset:
         """
         if not self._tasks:
             raise InputError(f"the task set {self.name!r} has no tasks")
-        options = RunOptions(
-            group=group,
-            max_concurrent=max_concurrent,
-            rollout_timeout=rollout_timeout,
-            agent_timeout=agent_timeout,
-            grading_timeout=grading_timeout,
-            model=model,
-            store=store,
-            resume=resume,
-            runtime=runtime,
-        )
-        return await find_runner()(list(self), agent, options, job)
+        return await find_runner()(list(self), agent, RunOptions(**options), job)
 
     def to_file(self, file: str) -> None:
         """Write the rows to ``.json`` or ``.jsonl``, for `from_file` with the environment."""
