@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.endpoint.problems import MEDIA_TYPE
 from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.server.admission import COOKIE
 from assay.server.routes import REPEATABLE, ROLE
 from assay.service.operation import KEY_PATTERN, Operation
@@ -186,10 +186,15 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
     elif kind == Graded:
         hints["error"] = str | None  # no error is null in JSON
     about = {} if is_page else codec.field_docs(kind)
+
+    def reference(record: type) -> dict[str, Json]:
+        _add_record(record, schemas)
+        return {"$ref": f"#/components/schemas/{record.__name__}"}
+
     properties: dict[str, Any] = {}
     schemas[name] = {"title": name, "type": "object", "properties": properties}
     for field in dataclasses.fields(kind):
-        properties[field.name] = _schema(hints[field.name], schemas)
+        properties[field.name] = codec.schema(hints[field.name], reference)
         if description := about.get(field.name):
             properties[field.name] = {**properties[field.name], "description": description}
     doc = (kind.__doc__ or "").partition("\n")[0]
@@ -198,26 +203,6 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any type
-    """As `codec.schema`, with a reference wherever a record is."""
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        _add_record(annotation, schemas)
-        return {"$ref": f"#/components/schemas/{annotation.__name__}"}
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if any(_has_record(one) for one in arguments):
-        options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
-        if origin is Mapping:
-            return {"type": "object", "additionalProperties": options[-1]}
-        is_union = origin in (typing.Union, types.UnionType)
-        return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
-    return cast("dict[str, Any]", codec.schema(cast("object", annotation)))
-
-
-def _has_record(annotation: Any) -> bool:  # noqa: ANN401 - any type
-    is_record = isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
-    return is_record or any(_has_record(one) for one in typing.get_args(annotation))
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:

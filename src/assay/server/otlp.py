@@ -65,6 +65,12 @@ router = APIRouter(
         },
     },
 )
+_SPAN: Json = {
+    "traceId": "5b8efff798038103d269b633813fc60c",
+    "spanId": "eee19b7ec3c1b174",
+    "name": "chat m",
+}
+_SENT: Json = {"resourceSpans": [{"scopeSpans": [{"spans": [_SPAN]}]}]}
 _BODY: dict[str, Json] = {
     "required": True,
     "description": "An ExportTraceServiceRequest; also in protobuf, as `application/x-protobuf`, "
@@ -75,27 +81,7 @@ _BODY: dict[str, Json] = {
                 "type": "object",
                 "properties": {"resourceSpans": {"type": "array"}},
             },
-            "examples": {
-                "span": {
-                    "value": {
-                        "resourceSpans": [
-                            {
-                                "scopeSpans": [
-                                    {
-                                        "spans": [
-                                            {
-                                                "traceId": "5b8efff798038103d269b633813fc60c",
-                                                "spanId": "eee19b7ec3c1b174",
-                                                "name": "chat m",
-                                            }
-                                        ]
-                                    }
-                                ]
-                            }
-                        ]
-                    }
-                }
-            },
+            "examples": {"span": {"value": _SENT}},
         }
     },
 }

@@ -1,6 +1,7 @@
 """What every route does with a request: let in who may ask, read it strictly, tell what is wrong.
 
-A route says in ``openapi_extra`` which role it needs; one that says nothing cannot be made. All
+A route says in ``openapi_extra`` which role it needs; one that says nothing cannot be made. This is
+no dependency of FastAPI's, for which it has read the whole body: of a stranger nothing is read. All
 that goes wrong in a route leaves it as a problem.
 """
 

@@ -340,10 +340,16 @@ def _describe(annotation: object) -> str:
     return "a list" if origin in _LISTS else "a mapping"
 
 
-def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return per kind
+def schema(  # noqa: PLR0911 - one return per kind
+    annotation: object, of_record: Callable[[type], dict[str, Json]] | None = None
+) -> dict[str, Json]:
     """The JSON Schema (draft 2020-12, without ``$schema``) of an annotation.
 
     Field descriptions are taken from the ``Attributes:`` section of a class's docstring.
+
+    Args:
+        annotation: The annotation.
+        of_record: The schema of a dataclass in it; by default all of it.
     """
     scalar: dict[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if annotation in scalar:
@@ -351,19 +357,19 @@ def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return
     if annotation is type(None):
         return {"type": "null"}
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return _dataclass_schema(annotation)
+        return (of_record or _dataclass_schema)(annotation)
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is Annotated:
-        return schema(arguments[0])
+        return schema(arguments[0], of_record)
     if origin in (Union, python_types.UnionType):
-        return {"anyOf": [schema(a) for a in arguments]}
+        return {"anyOf": [schema(a, of_record) for a in arguments]}
     if origin is Literal:
         return {"enum": [cast("Json", a) for a in arguments]}
     if origin in _LISTS:
-        return {"type": "array", "items": schema(arguments[0])}
+        return {"type": "array", "items": schema(arguments[0], of_record)}
     if origin in (dict, Mapping):
-        return {"type": "object", "additionalProperties": schema(arguments[1])}
+        return {"type": "object", "additionalProperties": schema(arguments[1], of_record)}
     return {}
 
 
