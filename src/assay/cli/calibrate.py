@@ -145,9 +145,9 @@ def run(given: Namespace) -> int:
         target = named_grader(given, database)
         options = _options(given)
         work = work_of(target, labelled)
-        earlier = list(cards.unfinished(given.project, work))
-        if earlier:
-            print(f"resuming after {len(earlier):,} earlier judgements", file=sys.stderr)
+        left = list(cards.unfinished(given.project, work))
+        if left:
+            print(f"resuming after {len(left):,} earlier judgements", file=sys.stderr)
         console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
@@ -161,7 +161,7 @@ def run(given: Namespace) -> int:
                     target,
                     labelled,
                     options,
-                    earlier=earlier,
+                    earlier=left,
                     keep=lambda judged: cards.keep(given.project, work, judged),
                     on_done=shown.graded,
                 )
