@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +13,6 @@ from assay.eval.calibration.asking import Options
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.labelled import read_labelled
 from assay.models import Request
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.store.cards import CardRecord, Cards
@@ -37,16 +35,6 @@ def says_yes(request: Request) -> Json:
     return {"evidence": [answer], "reasoning": "as it says", "score": score}
 
 
-class _Nowhere:
-    """Keeps no judgement."""
-
-    def earlier(self) -> Iterator[tuple[str, Graded]]:
-        return iter(())
-
-    def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
-        del judged
-
-
 def calibrated(location: str, key: str, project: str = "default") -> CardRecord:
     """Calibrate the newest version of a grader that looks for "yes", or for what is expected.
 
@@ -65,7 +53,7 @@ def calibrated(location: str, key: str, project: str = "default") -> CardRecord:
         target = named_grader(
             Namespace(grader=key, project=project, db=location, trust_authors=True), database
         )
-        found = asyncio.run(calibrate(target, read_labelled(str(file)), Options(), _Nowhere()))
+        found = asyncio.run(calibrate(target, read_labelled(str(file)), Options()))
         record = CardRecord(
             grader=found.grader,
             digest=found.digest,

@@ -8,7 +8,7 @@ import importlib
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.eval.calibration.asking import Options, Target
+from assay.eval.calibration.asking import Judged, Options, Target
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, attacked, dealt, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card, Coverage, Figure
@@ -34,19 +34,6 @@ from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
 Judge = Callable[[Submission], float | None]
-
-
-class Kept:
-    """Judgements in memory."""
-
-    def __init__(self) -> None:
-        self.judged: list[tuple[str, Graded]] = []
-
-    def earlier(self) -> Iterator[tuple[str, Graded]]:
-        return iter([*self.judged])
-
-    def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
-        self.judged += judged
 
 
 def _file(tmp_path: Path, rows: Sequence[dict[str, Json]]) -> str:
@@ -73,10 +60,13 @@ def _target(judge: Judge, asked: list[str] | None = None) -> Target:
 
 
 def _measured(
-    labelled: LabelledSet, judge: Judge, keep: Kept | None = None, **options: object
+    labelled: LabelledSet, judge: Judge, keep: Judged | None = None, **options: object
 ) -> Card:
     given = Options(**options)  # pyright: ignore[reportArgumentType] - each test gives its own
-    return asyncio.run(calibrate(_target(judge), labelled, given, keep or Kept()))
+    kept: Judged = [] if keep is None else keep
+    return asyncio.run(
+        calibrate(_target(judge), labelled, given, earlier=[*kept], keep=kept.extend)
+    )
 
 
 def _by_answer(submission: Submission) -> float:
@@ -541,7 +531,8 @@ def test_a_file_of_attacks(tmp_path: Path) -> None:
 
 def test_an_interrupted_calibration_goes_on_and_asks_errors_again(tmp_path: Path) -> None:
     labelled = _yes_no(tmp_path, n=40)
-    keep, asked = Kept(), [""]
+    keep: Judged = []
+    asked = [""]
 
     def dies(submission: Submission) -> float | None:
         if submission.metadata["n"] == 39:
@@ -550,10 +541,10 @@ def test_an_interrupted_calibration_goes_on_and_asks_errors_again(tmp_path: Path
 
     with pytest.raises(KeyboardInterrupt):
         _measured(labelled, dies, keep)
-    before = {name for name, one in keep.judged if one.status == "scored"}
+    before = {name for name, one in keep if one.status == "scored"}
     assert len(before) >= 31
     target = _target(_by_answer, asked)
-    card = asyncio.run(calibrate(target, labelled, Options(), keep))
+    card = asyncio.run(calibrate(target, labelled, Options(), earlier=keep))
     assert card.coverage.compared == 40
     assert len(asked) - 1 == 40 - len(before)
     assert card.cost.judgements == 40
@@ -592,7 +583,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
         turns.clear()
         options = Options(repeats=2, attacks=BUILT_IN)
         labelled = read_labelled(_file(tmp_path, rows), cluster=cluster)
-        return _intervals(asyncio.run(calibrate(_target(judge), labelled, options, Kept())))
+        return _intervals(asyncio.run(calibrate(_target(judge), labelled, options)))
 
     alone, together = measured(rows, ""), measured(rows, "question_id")
     for name in _ALL:

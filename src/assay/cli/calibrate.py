@@ -8,9 +8,9 @@ import logging
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -47,7 +47,6 @@ from assay.reports.figures import apart, count
 from assay.reports.files import replacing
 from assay.reports.plain import one_line
 from assay.reports.progress import progress
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
@@ -153,7 +152,9 @@ def run(given: Namespace) -> int:
         target = named_grader(given, database)
         options = _options(given)
         work = work_of(target, labelled)
-        keep = _Kept(cards, given.project, work)
+        left = list(cards.unfinished(given.project, work))
+        if left:
+            print(f"resuming after {len(left):,} earlier judgements", file=sys.stderr)
         console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
@@ -162,7 +163,16 @@ def run(given: Namespace) -> int:
                 console, len(plan(labelled, options)), things="judgements", note=cost_so_far
             ) as shown,
         ):
-            found = asyncio.run(calibrate(target, labelled, options, keep, on_done=shown.graded))
+            found = asyncio.run(
+                calibrate(
+                    target,
+                    labelled,
+                    options,
+                    earlier=left,
+                    keep=lambda judged: cards.keep(given.project, work, judged),
+                    on_done=shown.graded,
+                )
+            )
         if not found.coverage.compared:
             _tell_nothing(found)
             return NOT_GRADED
@@ -247,24 +257,6 @@ def _of_store(given: Namespace, labels: Labels, of: RowsGiven | None = None) -> 
         levels=given.levels,
         limit=given.limit,
     )
-
-
-@dataclass(slots=True)
-class _Kept:
-    """Judgements in the store, as `Keep`."""
-
-    cards: Cards
-    project: str
-    work: str
-
-    def earlier(self) -> Iterator[tuple[str, Graded]]:
-        found = list(self.cards.unfinished(self.project, self.work))
-        if found:
-            print(f"resuming after {len(found):,} earlier judgements", file=sys.stderr)
-        yield from found
-
-    def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
-        self.cards.keep(self.project, self.work, judged)
 
 
 def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:

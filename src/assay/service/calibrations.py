@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -199,7 +199,8 @@ async def calibrate_grader(
     todo = judged.left(work.units)
     while todo:
         stretch = todo[:_STRETCH]
-        some = await host.apart(lambda: _asked(work.target, stretch))  # noqa: B023
+        found = await host.apart(lambda: ask(stretch, work.target))  # noqa: B023
+        some = list(found.items())
         judged.add(some)
         if judged.is_nothing:  # not kept: once the grader is mended, all of it is asked
             raise _cannot_judge(judged.outcomes.values())
@@ -326,21 +327,6 @@ def _planned(
 
 async def _card(work: _Planned, judged: dict[str, Graded]) -> Card:
     return card_of(work.target, work.labelled, work.options, judged)
-
-
-async def _asked(target: Target, units: Sequence[Unit]) -> list[tuple[str, Graded]]:
-    outcomes = await ask(units, target, _Nowhere(), on_done=lambda _: None)
-    return list(outcomes.items())
-
-
-class _Nowhere:
-    """Keeps nothing: a stretch of judgements is kept as a whole."""
-
-    def earlier(self) -> Iterator[tuple[str, Graded]]:
-        return iter(())
-
-    def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
-        pass
 
 
 def _cannot_judge(judged: Iterable[Graded]) -> InputError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from assay.eval.batch import in_batches, run_batches
 from assay.eval.calibration.attacks import Attack, attacked, dealt
@@ -18,7 +18,7 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
 __all__ = [
-    "Keep",
+    "Judged",
     "Options",
     "Score",
     "Target",
@@ -31,6 +31,9 @@ __all__ = [
 
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
+
+Judged: TypeAlias = "list[tuple[str, Graded]]"
+"""Outcomes, each with the key of its unit."""
 
 _BATCH = 16
 _AHEAD = 4
@@ -162,38 +165,36 @@ def _bar(labelled: LabelledSet, options: Options) -> float:
     return options.threshold
 
 
-class Keep(Protocol):
-    """Where judgements are kept as they come."""
-
-    def earlier(self) -> Iterator[tuple[str, Graded]]:
-        """What an interrupted calibration has left, oldest first."""
-        ...
-
-    def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
-        """Keep judgements."""
-        ...
-
-
 async def ask(
-    units: Sequence[Unit], target: Target, keep: Keep, *, on_done: Callable[[Graded], None]
+    units: Sequence[Unit],
+    target: Target,
+    *,
+    earlier: Iterable[tuple[str, Graded]] = (),
+    keep: Callable[[Judged], None] = lambda _: None,
+    on_done: Callable[[Graded], None] = lambda _: None,
 ) -> dict[str, Graded]:
     """Ask a grader everything that it was not asked before.
 
-    Judgements are kept batch by batch. What could not be graded by an interrupted calibration is
-    asked again.
+    Args:
+        units: What is asked.
+        target: The grader.
+        earlier: What an interrupted calibration has left, oldest first. What it could not judge is
+            asked again.
+        keep: Keeps judgements, batch by batch as they come.
+        on_done: Is told of each, also of earlier ones.
 
     Returns:
         The outcomes by the key of the unit, each with what it took; see `spending.cost_of`.
     """
     wanted = {unit.key for unit in units}
     outcomes = {
-        key: graded for key, graded in keep.earlier() if key in wanted and graded.status != "error"
+        key: graded for key, graded in earlier if key in wanted and graded.status != "error"
     }
     for graded in outcomes.values():
         on_done(graded)
     todo = [unit for unit in units if unit.key not in outcomes]
 
-    async def judge(part: Sequence[Unit]) -> list[tuple[str, Graded]]:
+    async def judge(part: Sequence[Unit]) -> Judged:
         begun, spent = time.monotonic(), Spent()
         # Else a cache would answer a repeat with the first reply, and no judge would ever flip.
         with watched(spent.add, repeat=_APART * part[0].repeat):
@@ -204,8 +205,8 @@ async def ask(
             for unit, one in zip(part, graded, strict=True)
         ]
 
-    def done(_part: Sequence[Unit], judged: list[tuple[str, Graded]]) -> None:
-        keep.add(judged)
+    def done(_part: Sequence[Unit], judged: Judged) -> None:
+        keep(judged)
         outcomes.update(judged)
         for _, one in judged:
             on_done(one)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from assay.eval.calibration.asking import Keep, Options, Target, ask, plan
+from assay.eval.calibration.asking import Judged, Options, Target, ask, plan
 from assay.eval.calibration.card import Card, LabelsUsed
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.measures import Comparison, Pair
@@ -28,16 +28,18 @@ async def calibrate(
     target: Target,
     labelled: LabelledSet,
     options: Options,
-    keep: Keep,
     *,
+    earlier: Iterable[tuple[str, Graded]] = (),
+    keep: Callable[[Judged], None] = lambda _: None,
     on_done: Callable[[Graded], None] = lambda _: None,
 ) -> Card:
-    """Ask a grader about labelled rows and say how far it agrees.
+    """Ask a grader about labelled rows and say how far it agrees; see `ask`.
 
     Raises:
         InputError: For options that do not fit the rows, or a grader that cannot grade them.
     """
-    outcomes = await ask(plan(labelled, options), target, keep, on_done=on_done)
+    units = plan(labelled, options)
+    outcomes = await ask(units, target, earlier=earlier, keep=keep, on_done=on_done)
     return card_of(target, labelled, options, outcomes)
 
 
