@@ -73,23 +73,22 @@ def _job(client: Client, grader: str) -> str:
 
 
 READS: dict[str, Callable[[Client], object]] = {
-    "runs.find": lambda c: c.runs.find("evals"),
+    "runs.list": lambda c: c.runs.list("evals"),
     "runs.get": lambda c: c.runs.get("kit"),
     "runs.overview": lambda c: c.runs.overview("kit"),
     "runs.matrix": lambda c: c.runs.matrix("kit", sort="worst"),
     "runs.agents": lambda c: c.runs.agents("kit"),
-    "runs.cells": lambda c: c.runs.cells("kit", model="fix", sort="reward", descending=True),
     "runs.regrading": lambda c: c.runs.regrading("kit"),
     "runs.compare": lambda c: c.runs.compare("kit", models=("fix", "lazy")),
     "runs.scores": lambda c: c.runs.scores("kit"),
-    "cells.list": lambda c: c.cells.list("kit", failures=True),
+    "cells.list": lambda c: c.cells.list("kit", model="fix", sort="reward", whole=True),
     "cells.open": lambda c: c.cells.open("kit", CHEAT),
     "cells.detail": lambda c: c.cells.detail("kit", FIX),
     "cells.outline": lambda c: c.cells.outline("kit", FIX),
     "cells.steps": lambda c: c.cells.steps("kit", FIX, start=3, limit=4),
     "cells.find_steps": lambda c: c.cells.find_steps("kit", FIX, words="x"),
     "cells.files": lambda c: c.cells.files("kit", FIX),
-    "datasets.window": lambda c: c.datasets.window("rows", offset=4),
+    "datasets.rows": lambda c: c.datasets.rows("rows", offset=4, whole=True),
     "datasets.row": lambda c: c.datasets.row("rows", 2),
     "datasets.use": lambda c: c.datasets.use("rows"),
     "datasets.preview": lambda c: c.datasets.preview(
@@ -97,9 +96,9 @@ READS: dict[str, Callable[[Client], object]] = {
     ),
     "jobs.list": lambda c: c.jobs.list(status="finished", dataset="rows"),
     "jobs.summary": lambda c: c.jobs.summary(_job(c, "match")),
-    "jobs.window": lambda c: c.jobs.window(_job(c, "match"), order="score", limit=3),
+    "jobs.results": lambda c: c.jobs.results(_job(c, "match"), order="score", whole=True),
     "jobs.result": lambda c: c.jobs.result(_job(c, "match"), 2),
-    "graders.overview": lambda c: c.graders.overview(query="mat"),
+    "graders.list": lambda c: c.graders.list(query="mat"),
     "graders.use": lambda c: c.graders.use("match"),
     "graders.kinds": lambda c: c.graders.kinds(),
     "graders.models": lambda c: c.graders.models(),
@@ -209,7 +208,7 @@ def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
     with pytest.raises(NotFoundError, match="no cell"):
         client.cells.open("kit", ("other", "", "", 1))
     assert client.cells.text("kit", FIX, ref="prompt") == PROMPT
-    (row,) = client.runs.cells("kit", model="fix", search="kit", limit=1).rows
+    (row,) = client.cells.list("kit", model="fix", search="kit", limit=1)
     assert client.cells.open("kit", row).place.model == "fix"
     with pytest.raises(InputError, match="is no cell"):
         client.cells.open("kit", "kit")  # pyright: ignore[reportArgumentType]

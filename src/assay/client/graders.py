@@ -63,13 +63,11 @@ class Graders(Part[M_co]):
         self.create: GraderTypes[M_co] = GraderTypes(scope, portal)
 
     list = ask_all(operations.list_graders)
-    page = ask(operations.list_graders)
     versions = ask_all(operations.list_versions)
     describe = ask(operations.describe_grader)
     lock = ask(operations.lock_grader)
     diff = ask(operations.diff_versions, lambda found: found.diff)
     calibration = ask(operations.show_grader, lambda found: found.calibration)
-    overview = ask_all(uses.overview_graders)
     use = ask(uses.show_use)
     kinds = ask(kind_operations.list_kinds)
     models = ask(kind_operations.list_models, lambda found: found.models)

@@ -15,10 +15,11 @@ from assay.eval.batch import run_batches
 from assay.registry import Registry
 from assay.registry.grading import grade_rows
 from assay.scoring.json_safe import Json
-from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, import_graders
 from assay.service.here import ask, local_desk
+from assay.service.jobs import show_job
 from assay.service.operation import Desk, Operation
+from assay.service.scores import add_scores
 from assay.store import (
     Database,
     DatasetRecord,
@@ -29,6 +30,7 @@ from assay.store import (
     Projects,
     ScoreRecord,
 )
+from assay.store.pages import Page, Stretch, parts
 from assay.tasks.rows import read_row
 
 T = TypeVar("T")
@@ -90,12 +92,10 @@ class LocalBackend:
         return self._desk(project).graders
 
     def _pages(self, job: JobRecord) -> Iterator[Sequence[DatasetRow]]:
-        after = 0
-        while rows := Datasets(self._database).rows(
-            job.project, job.dataset, after=after, limit=_BATCH
-        ):
-            after = rows[-1].number
-            yield rows
+        def rows(wanted: Stretch) -> Page[DatasetRow]:
+            return Datasets(self._database).rows(job.project, job.dataset, wanted)
+
+        return (page.items for page in parts(rows, _BATCH))
 
     async def _carry_out(self, job: JobRecord, owner: str) -> None:
         jobs, registry = Jobs(self._database), self._registry(job.project)

@@ -35,12 +35,13 @@ from assay.server.limits import Turns
 from assay.server.live import Told, described, streamed
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
-from assay.service.data import ENDED, show_job
 from assay.service.graders import version_to_run
+from assay.service.jobs import ENDED, show_job
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
+from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord
 
 _LAST_SECONDS = 2.0
@@ -259,9 +260,9 @@ class _Worker:
         self._said = message
 
     async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
-        def page(database: Database) -> list[DatasetRow]:
+        def page(database: Database) -> Page[DatasetRow]:
             first, most = found[-1].number if found else after, min(limit - len(found), _PAGE_ROWS)
-            return Datasets(database).rows(job.project, job.dataset, after=first, limit=most)
+            return Datasets(database).rows(job.project, job.dataset, Stretch(most, first))
 
         found: list[DatasetRow] = []
         while len(found) < limit and (rows := await self._server.storage.run(page)):

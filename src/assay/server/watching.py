@@ -17,6 +17,7 @@ from assay.service.operation import Desk, Identity, as_json
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
 from assay.store.kept import RunState, run_state
+from assay.store.pages import Stretch
 from assay.store.runs import Store
 from assay.store.windows import Windows
 
@@ -129,8 +130,9 @@ class _OfAll:
         """What changed since the look before; at first nothing is told but how many there are."""
         desk = _desk(self._server, database, self._who)
         store, windows = Store(database), Windows(database)
-        last, total = windows.last(), store.run_count()
-        newest = {run.id: run for run in store.runs(_MOST_CHANGED)}
+        runs = store.runs(Stretch(_MOST_CHANGED))
+        last, total = windows.last(), runs.total
+        newest = {run.id: run for run in runs}
         known = {run.id: run.finished for run in newest.values()}
         if self._told is not None and (last, known) == (self._seen, self._known):
             return self._told

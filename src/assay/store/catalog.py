@@ -12,18 +12,24 @@ from assay.store.checks import (
     json_text,
     plain,
     valid_key,
-    valid_limit,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Scalar
+from assay.store.database import Database, Record, Row, Scalar
+from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
-from assay.store.table import LIVE, Table, Where, conditions
+from assay.store.table import LIVE, Table, Where
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
 _SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_WITH_LATEST = (
+    "grader g JOIN grader_version ON grader_version.project = g.project "
+    "AND grader_version.key = g.key AND number = g.latest"
+)
+_BY_KEY = Order("g.key", (str,))
+_NEWEST = Order("number", (int,), descending=True)
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -97,14 +103,44 @@ class GraderRecord(Record):
             )
 
 
+class _Graders(Table[GraderRecord]):
+    """Graders with their newest versions."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, _WITH_LATEST, GraderRecord)
+        self._versions = _versions(database)
+        self.columns = f"{_SAID}, {self._versions.columns}"
+        self._wide = ["definition"]
+
+    def read(self, row: Row) -> GraderRecord:
+        """The record behind the values of `columns`."""
+        name, description, feedback_key, locked, created_at, updated_at, *version = row
+        latest = self._versions.read(tuple(version))
+        return GraderRecord(
+            project=latest.project,
+            key=latest.key,
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            locked=bool(locked),
+            created_at=created_at,
+            updated_at=updated_at,
+            latest=latest,
+        )
+
+
+def _versions(database: Database) -> Table[GraderVersion]:
+    columns = {entry.name: f"grader_version.{entry.name}" for entry in fields(GraderVersion)}
+    return Table(database, "grader_version", GraderVersion, **columns)
+
+
 class Catalog:
     """The graders of a database. Versions are appended and never change; see `GraderVersion`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._table = Table(database, "grader", GraderRecord)
-        columns = {entry.name: f"grader_version.{entry.name}" for entry in fields(GraderVersion)}
-        self._versions = Table(database, "grader_version", GraderVersion, **columns)
+        self._versions, self._graders = _versions(database), _Graders(database)
 
     def create(
         self,
@@ -203,10 +239,10 @@ class Catalog:
 
     def get(self, project: str, key: str) -> GraderRecord:
         """One grader with its newest version."""
-        found = self._newest({"g.project": project, "g.key": key})
-        if not found:
+        found = self._graders.find({"g.project": project, "g.key": key, **LIVE})
+        if found is None:
             raise Projects(self._database).unknown("grader", project, key)
-        return found[0]
+        return found
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
         """One version of a grader; with a number also that of a grader that was deleted."""
@@ -221,65 +257,32 @@ class Catalog:
             )
         return found
 
-    def versions(
-        self, project: str, key: str, limit: int = 50, after: int | None = None
-    ) -> list[GraderVersion]:
-        """Versions of a grader, newest first: those below a number, or all."""
-        newest = self.get(project, key).latest.number
-        below = newest + 1 if after is None else valid_number(after, "after")
-        own = {"project": project, "key": key, "number <": below}
+    def versions(self, project: str, key: str, wanted: Stretch = FIRST) -> Page[GraderVersion]:
+        """Versions of a grader, newest first."""
+        self.get(project, key)
+        own = {"project": project, "key": key}
         live = "grader = (SELECT seq FROM grader WHERE project = ? AND key = ? AND deleted_at = '')"
-        where: Where = {**own, live: (project, key)}
-        return self._versions.page(where, order="number DESC", limit=limit)
+        return self._versions.page({**own, live: (project, key)}, _NEWEST, wanted)
 
     def page(
         self,
         project: str,
+        wanted: Stretch = FIRST,
         *,
-        limit: int = 50,
-        after: str = "",
         kind: str | None = None,
         query: str = "",
-    ) -> list[GraderRecord]:
-        """Graders of a project, by key, after one; of a kind, if asked for.
+    ) -> Page[GraderRecord]:
+        """Graders of a project, by key; of a kind, if asked for.
 
         The text ``query`` stands somewhere in key, name or description, in large or small letters.
         """
-        where: dict[str, Scalar] = {"g.project": project, "g.key >": after, "kind": kind}
+        where: dict[str, Scalar | tuple[Scalar, ...]] = {"g.project": project, "kind": kind}
         if query:
             words = valid_text(query, "query", most=200).replace("\0", " ").casefold()
             pattern = re.sub("([!%_])", r"!\1", words)
             where["g.words LIKE ? ESCAPE '!'"] = f"%{pattern}%"
         Projects(self._database).get(project)
-        return self._newest(where, valid_limit(limit))
-
-    def _newest(self, where: Where, limit: int = 1) -> list[GraderRecord]:
-        """Graders that were not deleted, by key, with their newest versions."""
-        said, values = conditions({**where, "g.deleted_at = ''": ()})
-        rows = self._database.rows(
-            f"SELECT {_SAID}, {self._versions.columns} FROM grader g JOIN grader_version "
-            f"ON grader_version.project = g.project AND grader_version.key = g.key "
-            f"AND number = g.latest{said} "
-            "ORDER BY g.key LIMIT ?",
-            *(*values, limit),
-        )
-        found: list[GraderRecord] = []
-        for name, description, feedback_key, locked, created_at, updated_at, *version in rows:
-            latest = self._versions.read(tuple(version))
-            found.append(
-                GraderRecord(
-                    project=latest.project,
-                    key=latest.key,
-                    name=name,
-                    description=description,
-                    feedback_key=feedback_key,
-                    locked=bool(locked),
-                    created_at=created_at,
-                    updated_at=updated_at,
-                    latest=latest,
-                )
-            )
-        return found
+        return self._graders.page({**where, **LIVE}, _BY_KEY, wanted)
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
         """Lock a grader against changes, or unlock it."""
