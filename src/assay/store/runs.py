@@ -353,10 +353,19 @@ class Store:
             )
         return found
 
-    def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
-        """Every result a cell ever had, oldest first; empty for a cell that has none."""
+    def history(self, run_id: str, key: CellKey, *, noted: str = "") -> list[CellRecord]:
+        """Every result a cell ever had, oldest first; empty for a cell that has none.
+
+        Args:
+            run_id: The run.
+            key: The cell.
+            noted: Only those whose notes have this, and without their answers and score trees.
+        """
         self._require_run(run_id)
-        return self._results.select(of_cell(run_id, key), order="seq")
+        if not noted:
+            return self._results.select(of_cell(run_id, key), order="seq")
+        with_note: Where = {**of_cell(run_id, key), "notes LIKE ?": f'%"{noted}":%'}
+        return Cells(self._database, "result", shown=UNREAD).select(with_note, order="seq")
 
     def regraded(self, run_id: str) -> list[CellKey]:
         """Keys of the cells that have more than one result, in order."""
