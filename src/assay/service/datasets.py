@@ -165,8 +165,8 @@ def list_rows(
 ) -> Page[RowGlimpse]:
     """The rows of a dataset in their order, as graders are given them."""
     wanted = Stretch(limit, offset, after)
-    found = Datasets(desk.database).rows(desk.project, key, wanted).of(_stored_glimpse)
-    return found if whole else found.of(lambda row: replace(row, data=None))
+    found = Datasets(desk.database).rows(desk.project, key, wanted)
+    return found.of(lambda row: _stored_glimpse(row, whole=whole))
 
 
 @of_datasets("GET", "/{key}/rows/{number}")
@@ -249,12 +249,12 @@ def row_detail(row: DatasetRow) -> RowDetail:
 _DAMAGED = "what is stored of it cannot be read any more"
 
 
-def _stored_glimpse(row: DatasetRow) -> RowGlimpse:
+def _stored_glimpse(row: DatasetRow, *, whole: bool) -> RowGlimpse:
     if isinstance(row.data, DamagedRow):
         found = RowGlimpse(number=row.number, id=one_line(row.id, 120), fault=_DAMAGED)
     else:
         found = _glimpse(row.data, row.number)
-    return replace(found, data=row.data)
+    return replace(found, data=row.data) if whole else found
 
 
 def _line_glimpse(
