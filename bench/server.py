@@ -362,12 +362,12 @@ class _Siege:
         found: list[str] = []
         cursor: str | None = ""
         while cursor is not None:
-            query = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+            query = {"limit": "200", **({"after": cursor} if cursor else {})}
             async with session.get(f"{self._server.url}{_PROJECT}{path}", params=query) as answer:
                 answer.raise_for_status()
                 page = await answer.json()
             found += [name(one) for one in page["items"]]
-            cursor = page["next_cursor"]
+            cursor = page["next"]
         return found
 
 

@@ -83,7 +83,7 @@ def test_help_teaches(tmp_path: Path, noun: str, verb: str) -> None:
     about = NOUNS[noun].verbs[verb].about or cast("str", asked.function.__doc__)
     assert noun == "audit" or " ".join(about.partition("\n")[0].split())[1:] in said
     for one in asked.places:
-        is_paged = NOUNS[noun].verbs[verb].lines and one.name in ("limit", "cursor")
+        is_paged = NOUNS[noun].verbs[verb].lines or one.name == "whole"
         called = NOUNS[noun].verbs[verb].names.get(one.name, one.sent_as).replace("_", "-")
         assert is_paged or f"--{called}" in said or called.upper() in said, one.name
 
@@ -180,7 +180,7 @@ def test_a_change_prints_what_came_of_it(root: Path, words: tuple[str, ...], rep
         (("datasets", "delete", "two", "none", "--yes"), "no dataset 'none'"),
         (("datasets", "--project", "absent"), "no project 'absent'"),
         (("datasets", "--limit", "0"), "whole number of at least 1"),
-        (("datasets", "--cursor", "x"), "not a cursor of this list"),
+        (("datasets", "--after", "x"), "not a place of this list"),
         (("jobs", "show", "none"), "there is no job 'none'"),
         (("jobs", "delete", "none", "--yes"), "there is no job 'none'"),
         (("jobs", "export", "none"), "there is no job 'none'"),
@@ -216,9 +216,9 @@ def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says
 def test_lists_go_on_where_they_stopped(root: Path) -> None:
     first = found(root, "datasets", "--limit", "1")
     assert [each["key"] for each in first["items"]] == ["one"]
-    assert keys(root, "list", "--cursor", first["next_cursor"]) == ["two"]
+    assert keys(root, "list", "--after", first["next"]) == ["two"]
     said = assay("server", "datasets", "--limit", "1", cwd=root).stdout
-    assert said.splitlines()[-1] == f"more: --cursor {first['next_cursor']}"
+    assert said.splitlines()[-1] == f"more: --after {first['next']}"
     with Database.open(root / ".assay") as database:
         for number in range(250):
             Datasets(database).create("default", f"d{number:03}", "", ROWS[:1])

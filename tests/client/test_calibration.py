@@ -77,7 +77,7 @@ def test_a_job_s_scores_come_with_the_card_of_its_version(client: Client, locati
     part = client.jobs.results(first, limit=1)
     assert part.calibration is not None
     assert (part.calibration.card, part.calibration.stale) == (record.id, False)
-    rest = client.jobs.results(first, cursor=part.next_cursor)
+    rest = client.jobs.results(first, after=part.next)
     assert [score.item for score in (*part.items, *rest.items)] == ["a", "b"]
     assert rest.calibration == part.calibration
 

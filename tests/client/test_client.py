@@ -311,8 +311,8 @@ def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
     assert (dataset.rows, client.datasets.get("sums").digest) == (2, dataset.digest)
     job = client.jobs.wait(client.jobs.create("exact", "sums").id)
     assert (job.status, job.done, job.errors) == ("finished", 2, 0)
-    scores = client.jobs.results(job.id).items
-    assert {s.item: s.graded.score for s in scores} == {"right": 1.0, "wrong": 0.0}
+    scores = client.jobs.results(job.id)
+    assert {s.item: s.score for s in scores} == {"right": 1.0, "wrong": 0.0}
     assert client.jobs.get(job.id) == client.jobs.list()[0]
     assert [step.status for step in client.jobs.follow(job.id)][-1] == "finished"
     assert client.graders.delete("exact")
@@ -353,8 +353,9 @@ def test_a_run_is_looked_through(client: Client, tmp_path: Path) -> None:
     assert (told.verdict, told.code) == ("FAIL: 2 of 3 graded cells failed", 1)
     assert (told.totals.reward.mean, told.totals.pass_rate.n) == (0.5, 3)
     assert told.leaderboard[0].totals.ends.failed == 2
-    found = client.runs.cells("latest", outcome="fail", limit=1)
-    assert (found.total, found.cells, found.rows[0].trial) == (2, 3, 2)
+    found = client.cells.list("latest", outcome="fail", limit=1)
+    assert found.counts is not None
+    assert (found.total, found.counts.cells, found.items[0].trial) == (2, 3, 2)
     with pytest.raises(NotFoundError):
         client.runs.overview("none")
 
@@ -409,10 +410,7 @@ def test_graders_go_to_files_and_back(client: Client, tmp_path: Path) -> None:
 def test_lists_come_in_pages(client: Client) -> None:
     for number in range(5):
         client.graders.create.custom(key=f"g{number}", description="odd" if number % 2 else "even")
-    page = client.graders.page(limit=2)
-    assert [one.key for one in page.items] == ["g0", "g1"]
-    rest = client.graders.page(limit=3, cursor=page.next_cursor)
-    assert [one.key for one in rest.items] == ["g2", "g3", "g4"]
+    assert [one.key for one in client.graders.list(limit=3, offset=1)] == ["g1", "g2", "g3"]
     assert [one.key for one in client.graders.list(query="odd")] == ["g1", "g3"]
     assert client.graders.list(kind="function") == []
 
@@ -472,7 +470,7 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
         lambda c: c.graders.create.declared(key="x", graders=[{"type": "exact_mach"}]),
         lambda c: c.graders.create.function(key="f", fn="def nothing(): pass"),
         lambda c: c.graders.diff("taken", 1, 5),
-        lambda c: c.graders.page(cursor="zzz"),
+        lambda c: c.graders.list(after="zzz"),
         lambda c: c.graders.grade("taken", [{"metadata": {}}]),
         *(partial(_grade, answer=wrong) for wrong in (7, b"4", ["4"], {"4"}, float("nan"))),
         *(partial(_grade, answer="4", expected=wrong) for wrong in (b"4", float("inf"))),
@@ -549,7 +547,7 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
     awaited, waited = made.graders.grade, blocking.graders.grade
     assert inspect.signature(awaited) == inspect.signature(waited)
     assert "deadline: Seconds" in (awaited.__doc__ or "")
-    assert "harness: Only" in (blocking.runs.cells.__doc__ or "")
+    assert "harness: Only" in (blocking.cells.list.__doc__ or "")
 
 
 def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
@@ -577,7 +575,7 @@ MISFITS: list[tuple[Callable[[Any], object], str]] = [
     (lambda c: c.graders.create.binary_judge(key="k"), r"binary_judge\(\) needs criteria="),
     (lambda c: c.graders.create("k", graders=[]), r"by the type.*create\.function\(key=.*declared"),
     (lambda c: c.jobs.follow("j", projekt="p"), "did you mean 'project'"),
-    (lambda c: c.graders.page(3), "name them: limit="),
+    (lambda c: c.graders.list(3), "name them: kind="),
     (lambda c: type(c)(stor="x"), r"Client\(\) takes no parameter 'stor'.*'store'"),
 ]
 
@@ -593,12 +591,12 @@ def test_arguments_that_do_not_fit_are_refused_with_what_fits(
 
 
 WRONG: list[tuple[Callable[[Any], object], str]] = [
-    (lambda c: c.graders.page(limit=201), "limit: cannot be 201 (from 1 to 200)"),
+    (lambda c: c.scores.list(limit=201), "limit: cannot be 201 (from 1 to 200)"),
     (lambda c: c.graders.list(limit=0), "limit: cannot be 0 (from 1 to 200)"),
-    (lambda c: c.runs.find(7), "search: must be text, got int"),
-    (lambda c: c.runs.find(limit=True), "limit: must be a whole number, got bool"),
-    (lambda c: c.runs.cells("r", search="\0"), "search: holds a null character"),
-    (lambda c: c.runs.cells("r", outcome="won"), "outcome: 'won' is none: Outcomes, with"),
+    (lambda c: c.runs.list(7), "search: must be text, got int"),
+    (lambda c: c.runs.list(limit=True), "limit: must be a whole number, got bool"),
+    (lambda c: c.cells.list("r", search="\0"), "search: holds a null character"),
+    (lambda c: c.cells.list("r", outcome="won"), "outcome: 'won' is none: Outcomes, with"),
     (lambda c: c.runs.get(""), "run: needs 1 characters or more"),
     (lambda c: c.jobs.list(status="finishd"), "'finishd' is unknown (did you mean 'finished'?)"),
     (lambda c: c.jobs.get(None), "job: must be text, got NoneType"),

@@ -176,7 +176,7 @@ async def test_what_a_server_answers_is_a_typed_error(
 async def test_fields_of_a_newer_server_are_passed_over() -> None:
     async def newer(request: web.Request) -> web.Response:
         del request
-        return web.json_response({"items": [{"key": "p", "colour": "red"}], "next_cursor": None})
+        return web.json_response({"items": [{"key": "p", "colour": "red"}], "next": None})
 
     async with answering(newer) as url, AsyncClient(url) as client:
         assert [project.key for project in await client.projects.list()] == ["p"]

@@ -73,22 +73,21 @@ def _job(client: Client, grader: str) -> str:
 
 
 READS: dict[str, Callable[[Client], object]] = {
-    "runs.find": lambda c: c.runs.find("evals"),
+    "runs.list": lambda c: c.runs.list("evals"),
     "runs.get": lambda c: c.runs.get("kit"),
     "runs.overview": lambda c: c.runs.overview("kit"),
-    "runs.cells": lambda c: c.runs.cells("kit", model="fix", sort="reward", descending=True),
     "runs.regrading": lambda c: c.runs.regrading("kit"),
     "runs.compare": lambda c: c.runs.compare("kit", models=("fix", "lazy")),
     "runs.scores": lambda c: c.runs.scores("kit"),
-    "cells.list": lambda c: c.cells.list("kit", failures=True),
+    "cells.list": lambda c: c.cells.list("kit", model="fix", sort="reward", whole=True),
     "cells.open": lambda c: c.cells.open("kit", CHEAT),
     "cells.detail": lambda c: c.cells.detail("kit", FIX),
     "cells.files": lambda c: c.cells.files("kit", FIX),
-    "datasets.window": lambda c: c.datasets.window("rows", offset=4),
+    "datasets.rows": lambda c: c.datasets.rows("rows", offset=4, whole=True),
     "jobs.list": lambda c: c.jobs.list(status="finished", dataset="rows"),
     "jobs.summary": lambda c: c.jobs.summary(_job(c, "match")),
-    "jobs.window": lambda c: c.jobs.window(_job(c, "match"), order="score", limit=3),
-    "graders.overview": lambda c: c.graders.overview(query="mat"),
+    "jobs.results": lambda c: c.jobs.results(_job(c, "match"), order="score", whole=True),
+    "graders.list": lambda c: c.graders.list(query="mat"),
     "labels.list": lambda c: c.labels.list(),
     "labels.queue": lambda c: c.labels.queue(dataset="rows", rater="admin", limit=2, seed=7),
     "labels.queue of a run": lambda c: c.labels.queue(run="kit", field="good", rater="admin"),
@@ -183,7 +182,7 @@ def test_a_cell_is_decided_about_graded_again_and_kept(client: Client) -> None:
     assert (Path(kept.directory).is_dir(), kept.files) == (True, 2)
     with pytest.raises(NotFoundError, match="no cell"):
         client.cells.open("kit", ("other", "", "", 1))
-    (row,) = client.runs.cells("kit", model="fix", search="kit", limit=1).rows
+    (row,) = client.cells.list("kit", model="fix", search="kit", limit=1)
     assert client.cells.open("kit", row).place.model == "fix"
     with pytest.raises(InputError, match="is no cell"):
         client.cells.open("kit", "kit")  # pyright: ignore[reportArgumentType]

@@ -215,7 +215,7 @@ def test_a_large_dataset_with_a_malformed_row_leaves_nothing_in_the_store(
             )
         assert said in str(caught.value)
         assert stored  # only the end of the file is malformed
-        assert store.runs() == []
+        assert list(store.runs()) == []
         assert list(store._database.rows("SELECT seq FROM detail")) == []
 
 
@@ -227,7 +227,7 @@ def test_a_large_dataset_without_the_label_leaves_nothing_in_the_store(tmp_path:
             pytest.raises(InputError, match=r"no row of .* has a field 'correct'"),
         ):
             asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=2))
-        assert store.runs() == []
+        assert list(store.runs()) == []
         with plan_rows(file, graders, store, label="n") as rows:
             asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=2))
         assert store.run(rows.run.id).finished

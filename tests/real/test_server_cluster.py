@@ -115,11 +115,13 @@ class Site:
         found: dict[str, dict[str, Any]] = {}
         cursor: str | None = ""
         while cursor is not None:
-            page = self.ask(f"jobs/{job}/results?limit=200" + (cursor and f"&cursor={cursor}"))
+            page = self.ask(
+                f"jobs/{job}/results?whole=true&limit=200" + (cursor and f"&after={cursor}")
+            )
             for one in page["items"]:
                 assert one["item"] not in found, "each row once"
-                found[one["item"]] = one["graded"]
-            cursor = page["next_cursor"]
+                found[one["item"]] = one["record"]["graded"]
+            cursor = page["next"]
         return found
 
 

@@ -18,6 +18,7 @@ from assay.registry import (
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog
 from assay.store.database import Database
+from assay.store.pages import Stretch
 from assay.store.projects import Projects
 from assay.types.submission import Submission
 from tests.definitions import definition
@@ -142,9 +143,9 @@ async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
 async def test_pages_follow_each_other(registry: Registry) -> None:
     for key in ("c", "a", "d", "b"):
         await registry.create(key, EXACT if key < "c" else JUDGE, description=f"about {key}")
-    page = registry.page(limit=3)
+    page = registry.page(Stretch(3))
     assert [record.key for record in page] == ["a", "b", "c"]
-    assert [record.key for record in registry.page(limit=3, after="c")] == ["d"]
+    assert [record.key for record in registry.page(Stretch(3, after=page.next))] == ["d"]
     assert [record.key for record in registry.page(kind="binary_judge")] == ["c", "d"]
     assert [record.key for record in registry.page(query="ABOUT B")] == ["b"]
     with pytest.raises(InputError, match=r"unknown kind 'fuction' \(did you mean 'function'"):
@@ -301,7 +302,7 @@ async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: Regis
     assert "nothing was stored" in str(error)
     assert [one.status for one in error.report.samples] == ["scored", "error"]
     assert pickle.loads(pickle.dumps(error)).report == error.report
-    assert registry.page() == []
+    assert list(registry.page()) == []
     await registry.create("exact", EXACT)
     with pytest.raises(ValidationFailedError):
         await registry.update("exact", SUMS, samples=[ITEMS[3]])
@@ -438,7 +439,7 @@ async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -
     ) as wrong:
         await registry.import_files(files, folder="new/")
     assert pickle.loads(pickle.dumps(wrong.value)).file == "new/re.py"
-    assert registry.page() == []
+    assert list(registry.page()) == []
 
 
 @pytest.mark.sandbox

@@ -189,10 +189,10 @@ async def test_keys_are_listed_in_pages(site: Site) -> None:
     pages: list[str] = []
     cursor: str | None = None
     while True:
-        query = {"limit": "2", **({"cursor": cursor} if cursor else {})}
+        query = {"limit": "2", **({"after": cursor} if cursor else {})}
         answer = await site.admin.get("/api/v1/keys", params=query)
         pages += [str(key["id"]) for key in items_of(answer)]
-        cursor = body_of(answer)["next_cursor"]  # pyright: ignore[reportAssignmentType]
+        cursor = body_of(answer)["next"]  # pyright: ignore[reportAssignmentType]
         if cursor is None:
             break
     everything = items_of(await site.get("/api/v1/keys", limit=200))

@@ -135,9 +135,9 @@ async def test_graders_are_listed_in_pages_and_found(site: Site) -> None:
     await site.post("graders", body)
     first = await site.get("graders", limit=3)
     assert [g["key"] for g in items_of(first)] == ["g0", "g1", "g2"]
-    rest = await site.get("graders", limit=3, cursor=str(body_of(first)["next_cursor"]))
+    rest = await site.get("graders", limit=3, after=str(body_of(first)["next"]))
     assert [g["key"] for g in items_of(rest)] == ["g3", "g4", "human"]
-    assert body_of(rest)["next_cursor"] is None
+    assert body_of(rest)["next"] is None
     assert [g["key"] for g in items_of(await site.get("graders", kind="custom"))] == ["human"]
     assert [g["key"] for g in items_of(await site.get("graders", query="HAND"))] == ["human"]
 

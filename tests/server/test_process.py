@@ -351,10 +351,10 @@ async def _results(client: httpx.AsyncClient, job: str) -> Counter[str]:
 async def _pages(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Json]]:
     cursor: Json = ""
     while cursor is not None:
-        query: dict[str, str | int] = {"limit": 200, **({"cursor": str(cursor)} if cursor else {})}
+        query: dict[str, str | int] = {"limit": 200, **({"after": str(cursor)} if cursor else {})}
         answer = await client.get(path, params=query)
         assert answer.status_code == 200, answer.text
         body = cast("dict[str, Json]", answer.json())
         for item in cast("list[dict[str, Json]]", body["items"]):
             yield item
-        cursor = body["next_cursor"]
+        cursor = body["next"]

@@ -10,7 +10,7 @@ import pytest
 
 from assay.scoring.json_safe import Json
 from assay.service.table import OPERATIONS
-from assay.store.database import Database, Row, Scalar
+from assay.store.database import Database, Query, Row, Scalar
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.postgres import KINDS, new_location
@@ -47,20 +47,27 @@ async def test_attack_who_opens_a_large_run_does_not_hold_up_everybody_else(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[bool, list[str]] = {True: [], False: []}
-    rows = Database.rows
+    rows, within = Database.rows, Database.rows_within
 
-    def noted(database: Database, sql: str, *values: Scalar) -> list[Row]:
+    def note(sql: str) -> None:
         words = set(sql.replace("(", " ").split())
         if words.intersection(MUCH):
             asked[threading.current_thread().name == "assay-store"].append(sql)
+
+    def noted(database: Database, sql: str, *values: Scalar) -> list[Row]:
+        note(sql)
         return rows(database, sql, *values)
 
+    def noted_within(database: Database, most: int, query: Query, *values: Scalar) -> list[Row]:
+        note(query.source)
+        return within(database, most, query, *values)
+
     monkeypatch.setattr(Database, "rows", noted)
+    monkeypatch.setattr(Database, "rows_within", noted_within)
     for path, query in (
         ("/api/v1/runs", {}),
         (f"/api/v1/runs/{RUN}/overview", {}),
         (f"/api/v1/runs/{RUN}/matrix", {}),
-        (f"/api/v1/runs/{RUN}/cells/window", {}),
         (f"/api/v1/runs/{RUN}/cells", {}),
         (f"/api/v1/runs/{RUN}/cells/opened", {"case": "c"}),
         (f"/api/v1/runs/{RUN}/cells/outline", {"case": "c"}),

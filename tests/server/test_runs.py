@@ -154,7 +154,7 @@ async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> Non
     _begin(store)
     _add(store, 1)
     async with server.client(await server.key("viewer")) as viewer:
-        for part in ("overview", "matrix", "cells/window"):
+        for part in ("overview", "matrix", "cells"):
             answer = await viewer.get(f"/api/v1/runs/latest/{part}")
             assert answer.status_code == 200, answer.text
         assert (await viewer.delete(f"/api/v1/runs/{RUN}")).status_code == 403
@@ -163,7 +163,7 @@ async def test_a_viewer_may_look_and_not_delete(site: tuple[Site, Store]) -> Non
         for path in ("runs", "run-events", f"runs/{RUN}/events", f"runs/{RUN}/overview"):
             assert (await stranger.get(f"/api/v1/{path}")).status_code == 403
     for wrong in ("outcome=passed", "sort=answer", "limit=201", "offset=-1", "cause=%00"):
-        answer = await server.admin.get(f"/api/v1/runs/latest/cells/window?{wrong}")
+        answer = await server.admin.get(f"/api/v1/runs/latest/cells?{wrong}")
         assert answer.status_code == 422, wrong
 
 

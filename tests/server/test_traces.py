@@ -90,9 +90,8 @@ async def test_spans_come_in_any_order_and_again_and_are_graded_once(
         await site.made("work", GRADERS)
         job = await site.post("jobs", {"grader": "work", "dataset": "all"})
         await site.admin.get(f"{job.headers['location']}/events")
-        scores = [cast("dict[str, Any]", one["graded"]) for one in
-                  items_of(await site.get(f"{job.headers['location']}/results"))]  # fmt: skip
-        assert [(one["id"], one["status"], one["score"]) for one in scores] == [
+        scores = items_of(await site.get(f"{job.headers['location']}/results"))
+        assert [(one["item"], one["status"], one["score"]) for one in scores] == [
             (TRACE, "scored", 1.0), (OTHER, "error", None),
         ]  # fmt: skip
         gone = await site.admin.delete(site.at(f"traces/{TRACE}"))
@@ -114,8 +113,7 @@ async def test_a_span_that_comes_later_rewrites_nothing_and_is_told(site: Site) 
     job = await site.post("jobs", {"grader": "work", "dataset": "d"})
     await site.admin.get(f"{job.headers['location']}/events")
     (score,) = items_of(await site.get(f"{job.headers['location']}/results"))
-    graded = cast("dict[str, Any]", score["graded"])
-    assert (graded["status"], graded["score"]) == ("error", None), "nobody knows what was said"
+    assert (score["status"], score["score"]) == ("error", None), "nobody knows what was said"
 
 
 async def test_a_second_answer_of_a_second_outermost_span_is_no_whole_trace(site: Site) -> None:
@@ -334,7 +332,7 @@ def test_the_client_lists_collects_and_deletes(mode: str, tmp_path: Path) -> Non
         assert (shown.trace.spans, shown.row["answer"]) == (4, "4")
         made = client.traces.collect("d", name="Monday", clear=True)
         assert (made.name, made.rows) == ("Monday", 2), "what tells of no model is no row"
-        assert [row.data["answer"] for row in client.datasets.rows("d").items] == ["4", "5"]
+        assert [row.answer for row in client.datasets.rows("d")] == ["4", "5"]
         assert [one.id for one in client.traces.list()] == ["b" * 32]
         with pytest.raises(InputError, match="no trace to collect"):
             client.traces.collect("e")
@@ -396,7 +394,7 @@ def test_the_sdks_own_exporter_sends_to_a_real_server_and_both_ways_of_grading_a
             graders = cast("list[dict[str, Json]]", GRADERS["graders"])
             client.graders.create.declared(key="work", graders=graders)
             job = client.jobs.wait(client.jobs.create("work", "sent").id)
-            scores = [one.graded.score for one in client.jobs.results(job.id).items]
+            scores = [one.score for one in client.jobs.results(job.id)]
     assert scores == [1.0, 1.0]
     (tmp_path / "work.yaml").write_text(json.dumps(graders), "utf-8")
     done = assay("server", "datasets", "export", "sent", "--into", "sent.jsonl", cwd=tmp_path)

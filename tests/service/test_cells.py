@@ -16,7 +16,7 @@ from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import CellView
 from assay.reports.figures import TIMES
 from assay.scoring.json_safe import Json
-from assay.service import cells
+from assay.service import cells, runs
 from assay.service.here import ask, do, local_desk
 from assay.service.operation import Desk, Identity
 from assay.store.database import Database
@@ -250,7 +250,7 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
     assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=tmp_path)
     with Database.open(str(tmp_path / ".assay")) as database:
         desk = local_desk(database, "default")
-        (row,) = do(cells.list_cells, desk, "latest").items
+        (row,) = do(runs.list_cells, desk, "latest")
         found = do(cells.open_cell, desk, "latest", ("a", row.harness, "", 1))
     assert found.difference[1:] == ("-It is 42.", "+It is 17.")
     assert found.expected.text == "It is 42."

@@ -12,7 +12,8 @@ from assay.errors import NotFoundError
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.service import data, graders, results, rows, site
+from assay.service import datasets, graders, site
+from assay.service import jobs as job_operations
 from assay.service.here import ask
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
@@ -37,7 +38,7 @@ def stored(desk: Desk, key: str, *given: Mapping[str, Json]) -> None:
 
 async def job_with(desk: Desk, *scores: float | str | None) -> JobRecord:
     """A job over as many rows: a score, an error in words, or None for a skip."""
-    made = await ask(data.create_job, desk, "exact", "d")
+    made = await ask(job_operations.create_job, desk, "exact", "d")
     found: list[tuple[int, ScoreRecord]] = []
     for number, score in enumerate(scores, start=1):
         if isinstance(score, str):
@@ -71,30 +72,30 @@ async def test_rows_are_told_from_any_place_on_and_never_whole_in_a_list(desk: D
         {"messages": turns},
         {"answer": "\x1b[2Jclean\u202e"},
     )
-    window = await ask(rows.show_rows, desk, "d", offset=0, limit=2)
-    assert (window.total, [row.number for row in window.rows]) == (3, [1, 2])
-    first, second = window.rows
+    window = await ask(datasets.list_rows, desk, "d", offset=0, limit=2)
+    assert (window.total, [row.number for row in window]) == (3, [1, 2])
+    first, second = window
     assert len(first.answer) == 300
     assert (first.expected, first.others) == ('{ "x": 1 }', ("level",))
     assert (second.id, second.question, second.answer, second.turns) == ("2", "2 + 2?", "4", 2)
-    (third,) = (await ask(rows.show_rows, desk, "d", offset=2)).rows
+    (third,) = (await ask(datasets.list_rows, desk, "d", offset=2)).items
     assert third.answer == "clean\\u202e"
 
-    opened = await ask(rows.show_row, desk, "d", 1)
+    opened = await ask(datasets.show_row, desk, "d", 1)
     assert "[800,000 characters cut]" in (opened.answer or "")
     assert opened.metadata == '{\n  "level": 3\n}'
-    assert [turn.role for turn in (await ask(rows.show_row, desk, "d", 2)).turns] == [
+    assert [turn.role for turn in (await ask(datasets.show_row, desk, "d", 2)).turns] == [
         "user",
         "assistant",
     ]
     for number in (4, 2**31 - 1):
         with pytest.raises(NotFoundError, match="has no row"):
-            await ask(rows.show_row, desk, "d", number)
+            await ask(datasets.show_row, desk, "d", number)
 
 
 async def test_a_file_is_read_before_it_is_stored(desk: Desk) -> None:
     lines = '{"output": "4", "target": "4", "k": 1}\n\n{"output": 5}\n[]\n{"answer": "\u2028"}\n'
-    found = await ask(rows.read_lines, desk, lines)
+    found = await ask(datasets.read_lines, desk, lines)
     assert [(row.number, bool(row.fault)) for row in found.rows] == [
         (1, True),
         (3, True),
@@ -104,33 +105,33 @@ async def test_a_file_is_read_before_it_is_stored(desk: Desk) -> None:
     assert found.wrong == 3
     assert found.fields == ("output", "answer", "k", "target")
     assert found.likely == {"expected": "target"}
-    mapped = await ask(rows.read_lines, desk, lines, {"answer": "output", "expected": "target"})
+    mapped = await ask(datasets.read_lines, desk, lines, {"answer": "output", "expected": "target"})
     assert (mapped.rows[0].answer, mapped.rows[0].expected) == ("4", "4")
     assert "must be text, got int" in mapped.rows[1].fault
-    assert Datasets(desk.database).page("default") == []
+    assert list(Datasets(desk.database).page("default")) == []
 
 
 async def test_what_depends_on_a_dataset_is_told_before_it_is_deleted(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
-    use = await ask(rows.show_dataset_use, desk, "d")
+    use = await ask(datasets.show_dataset_use, desk, "d")
     assert (use.jobs, use.active, use.scores) == (2, 2, 10)
-    assert len((await ask(data.list_jobs, desk, dataset="d")).items) == 2
-    await ask(data.delete_dataset, desk, "d", force=True)
+    assert len((await ask(job_operations.list_jobs, desk, dataset="d")).items) == 2
+    await ask(datasets.delete_dataset, desk, "d", force=True)
     with pytest.raises(NotFoundError):
-        await ask(rows.show_dataset_use, desk, "d")
-    summary = await ask(results.show_job_summary, desk, jobs[1].id)
+        await ask(datasets.show_dataset_use, desk, "d")
+    summary = await ask(job_operations.show_job_summary, desk, jobs[1].id)
     assert not summary.is_stored
-    assert (await ask(results.show_result, desk, jobs[1].id, 1)).row is None
+    assert (await ask(job_operations.show_result, desk, jobs[1].id, 1)).row is None
     stored(desk, "d", {"answer": "another"})
-    assert (await ask(results.show_result, desk, jobs[1].id, 1)).row is None, "not that row"
-    assert (await ask(data.list_jobs, desk, dataset="d")).items == []
+    assert (await ask(job_operations.show_result, desk, jobs[1].id, 1)).row is None, "not that row"
+    assert (await ask(job_operations.list_jobs, desk, dataset="d")).items == []
 
 
 async def test_errors_and_skips_are_no_part_of_a_mean(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
-    found = await ask(results.show_job_summary, desk, jobs[1].id)
+    found = await ask(job_operations.show_job_summary, desk, jobs[1].id)
     assert (found.scored, found.skipped, found.errors) == (3, 1, 1)
     assert found.mean.mean == pytest.approx(2.5 / 3)
     assert found.mean.n == 3
@@ -143,16 +144,16 @@ async def test_errors_and_skips_are_no_part_of_a_mean(
 async def test_results_are_filtered_and_sorted_from_any_place_on(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
-    async def numbers(**given: Any) -> tuple[list[int], int]:
-        found = await ask(results.show_results, desk, jobs[0].id, **given)
-        return [one.number for one in found.results], found.total
+    async def numbers(**given: Any) -> tuple[list[int], int | None]:
+        found = await ask(job_operations.list_results, desk, jobs[0].id, **given)
+        return [one.number for one in found], found.total
 
     assert await numbers() == ([1, 2, 3, 4, 5], 5)
     assert await numbers(offset=3) == ([4, 5], 5)
     assert await numbers(order="score") == ([2, 3, 1, 4, 5], 5)
     assert await numbers(status="skipped") == ([5], 1)
     assert await numbers(status="error") == ([], 0)
-    opened = await ask(results.show_result, desk, jobs[1].id, 4)
+    opened = await ask(job_operations.show_result, desk, jobs[1].id, 4)
     assert (opened.result.graded.score, opened.result.graded.error) == (
         None,
         "timed out after 31 s",
@@ -167,9 +168,9 @@ async def test_a_job_of_another_project_is_nobodys_business(
     await ask(site.create_project, desk, "qa")
     there = Desk(desk.database, "qa", LOCAL, Permissions())
     for asked in (
-        ask(results.show_job_summary, there, jobs[0].id),
-        ask(results.show_results, there, jobs[0].id),
-        ask(results.show_result, there, jobs[0].id, 1),
+        ask(job_operations.show_job_summary, there, jobs[0].id),
+        ask(job_operations.list_results, there, jobs[0].id),
+        ask(job_operations.show_result, there, jobs[0].id, 1),
     ):
         with pytest.raises(NotFoundError):
             await asked

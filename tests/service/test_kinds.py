@@ -12,7 +12,7 @@ from assay.registry.definitions import KINDS as STORED
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.service import data, graders, kinds, uses
+from assay.service import graders, jobs, kinds, uses
 from assay.service.here import ask
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
@@ -136,7 +136,7 @@ async def test_a_list_tells_what_depends_on_each_grader(
         for key in ("a", "b"):
             await ask(graders.create_grader, desk, key, "declared", EXACT)
         Datasets(database).create("default", "rows", "", [{"id": "1", "answer": "4"}])
-        await ask(data.create_job, desk, "a", "rows")
+        await ask(jobs.create_job, desk, "a", "rows")
         given = [
             Graded(id="1", status="scored", score=1.0, grader="a@1"),
             Graded(id="2", status="scored", score=0.0, grader="a@1"),
@@ -144,12 +144,12 @@ async def test_a_list_tells_what_depends_on_each_grader(
         ]
         Scores(database).add("default", [ScoreRecord(item=one.id, graded=one) for one in given])
 
-        first = await ask(uses.overview_graders, desk, limit=1)
+        first = await ask(graders.list_graders, desk, limit=1)
         (one,) = first.items
-        assert (one.key, one.version, one.kind) == ("a", 1, "declared")
+        assert (one.key, one.latest.number, one.latest.kind) == ("a", 1, "declared")
         assert (one.use.jobs, one.use.active_jobs, one.use.scores) == (1, 1, 3)
         assert one.use.datasets == ("rows",)
-        (other,) = (await ask(uses.overview_graders, desk, cursor=first.next_cursor)).items
+        (other,) = await ask(graders.list_graders, desk, after=first.next)
         assert (other.key, other.use.jobs, other.use.scores) == ("b", 0, 0)
 
         seen = await ask(uses.show_use, desk, "a")

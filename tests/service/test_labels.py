@@ -89,7 +89,7 @@ def test_what_is_labelled_comes_no_more_and_what_was_taken_back_comes_again(desk
     assert _next(desk)[0].item == first.item, "the order is the same"
     assert do(labels.next_to_label, desk, dataset="rows").done == 0
     later = do(labels.next_to_label, desk, dataset="rows", limit=2)
-    rest = do(labels.next_to_label, desk, dataset="rows", limit=2, cursor=later.next_cursor)
+    rest = do(labels.next_to_label, desk, dataset="rows", limit=2, after=later.next)
     assert [one.item for one in rest.items] == [one.item for one in _next(desk, limit=4)[2:]]
 
 

@@ -13,6 +13,7 @@ from assay.errors import InputError, NotFoundError
 from assay.registry.policy import Permissions
 from assay.reports.outcome import ended
 from assay.reports.review import run_summary
+from assay.reports.run_records import CellCounts, CellPage
 from assay.reports.summary import verdict
 from assay.scoring.results import SubScore
 from assay.service import runs
@@ -92,12 +93,17 @@ def _all(desk: Desk) -> list[CellRecord]:
     return list(Store(desk.database).cells(RUN))
 
 
-def _window(desk: Desk, **asked: object) -> runs.CellWindow:
-    return cast("runs.CellWindow", runs.window_cells.function(desk, RUN, **asked))
+def _window(desk: Desk, **asked: object) -> CellPage:
+    return runs.list_cells.function(desk, RUN, **asked)
 
 
-def _keys(found: runs.CellWindow) -> list[tuple[str, str, str, int]]:
-    return [(row.case, row.harness, row.model, row.trial) for row in found.rows]
+def _counts(found: CellPage) -> CellCounts:
+    assert found.counts is not None
+    return found.counts
+
+
+def _keys(found: CellPage) -> list[tuple[str, str, str, int]]:
+    return [(row.case, row.harness, row.model, row.trial) for row in found]
 
 
 FILTERS: dict[str, tuple[dict[str, object], Callable[[CellRecord], bool]]] = {
@@ -127,9 +133,9 @@ def test_a_filter_finds_what_a_look_at_every_cell_finds(desk: Desk, name: str) -
     wanted = [cell for cell in every if suits(cell)]
     found = _window(desk, **asked, limit=200)
     assert sorted(_keys(found)) == sorted(cell.key for cell in wanted)
-    assert (found.total, found.cells) == (len(wanted), 72)
+    assert (found.total, _counts(found).cells) == (len(wanted), 72)
     by_key = {cell.key: cell for cell in wanted}
-    for row, key in zip(found.rows, _keys(found), strict=True):
+    for row, key in zip(found, _keys(found), strict=True):
         cell = by_key[key]
         assert (row.ended, row.reward, row.held) == (
             ended(cell), cell.reward, cell.status == "skipped" and "held" in cell.notes,
@@ -144,7 +150,7 @@ def test_parts_follow_each_other_and_what_is_unknown_comes_last(
     descending: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     asked: dict[str, object] = {"sort": sort, "descending": descending, "limit": 25}
-    rows = [row for at in (0, 25, 50, 75) for row in _window(desk, **asked, offset=at).rows]
+    rows = [row for at in (0, 25, 50, 75) for row in _window(desk, **asked, offset=at)]
     assert len({(row.case, row.harness, row.model, row.trial) for row in rows}) == len(rows) == 72
     name = {"cost": "cost_usd"}.get(sort, sort)
     values: list[object] = [getattr(row, name) for row in rows]
@@ -168,19 +174,20 @@ def test_a_cell_that_failed_says_which_parts_fell_short_and_why(desk: Desk) -> N
     store = Store(desk.database)
     store.add_cell(failed, {})
     store.add_cell(replace(failed, case="enough", passed=True, threshold=0.4), {})
-    assert _window(desk, case="short").rows[0].why == "format 0.00; tests 0.25: 1 of 4 passed"
-    assert _window(desk, case="enough").rows[0].why == ""
+    assert _window(desk, case="short").items[0].why == "format 0.00; tests 0.25: 1 of 4 passed"
+    assert _window(desk, case="enough").items[0].why == ""
 
 
 def test_counts_beside_a_choice_are_those_of_the_other_choices(desk: Desk) -> None:
     every = _all(desk)
     found = _window(desk, outcome="fail", harness="echo")
     echo = [ended(cell) for cell in every if cell.harness == "echo"]
-    assert (found.ends.passed, found.ends.failed, found.ends.errors) == (
+    counts = _counts(found)
+    assert (counts.ends.passed, counts.ends.failed, counts.ends.errors) == (
         echo.count("pass"), echo.count("fail"), echo.count("error"),
     )  # fmt: skip
     failed = [cell for cell in every if ended(cell) == "fail"]
-    assert {(one.harness, one.model): one.count for one in found.agents} == {
+    assert {(one.harness, one.model): one.count for one in counts.agents} == {
         (harness, model): sum((c.harness, c.model) == (harness, model) for c in failed)
         for harness in ("echo", "replay")
         for model in ("", "m")
@@ -193,8 +200,8 @@ def test_what_came_later_is_not_in_a_window_that_was_begun_before(desk: Desk) ->
     store.add_cell(replace(CELLS[0], case="aaa-new"), {})
     store.add_cell(replace(CELLS[0], reward=1.0, passed=True), {})
     still = _window(desk, limit=200, until=first.last)
-    assert (still.cells, "aaa-new" in {row.case for row in still.rows}) == (72, False)
-    assert _window(desk, limit=200).cells == 73
+    assert (_counts(still).cells, "aaa-new" in {row.case for row in still}) == (72, False)
+    assert _counts(_window(desk, limit=200)).cells == 73
 
 
 def test_the_overview_is_what_the_report_says(desk: Desk) -> None:
@@ -227,7 +234,7 @@ def test_the_matrix_has_every_case_once_and_each_agent_in_its_column(desk: Desk)
         ("echo", ""), ("echo", "m"), ("replay", ""), ("replay", "m"),
     ]  # fmt: skip
     every = _all(desk)
-    for row in whole.cases:
+    for row in whole:
         for agent, cell in zip(whole.agents, row.cells, strict=True):
             own = [c for c in every if c.key[:3] == (row.case, agent.harness, agent.model)]
             assert cell is not None
@@ -237,8 +244,8 @@ def test_the_matrix_has_every_case_once_and_each_agent_in_its_column(desk: Desk)
                 told = ["pass" if state == "scored" else state for state in told]
             assert sorted(cell.ended) == sorted(told)
     parts = [runs.show_run_matrix.function(desk, RUN, limit=4, offset=at) for at in (0, 4)]
-    assert [row.case for part in parts for row in part.cases] == [r.case for r in whole.cases]
-    worst = runs.show_run_matrix.function(desk, RUN, sort="worst").cases
+    assert [row.case for part in parts for row in part] == [r.case for r in whole]
+    worst = runs.show_run_matrix.function(desk, RUN, sort="worst")
     bad = [
         sum(cell.totals.ends.failed + cell.totals.ends.errors for cell in row.cells if cell)
         for row in worst
@@ -286,8 +293,12 @@ def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(desk: Desk) ->
             decide(store, cell, Decision(ruling="zero", by="ann"))
     found = {row.id: row for row in runs.list_runs.function(desk).items}
     assert (found["much"].ends.failed, found["much"].reward) == (many, 0.0)
-    window = runs.window_cells.function(desk, "much", outcome="fail", limit=5)
-    assert (window.total, window.ends.failed, window.ends.passed) == (many, many, 0)
+    window = runs.list_cells.function(desk, "much", outcome="fail", limit=5)
+    assert (window.total, _counts(window).ends.failed, _counts(window).ends.passed) == (
+        many,
+        many,
+        0,
+    )
 
 
 def test_runs_are_found_by_label_id_and_path(desk: Desk) -> None:
@@ -303,7 +314,7 @@ def test_runs_are_found_by_label_id_and_path(desk: Desk) -> None:
 
 
 def test_a_run_that_is_not_there_is_said(desk: Desk) -> None:
-    for operation in (runs.show_run_overview, runs.show_run_matrix, runs.window_cells):
+    for operation in (runs.show_run_overview, runs.show_run_matrix, runs.list_cells):
         with pytest.raises(NotFoundError):
             operation.function(desk, "none")
     with pytest.raises(InputError):

@@ -6,17 +6,15 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
-from assay.service import data, graders, site
+from assay.service import graders, jobs, scores, site
 from assay.service.here import ask
-from assay.service.operation import LOCAL, Desk, Identity, as_json
-from assay.service.pages import Page, cursor_cell, cursor_number, cursor_text, page
+from assay.service.operation import LOCAL, Desk, Identity
 from assay.service.table import OPERATIONS
 from assay.store.database import Database
 from assay.store.datasets import Datasets
@@ -56,8 +54,8 @@ async def test_a_change_is_a_version_and_only_of_the_version_that_was_seen(desk:
     assert (first.latest.number, first.latest.definition) == (1, EXACT)
     versions = await ask(graders.list_versions, desk, "exact", limit=2)
     assert [one.number for one in versions.items] == [3, 2]
-    rest = await ask(graders.list_versions, desk, "exact", cursor=versions.next_cursor)
-    assert ([one.number for one in rest.items], rest.next_cursor) == ([1], "")
+    rest = await ask(graders.list_versions, desk, "exact", after=versions.next)
+    assert ([one.number for one in rest], rest.next) == ([1], None)
     with pytest.raises(ConflictError):
         await _made(desk)
 
@@ -93,7 +91,7 @@ async def test_what_gave_scores_is_deleted_and_its_numbers_stay_taken(desk: Desk
     for number in (None, 1):
         with pytest.raises(NotFoundError):
             await ask(graders.grade, desk, "exact", ROWS, number)
-    (score,) = (await ask(data.list_scores, desk, grader="exact")).items
+    (score,) = (await ask(scores.list_scores, desk, grader="exact")).items
     assert score.graded.grader == "exact@1"
     await _made(desk)
     assert desk.graders.get("exact").latest.number == 2
@@ -104,7 +102,7 @@ async def test_what_gave_scores_is_deleted_and_its_numbers_stay_taken(desk: Desk
 async def test_scores_are_recorded_unless_they_are_not_to_be(desk: Desk) -> None:
     await _made(desk)
     await ask(graders.grade, desk, "exact", ROWS, record=False)
-    assert (await ask(data.list_scores, desk)).items == []
+    assert (await ask(scores.list_scores, desk)).items == []
     with pytest.raises(InputError, match="also that of items"):
         await ask(graders.grade, desk, "exact", [*ROWS, *ROWS])
 
@@ -182,7 +180,7 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
     with pytest.raises(ConflictError):
         await ask(site.create_project, everywhere, "qa")
     first = await ask(site.list_all_changes, everywhere, limit=2)
-    rest = await ask(site.list_all_changes, everywhere, limit=2, cursor=first.next_cursor)
+    rest = await ask(site.list_all_changes, everywhere, limit=2, after=first.next)
     seen = [(one.operation, one.project, one.by) for one in (*first.items, *rest.items)]
     assert seen == [
         ("create_grader", "default", "local"),
@@ -198,15 +196,15 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
 async def test_attack_a_job_of_another_project_is_not_deleted(desk: Desk) -> None:
     await _made(desk)
     Datasets(desk.database).create("default", "rows", "", ROWS)
-    job = await ask(data.create_job, desk, "exact", "rows")
+    job = await ask(jobs.create_job, desk, "exact", "rows")
     await ask(site.create_project, replace(desk, project=""), "qa")
     with pytest.raises(NotFoundError):
-        await ask(data.delete_job, replace(desk, project="qa"), job.id)
+        await ask(jobs.delete_job, replace(desk, project="qa"), job.id)
     with pytest.raises(ConflictError, match="cancel it first"):
-        await ask(data.delete_job, desk, job.id)
-    await ask(data.cancel_job, desk, job.id)
-    await ask(data.delete_job, desk, job.id)
-    assert (await ask(data.list_jobs, desk)).items == []
+        await ask(jobs.delete_job, desk, job.id)
+    await ask(jobs.cancel_job, desk, job.id)
+    await ask(jobs.delete_job, desk, job.id)
+    assert (await ask(jobs.list_jobs, desk)).items == []
 
 
 async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> None:
@@ -226,24 +224,3 @@ async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> No
         with pytest.raises(NotFoundError):
             await ask(site.revoke_key, own, everywhere.id)
         assert (await ask(site.list_keys, own)).items == []
-
-
-CURSORS: list[tuple[Callable[[str | None], object], object]] = [
-    (cursor_text, "g1"),
-    (cursor_number, 7),
-    (cursor_cell, ("case", "h", "m", 1)),
-]
-
-
-@pytest.mark.parametrize(("reader", "place"), CURSORS)
-def test_a_cursor_goes_on_where_the_page_ended(
-    reader: Callable[[str | None], object], place: object
-) -> None:
-    part: Page[Any] = page(lambda most: [place] * most, 1, lambda item: item)
-    assert reader(part.next_cursor) == place
-    assert page(lambda most: [place], 1, lambda item: item).next_cursor == ""
-    empty: Page[str] = Page([])
-    assert as_json(empty) == {"items": [], "next_cursor": None}
-    for wrong in ("!!", part.next_cursor[:-1] + "\xe9", "W10"):
-        with pytest.raises(InputError, match="not a cursor"):
-            reader(wrong)

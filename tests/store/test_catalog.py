@@ -16,6 +16,7 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError, 
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store import Catalog, Database, Datasets, GraderRecord, Jobs, ScoreRecord, Scores
+from assay.store.pages import Stretch, parts
 from tests.postgres import KINDS, new_location
 
 _NOON = datetime(2026, 11, 21, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -116,8 +117,6 @@ def test_versions_are_numbered_and_the_old_ones_stay(catalog: Catalog) -> None:
     assert catalog.version("default", "exact").digest == "d4"
     assert catalog.version("default", "exact", 2).definition == {"source": "# d2"}
     assert [v.number for v in catalog.versions("default", "exact")] == [4, 3, 2, 1]
-    assert [v.number for v in catalog.versions("default", "exact", limit=2, after=4)] == [3, 2]
-    assert [v.number for v in catalog.versions("default", "exact", after=1)] == []
 
 
 def test_the_same_content_is_no_new_version(catalog: Catalog) -> None:
@@ -224,11 +223,8 @@ def test_graders_are_listed_by_key_a_page_at_a_time(catalog: Catalog) -> None:
     keys = ["a", "a-b", "a.b", "a0", "a_b", "aa", "b"]  # in the order of their bytes
     for key in reversed(keys):
         _create(catalog, key)
-    seen: list[str] = []
-    while page := catalog.page("default", limit=2, after=seen[-1] if seen else ""):
-        assert len(page) <= 2
-        seen += [grader.key for grader in page]
-    assert seen == keys
+    pages = parts(lambda wanted: catalog.page("default", wanted), 2)
+    assert [grader.key for page in pages for grader in page] == keys
 
 
 @pytest.mark.parametrize(
@@ -259,7 +255,7 @@ def test_a_list_of_one_kind(catalog: Catalog) -> None:
     _create(catalog, "a")
     catalog.create("default", "b", kind="custom", definition={}, digest="")
     assert [grader.key for grader in catalog.page("default", kind="custom")] == ["b"]
-    assert catalog.page("default", kind="nothing' --") == []
+    assert list(catalog.page("default", kind="nothing' --")) == []
 
 
 @pytest.mark.parametrize(
@@ -318,7 +314,7 @@ def test_a_kind_is_a_plain_name(any_catalog: Catalog, kind: str) -> None:
 @pytest.mark.parametrize("limit", [0, -1, 1001, True])
 def test_a_page_has_a_size(any_catalog: Catalog, limit: int) -> None:
     with pytest.raises(InputError, match="1 to 1000 entries"):
-        any_catalog.page("default", limit=limit)
+        any_catalog.page("default", Stretch(limit))
 
 
 _LOOKUPS: dict[str, Callable[[Catalog], object]] = {
@@ -403,6 +399,7 @@ def test_any_definition_and_any_text_comes_back(catalog: Catalog) -> None:
         )
         assert (made.latest.definition, made.latest.note) == (definition, note)
         assert made.name == (name or key)
-        assert catalog.page("default", query=made.name[:200], after=key[:-1])
+        pages = parts(lambda wanted: catalog.page("default", wanted, query=made.name[:200]), 200)
+        assert key in [grader.key for page in pages for grader in page]
 
     check()

@@ -150,18 +150,11 @@ def test_every_page_is_read(store: Store) -> None:
     assert [cell.trial for cell in store.cells(RUN)] == list(range(1, 300))
 
 
-def test_failures_are_what_failed_and_what_could_not_be_graded(store: Store) -> None:
-    for cell in (_graded("a"), _graded("b", 0.5), _error("c"), _skipped("d"), _graded("e", 0.0)):
-        store.add_cell(cell, {})
-    assert [cell.case for cell in store.cells(RUN, only_failures=True)] == ["b", "c", "e"]
-
-
 def test_the_newest_result_is_the_one_that_is_read(store: Store) -> None:
     first, second = _graded(reward=0.0), replace(_graded(), digest="new grader")
     store.add_cell(first, {"attempt": 1}, "1" * 64)
     store.add_cell(second, {"attempt": 2}, "2" * 64)
     assert list(store.cells(RUN)) == [second]
-    assert list(store.cells(RUN, only_failures=True)) == []
     assert store.counts(RUN) == Counts(passed=1)
     assert store.detail(RUN, first.key) == {"attempt": 2}
     assert _snapshots(store) == ["2" * 64]

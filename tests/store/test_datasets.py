@@ -19,6 +19,7 @@ from assay.scoring.json_safe import Json
 from assay.store import Catalog, Database, DatasetRow, Datasets, Jobs, Projects
 from assay.store import datasets as store_datasets
 from assay.store.database import Scalar
+from assay.store.pages import Stretch
 from assay.store.sqlite import SqliteEngine
 from tests.postgres import KINDS, new_location
 
@@ -55,7 +56,7 @@ def test_rows_come_back_as_they_were(datasets: Datasets) -> None:
     made = datasets.create("default", "d", "Näher", rows)
     assert made == datasets.get("default", "d")
     assert (made.name, made.rows, len(made.digest)) == ("Näher", 4, 64)
-    found = datasets.rows("default", "d")
+    found = datasets.rows("default", "d").items
     assert found == [
         DatasetRow(number=1, id="a", data=rows[0]),
         DatasetRow(number=2, id="7", data=rows[1]),
@@ -77,10 +78,10 @@ def test_the_digest_is_that_of_the_rows(datasets: Datasets) -> None:
 
 def test_rows_are_read_a_page_at_a_time(datasets: Datasets) -> None:
     datasets.create("default", "d", "", _numbered(1_203))
-    seen = [row.number for row in datasets.rows("default", "d")]
+    seen = [row.number for row in datasets.rows("default", "d", Stretch(1_000))]
     assert seen == list(range(1, 1_001))
-    assert [r.number for r in datasets.rows("default", "d", after=1_200, limit=2)] == [1201, 1202]
-    assert datasets.rows("default", "d", after=1_203) == []
+    assert [r.number for r in datasets.rows("default", "d", Stretch(2, 1_200))] == [1201, 1202]
+    assert list(datasets.rows("default", "d", Stretch(offset=1_203))) == []
 
 
 def test_large_rows_are_stored_in_parts(datasets: Datasets) -> None:
@@ -112,7 +113,7 @@ def test_a_row_that_cannot_be_stored_takes_the_dataset_with_it(
     row, complaint = _BAD_ROWS[what]
     with pytest.raises(InputError, match=complaint):
         any_datasets.create("default", "d", "", [{"answer": "first"}, row])  # pyright: ignore[reportArgumentType] - from anyone's JSON
-    assert any_datasets.page("default") == []
+    assert list(any_datasets.page("default")) == []
 
 
 def test_two_rows_of_one_id_take_the_dataset_with_them(datasets: Datasets) -> None:
@@ -120,7 +121,7 @@ def test_two_rows_of_one_id_take_the_dataset_with_them(datasets: Datasets) -> No
         InputError, match="row 4 cannot be stored: its id '1' is also that of row 1"
     ):
         datasets.create("default", "d", "", [{}, {"id": "a"}, {}, {"id": 1}])
-    assert datasets.page("default") == []
+    assert list(datasets.page("default")) == []
 
 
 def test_a_source_that_breaks_off_leaves_nothing(datasets: Datasets, database: Database) -> None:
@@ -184,8 +185,7 @@ def test_a_key_that_was_taken_meanwhile_is_a_conflict(datasets: Datasets) -> Non
 def test_datasets_are_listed_by_key_a_page_at_a_time(datasets: Datasets) -> None:
     for key in ("b", "a.b", "a", "a-b"):
         datasets.create("default", key, "", _numbered(1))
-    assert [d.key for d in datasets.page("default", limit=3)] == ["a", "a-b", "a.b"]
-    assert [d.key for d in datasets.page("default", after="a.b")] == ["b"]
+    assert [d.key for d in datasets.page("default", Stretch(3))] == ["a", "a-b", "a.b"]
 
 
 def test_a_deleted_dataset_leaves_no_rows_and_frees_its_key(
@@ -237,14 +237,14 @@ def test_a_row_cannot_be_rewritten_even_by_hand(datasets: Datasets, database: Da
     datasets.create("default", "d", "", _numbered(1))
     with pytest.raises(StoreError, match="never overwritten"), database.writing():
         database.change("UPDATE dataset_row SET data = '{}'")
-    assert datasets.rows("default", "d")[0].data == {"answer": "1"}
+    assert datasets.rows("default", "d").items[0].data == {"answer": "1"}
 
 
 def test_rows_are_read_by_their_bytes_but_always_one(datasets: Datasets) -> None:
     sizes = [1_500_000] * 7 + [9_000_000, 10, 10]
     made = datasets.create("default", "d", "", ({"answer": "é" * (n // 2)} for n in sizes))
     parts = list[list[int]]()
-    while found := datasets.rows("default", "d", after=parts[-1][-1] if parts else 0):
+    while found := datasets.rows("default", "d", Stretch(offset=parts[-1][-1] if parts else 0)):
         parts.append([row.number for row in found])
     assert parts == [[1, 2, 3], [4, 5, 6], [7, 8], [9, 10]]
     assert len(datasets.lines("default", "d")[1].encode()) < made.size

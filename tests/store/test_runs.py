@@ -10,6 +10,7 @@ import pytest
 
 from assay.errors import InputError, StoreError
 from assay.store import RunRecord, Store, new_run_id
+from assay.store.pages import Stretch
 from tests.postgres import KINDS, new_location
 
 
@@ -47,7 +48,7 @@ def test_runs_are_listed_newest_first_and_no_more_than_asked(store: Store) -> No
     for run_id, minute in (("b", 3), ("a", 1), ("c", 2)):
         store.create_run(_run(run_id, minute))
     assert [run.id for run in store.runs()] == ["b", "c", "a"]
-    assert [run.id for run in store.runs(2)] == ["b", "c"]
+    assert [run.id for run in store.runs(Stretch(2))] == ["b", "c"]
 
 
 @pytest.mark.parametrize(

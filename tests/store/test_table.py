@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError
 from assay.store import Database, TraceRecord
 from assay.store.table import LIVE, Table, Where, conditions
 from tests.postgres import KINDS, new_location
@@ -54,7 +53,6 @@ def test_a_row_comes_back_as_the_record_that_it_was(table: Table[TraceRecord]) -
     assert first == TraceRecord(seq=first.seq, project="default", id="a", size=1, gen_ai=True)
     assert table.find({"id": "d"}) is None
     assert table.column("size", {"id": ["b"]}) == [2]
-    assert table.beside("size", {}, order="seq DESC", limit=1)[0][0] == 3
 
 
 def test_a_condition_that_is_missing_changes_no_row(table: Table[TraceRecord]) -> None:
@@ -68,12 +66,6 @@ def test_a_condition_that_is_missing_changes_no_row(table: Table[TraceRecord]) -
             with pytest.raises(TypeError, match="nothing is said of 'id'"):
                 forgotten()
     assert table.count({"name = ''": ()}) == 3
-
-
-@pytest.mark.parametrize("limit", [0, 1_001, True])
-def test_a_page_has_1_to_1000_rows(table: Table[TraceRecord], limit: int) -> None:
-    with pytest.raises(InputError, match="a page has 1 to 1000 entries"):
-        table.page({}, order="seq", limit=limit)
 
 
 def test_what_was_deleted_is_found_by_its_index(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.store import Catalog, Database, Datasets, Jobs, Projects, sqlite
+from assay.store.pages import Stretch
 from tests.children import Children
 from tests.postgres import KINDS, new_location
 
@@ -113,7 +114,7 @@ def test_two_that_add_versions_at_once_lose_none(location: str, children: Childr
     _together(*(_start(children, _VERSIONS, location, name) for name in "ab"))
     with Database.open(location) as database:
         for key in ("g", "h"):
-            versions = Catalog(database).versions("default", key, limit=100)
+            versions = Catalog(database).versions("default", key, Stretch(100))
             assert [version.number for version in versions] == list(range(41, 0, -1))
             assert len({version.digest for version in versions}) == 41
         # What each made of the newest version rests on it: no change was made to an older one.
@@ -151,7 +152,7 @@ def test_a_killed_worker_leaves_whole_batches_and_another_one_finishes(
             *(_start(children, _SCORES, location, job) for _ in range(2))
         )  # both grade what is missing
         assert jobs.graded_rows(job) == set(range(1, 401))
-        results = jobs.results(job, limit=1_000)
+        results = jobs.results(job, Stretch(1_000))
         assert sorted(float(record.graded.score or 0) for record in results) == [
             number / 7 for number in range(1, 401)
         ]

@@ -61,7 +61,7 @@ class Verb:
         about: What it does, where that is not what the operation says of itself.
         says: Shows the reply; by default its fields.
         lines: What an export writes, a line of JSON for each.
-        part: The field of each item that an export writes; the whole item by default.
+        part: The field of each item that an export writes.
         first: Of a deletion: the operation that shows what goes, asked for all before any goes.
         question: What is asked before a deletion, behind the names; nothing by default.
         instead: An option, and the operation that is asked where the option is given.
@@ -199,7 +199,7 @@ def _add_inputs(parser: ArgumentParser, noun: str, verb: Verb) -> None:
         elif one.place == "path":
             at = "[@N]" if verb.numbered else ""
             add(one.name, metavar=one.sent_as.upper() + at, help=_help(one))
-        elif not (verb.lines and one.name in ("limit", "cursor")):
+        elif not (verb.lines or one.name == "whole"):
             _add_input(parser, verb, one)
     if option == "project":
         add("--project", default="", metavar="KEY", help="only of this project")

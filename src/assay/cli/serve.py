@@ -197,11 +197,12 @@ def _first_key(where: str, name: str | None) -> str:
 def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     """Open the store once, so that one that cannot be used is told now and not by each request."""
     from assay.store.database import Database
+    from assay.store.pages import every
     from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
-        keys, now = ApiKeys(database).page(limit=1_000), database.now()
-    if needs_key and not any(key.is_good(now) for key in keys):
+        is_open = any(key.is_good(database.now()) for key in every(ApiKeys(database).page))
+    if needs_key and not is_open:
         raise InputError(
             f"others can reach {host}, and there is no API key yet",
             hint="add --create-key NAME, or make one with `assay server keys create`",

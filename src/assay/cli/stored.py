@@ -168,7 +168,7 @@ COLUMNS: Mapping[str, Column] = {
 
 NOUNS: Mapping[str, Noun] = {
     "datasets": Noun(
-        file="data",
+        file="datasets",
         more="Rows that a server or the Python client stored. Without an action it lists them.",
         examples="""\
   assay server datasets
@@ -208,7 +208,7 @@ Without an action it lists them, newest first.""",
         },
     ),
     "jobs": Noun(
-        file="data",
+        file="jobs",
         more="""\
 A job grades a stored dataset with a stored grader; a server or the Python client begins it.
 Without an action it lists them, newest first.""",
@@ -219,13 +219,13 @@ Without an action it lists them, newest first.""",
         verbs={
             "list": Verb("list_jobs", "job=id grader=asked dataset status rows=done by=created_by"),
             "show": Verb("show_job"),
-            "export": Verb("list_results", about=_SCORES, lines="scores"),
+            "export": Verb("list_results", about=_SCORES, lines="scores", part="record"),
             "cancel": Verb("cancel_job"),
             "delete": Verb("delete_job", first="show_job", question=" with all scores"),
         },
     ),
     "scores": Noun(
-        file="data",
+        file="scores",
         more="""\
 What graders gave to requests, and what people wrote in. The scores of a job go with the job
 (`assay server jobs delete`), and those of `assay run` and `assay grade` with the run.

@@ -147,13 +147,13 @@ def _list(given: Namespace, database: Database) -> int:
         items = cast("list[Item]", reply["items"])
         new = [one for one in items if not (verb.since and given.since) or _is_new(one, given)]
         found += [one for one in new if not (verb.only and is_chosen) or _is_like(one, given)]
-        place = _following(given, reply, place) if len(new) == len(items) else {}
+        goes_on = reply["next"] is not None and len(new) == len(items)
+        place = {"after": reply["next"], "offset": 0} if goes_on else {}
         if not place or len(found) >= given.limit:
             break
     is_more = bool(place) or len(found) > given.limit
     reply["items"] = found = found[: given.limit]
-    if "next_cursor" in reply:
-        reply["next_cursor"] = place.get("cursor")
+    reply["next"] = place.get("after")
     if given.json:
         print(json.dumps(reply))
         return 0
@@ -165,8 +165,8 @@ def _list(given: Namespace, database: Database) -> int:
     rows = [[_cell(item, column) for column in columns.values()] for item in found]
     page.table(list(columns), rows, left=len(columns), whole=1)
     if is_more:
-        ((name, value),) = {"limit": 2 * given.limit}.items() if is_chosen else place.items()
-        page.line((f"more: --{name} {value}", "dim"))
+        on = f"--limit {2 * given.limit}" if is_chosen else f"--after {place['after']}"
+        page.line((f"more: {on}", "dim"))
     return 0
 
 
@@ -179,19 +179,9 @@ def _is_like(item: Item, given: Namespace) -> bool:
     return only is None or only[0](item) == given.status
 
 
-def _following(
-    given: Namespace, reply: Mapping[str, Any], place: Mapping[str, object]
-) -> dict[str, object]:
-    """Where a list goes on; nothing after its last page."""
-    if "offset" in given:
-        after = cast("int", place.get("offset", given.offset)) + len(reply["items"])
-        return {"offset": after} if reply["items"] and after < reply["total"] else {}
-    return {"cursor": reply["next_cursor"]} if reply["next_cursor"] else {}
-
-
 def _nothing(given: Namespace) -> str:
     """What is said of an empty list, unless options chose nothing from it."""
-    ways = {"command", "noun", "action", "db", "project", "json", "limit", "offset", "cursor"}
+    ways = {"command", "noun", "action", "db", "project", "json", "limit", "offset", "after"}
     if any(value for name, value in vars(given).items() if name not in ways):
         return f"no {given.noun} like that"
     where = f"no {given.noun} in project {one_line(getattr(given, 'project', ''), 100)!r}"
@@ -302,12 +292,12 @@ def _export(given: Namespace, database: Database) -> int:
     verb, asked = verb_of(given), _asker(given, database)
 
     def lines() -> Iterator[str]:
-        cursor = None
+        after = None
         while True:
-            page = asked(limit=MAX_LIMIT, cursor=cursor)
-            for one in page.items:
-                yield json.dumps(as_json(getattr(one, verb.part) if verb.part else one))
-            if not (cursor := page.next_cursor):
+            page = asked(limit=MAX_LIMIT, after=after, whole=True)
+            for one in page:
+                yield json.dumps(as_json(getattr(one, verb.part)))
+            if (after := page.next) is None:
                 return
 
     if given.into is None:

@@ -3,9 +3,9 @@
 from assay.client.clients import AsyncClient, Client
 from assay.client.errors import ApiError, ArgumentError, AuthError, ServerError, UnreachableError
 from assay.client.graders import Grades
-from assay.service.data import Results
 from assay.service.graders import Calibration
-from assay.service.pages import Page
+from assay.service.jobs import ResultPage
+from assay.store.pages import Page
 
 __all__ = [
     "ApiError",
@@ -16,7 +16,7 @@ __all__ = [
     "Client",
     "Grades",
     "Page",
-    "Results",
+    "ResultPage",
     "ServerError",
     "UnreachableError",
 ]

@@ -28,7 +28,7 @@ from assay.client.portal import Portal
 from assay.client.scope import Scope
 from assay.errors import nearest
 from assay.service.operation import MAX_LIMIT, Operation
-from assay.service.pages import Page
+from assay.store.pages import Page
 
 M_co = TypeVar("M_co", covariant=True)
 P = ParamSpec("P")
@@ -215,10 +215,10 @@ def ask_all(
         while True:
             most = MAX_LIMIT if limit is None else min(limit - len(items), MAX_LIMIT)
             page = await part.ask(operation, {**given, "limit": most})
-            items += page.items if each is None else map(each, page.items)
-            given["cursor"] = page.next_cursor
-            if not page.next_cursor or len(items) == limit:
+            items += page if each is None else map(each, page)
+            if page.next is None or len(items) == limit:
                 return items
+            given |= {"after": page.next, "offset": 0}
 
     return Call(asked, operation.signature, lambda: operation.about)
 

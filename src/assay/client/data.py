@@ -9,9 +9,7 @@ from pathlib import Path
 from assay.client.asking import M_co, Part, Steps, ask, ask_all, by_hand
 from assay.client.scope import Item, Rows, rows_of
 from assay.errors import InputError
-from assay.service import data, traces
-from assay.service import results as result_operations
-from assay.service import rows as row_operations
+from assay.service import datasets, jobs, scores, traces
 from assay.store import DatasetRecord, JobRecord
 
 
@@ -20,11 +18,10 @@ class Datasets(Part[M_co]):
 
     called = "datasets"
 
-    get = ask(data.show_dataset)
-    list = ask_all(data.list_datasets)
-    rows = ask(data.list_rows)
-    window = ask(row_operations.show_rows)
-    delete = ask(data.delete_dataset)
+    get = ask(datasets.show_dataset)
+    list = ask_all(datasets.list_datasets)
+    rows = ask(datasets.list_rows)
+    delete = ask(datasets.delete_dataset)
 
     @by_hand
     async def create(
@@ -74,13 +71,12 @@ class Jobs(Part[M_co]):
 
     called = "jobs"
 
-    get = ask(data.show_job)
-    list = ask_all(data.list_jobs)
-    summary = ask(result_operations.show_job_summary)
-    window = ask(result_operations.show_results)
-    results = ask(data.list_results)
-    cancel = ask(data.cancel_job)
-    delete = ask(data.delete_job)
+    get = ask(jobs.show_job)
+    list = ask_all(jobs.list_jobs)
+    summary = ask(jobs.show_job_summary)
+    results = ask(jobs.list_results)
+    cancel = ask(jobs.cancel_job)
+    delete = ask(jobs.delete_job)
 
     @by_hand
     async def create(
@@ -90,7 +86,7 @@ class Jobs(Part[M_co]):
 
         On a server the job waits its turn there; without one it is run before this returns.
         """
-        made = await self._scope.call(data.create_job, grader, dataset, version, project=project)
+        made = await self._scope.call(jobs.create_job, grader, dataset, version, project=project)
         return await self._scope.backend.begin(made)
 
     @Steps
@@ -105,7 +101,7 @@ class Jobs(Part[M_co]):
         found: JobRecord | None = None
         async for step in self._scope.backend.follow(self._scope.project(project), job):
             found = step
-        return found or await self._scope.call(data.show_job, job, project=project)
+        return found or await self._scope.call(jobs.show_job, job, project=project)
 
 
 class Scores(Part[M_co]):
@@ -113,9 +109,9 @@ class Scores(Part[M_co]):
 
     called = "scores"
 
-    add = ask(data.add_scores, lambda found: found.stored)
-    list = ask(data.list_scores)
-    delete = ask(data.delete_scores, lambda found: found.deleted)
+    add = ask(scores.add_scores, lambda found: found.stored)
+    list = ask(scores.list_scores)
+    delete = ask(scores.delete_scores, lambda found: found.deleted)
 
 
 def _file_rows(file: str) -> Rows:

@@ -14,7 +14,6 @@ from assay.client.scope import Item, Scope, items_of, sized_items_of
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
-from assay.service import uses
 from assay.service.graders import Calibration
 
 if TYPE_CHECKING:
@@ -62,13 +61,11 @@ class Graders(Part[M_co]):
         self.create: GraderTypes[M_co] = GraderTypes(scope, portal)
 
     list = ask_all(operations.list_graders)
-    page = ask(operations.list_graders)
     versions = ask_all(operations.list_versions)
     describe = ask(operations.describe_grader)
     lock = ask(operations.lock_grader)
     diff = ask(operations.diff_versions, lambda found: found.diff)
     calibration = ask(operations.show_grader, lambda found: found.calibration)
-    overview = ask_all(uses.overview_graders)
 
     @by_hand
     async def get(self, grader_key: str, *, project: str | None = None) -> GraderRecord | None:

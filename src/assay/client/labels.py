@@ -21,7 +21,7 @@ class Labels(Part[M_co]):
 
     called = "labels"
 
-    list = ask(labels.list_labels, lambda found: list(found.items))
+    list = ask_all(labels.list_labels)
     queue = ask(labels.next_to_label)
     items = ask(labels.list_labelled)
     export = ask_all(labels.export_labels, lambda one: one.row)
@@ -111,7 +111,7 @@ class Calibrations(Part[M_co]):
 
     called = "calibrations"
 
-    list = ask(calibrations.list_calibrations, lambda found: list(found.items))
+    list = ask_all(calibrations.list_calibrations)
     get = ask(calibrations.show_calibration)
     plan = ask(calibrations.plan_calibration)
 

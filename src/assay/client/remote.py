@@ -7,33 +7,29 @@ import io
 import json
 import logging
 import math
-import typing
 import uuid
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import fields, is_dataclass
-from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from assay.client.errors import AuthError, ServerError, UnreachableError, refusal
 from assay.client.scope import Rows
-from assay.errors import InputError, ScoreError
+from assay.errors import InputError
 from assay.models.pace import Timing, asked_pause
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.scoring.validation import ValidationReport
-from assay.service.data import ENDED
+from assay.service.jobs import ENDED
 from assay.service.operation import Operation
-from assay.service.pages import Page
 from assay.store import DatasetRecord, JobRecord
 from assay.store.checks import json_text
 from assay.store.datasets import MAX_ROW_BYTES
 from assay.types import codec
-from assay.types.codec import Problem, ShapeError
+from assay.types.codec import ShapeError
 from assay.version import __version__
 
 if TYPE_CHECKING:
@@ -84,8 +80,9 @@ class RemoteBackend:
         answer = await self._http.send(
             operation.method, path, query=query, body=body, headers=headers
         )
-        done = None if operation.output is type(None) else _read(operation.output, answer)
-        return cast("T", done)
+        return cast(
+            "T", None if operation.output is type(None) else _read(operation.output, answer)
+        )
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
         """Store a dataset: it is spooled here first, so that it can be sent again."""
@@ -102,7 +99,7 @@ class RemoteBackend:
             answer = await self._http.send(
                 "POST", _path(project, "datasets", key), query={"name": name or None}, body=lines
             )
-        return cast("DatasetRecord", _read(DatasetRecord, answer))
+        return _read(DatasetRecord, answer)
 
     async def begin(self, job: JobRecord) -> JobRecord:
         """Nothing: the server works on the job."""
@@ -116,7 +113,7 @@ class RemoteBackend:
                 async with self._http.events(_path(project, "jobs", job, "events")) as events:
                     async for _, data in events:
                         broken = 0
-                        record = cast("JobRecord", _read(JobRecord, data))
+                        record: JobRecord = _read(JobRecord, data)
                         yield record
                         if record.status in ENDED:
                             return
@@ -144,64 +141,18 @@ def _sent(value: object) -> Json:
     return cast("Json", value)
 
 
-def _read(kind: Any, data: Json) -> object:  # noqa: ANN401 - any type
+def _read(kind: Any, data: Json) -> Any:  # noqa: ANN401 - any type
     """Read an output, passing over fields that a newer server adds."""
-    if kind in (Graded, ValidationReport):
-        try:
-            return kind.from_dict(_mapping(data))
-        except ScoreError as error:
-            raise ServerError(f"the answer is not that of an assay server: {error}") from error
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Page:
-        items = _read(list[arguments[0]], _mapping(data).get("items"))
-        return Page(cast("list[object]", items), str(_mapping(data).get("next_cursor") or ""))
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _read_record(cast("Any", kind), _mapping(data))
-    return _read_part(cast("object", kind), arguments, data)
-
-
-def _read_part(kind: object, arguments: tuple[Any, ...], data: Json) -> object:
-    """What holds records: a list, a mapping, one or none; or what holds no record."""
-    inner = next((one for one in arguments if _has_record(one)), None)
-    if inner is None:
-        problems: list[Problem] = []
-        value = codec.read(kind, data, (), problems)
-        if problems:
-            raise ServerError(f"the answer is not that of an assay server: {ShapeError(problems)}")
-        return value
-    if type(None) in arguments:
-        return None if data is None else _read(inner, data)
-    if typing.get_origin(kind) in (Mapping, dict):
-        return {name: _read(inner, item) for name, item in _mapping(data).items()}
-    if not isinstance(data, list):
-        raise ServerError("the answer is not that of an assay server: a list is missing")
-    return tuple(_read(inner, item) for item in data)
-
-
-def _has_record(kind: object) -> bool:
-    return is_dataclass(kind) or any(_has_record(one) for one in typing.get_args(kind))
-
-
-def _read_record(kind: Any, data: Mapping[str, Json]) -> object:  # noqa: ANN401 - any dataclass
-    if data.get("next_cursor", "") is None:
-        data = {**data, "next_cursor": ""}
-    given = {name: _read(hint, data[name]) for name, hint in _hints(kind).items() if name in data}
     try:
-        return kind(**given)
-    except TypeError as error:
-        raise ServerError(f"the server's answer is not a valid {kind.__name__}: {error}") from error
+        return codec.from_json(kind, data, _READING)
+    except ShapeError as error:
+        raise ServerError(f"the answer is not that of an assay server: {error}") from error
 
 
-@cache
-def _hints(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any dataclass
-    hints = typing.get_type_hints(kind, localns={"Json": object})
-    return {field.name: hints[field.name] for field in fields(kind)}
-
-
-def _mapping(answer: Json) -> Mapping[str, Json]:
-    if not isinstance(answer, dict):
-        raise ServerError("the answer is not that of an assay server")
-    return answer
+_READING = codec.Reading(
+    passes_over=True,
+    forms={Graded: Graded.from_dict, ValidationReport: ValidationReport.from_dict},
+)
 
 
 def _spool(rows: Iterable[Mapping[str, Json]], write: Callable[[bytes], object]) -> None:

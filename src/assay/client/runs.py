@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.client.asking import M_co, Part, ask, ask_all, by_hand
+from assay.client.asking import M_co, Part, ask, by_hand
 from assay.service import cells as cell_operations
 from assay.service import compare as comparing
 from assay.service import runs
@@ -21,11 +21,9 @@ class Runs(Part[M_co]):
 
     called = "runs"
 
-    list = ask(runs.list_runs, lambda found: found.items)
-    find = ask(runs.list_runs)
+    list = ask(runs.list_runs)
     get = ask(runs.show_run)
     overview = ask(runs.show_run_overview)
-    cells = ask(runs.window_cells)
     regrade = ask(cell_operations.regrade_run)
     regrading = ask(cell_operations.show_regrade)
     delete = ask(runs.delete_run)
@@ -67,14 +65,14 @@ class Runs(Part[M_co]):
 class Cells(Part[M_co]):
     """Single results of runs.
 
-    A cell is meant by what `list`, ``runs.cells`` or an opened cell tells of it, or by its case,
-    harness, model and trial as a tuple. Every call raises `NotFoundError` where there is no such
+    A cell is meant by what `list` or an opened cell tells of it, or by its case, harness, model and
+    trial as a tuple. Every call raises `NotFoundError` where there is no such
     run or cell.
     """
 
     called = "cells"
 
-    list = ask_all(cell_operations.list_cells)
+    list = ask(runs.list_cells)
     open = ask(cell_operations.open_cell)
     detail = ask(cell_operations.show_cell)
     files = ask(cell_operations.list_changed_files)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.client.asking import M_co, Part, ask, ask_all, by_hand
 from assay.service import site
-from assay.service.pages import Page
+from assay.store.pages import Page
 
 if TYPE_CHECKING:
     from assay.service.site import MadeKey
@@ -30,8 +30,9 @@ class Projects(Part[M_co]):
         *,
         what: str | None = None,
         by: str | None = None,
-        limit: int = 100,
-        cursor: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        after: str | None = None,
     ) -> Page[ChangeRecord]:
         """A part of the log of changes, newest first: for admins.
 
@@ -39,15 +40,22 @@ class Projects(Part[M_co]):
             project: Of this project; of all by default.
             what: Only this operation.
             by: Only what this one changed.
-            limit: Most of them, up to 200.
-            cursor: Where it goes on: `next_cursor` of the part before.
+            limit: Most items of the page, up to 200.
+            offset: How many are left out before it.
+            after: Where the list goes on: `next` of the page before.
         """
         if not project:
             return await self._scope.call(
-                site.list_all_changes, what=what, by=by, limit=limit, cursor=cursor
+                site.list_all_changes, what=what, by=by, limit=limit, offset=offset, after=after
             )
         return await self._scope.call(
-            site.list_changes, what=what, by=by, limit=limit, cursor=cursor, project=project
+            site.list_changes,
+            what=what,
+            by=by,
+            limit=limit,
+            offset=offset,
+            after=after,
+            project=project,
         )
 
 

@@ -26,6 +26,7 @@ from assay.scoring.validation import ValidationReport
 from assay.store.catalog import Catalog, GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.store.database import Database
+from assay.store.pages import FIRST, Page, Stretch, every
 
 __all__ = ["Registry"]
 
@@ -233,15 +234,13 @@ class Registry:
         """One version of a grader, also of one that was deleted; the newest by default."""
         return self._catalog.version(self.project, key, number)
 
-    def versions(
-        self, key: str, *, limit: int = 50, after: int | None = None
-    ) -> list[GraderVersion]:
+    def versions(self, key: str, wanted: Stretch = FIRST) -> Page[GraderVersion]:
         """A page of the versions of a grader, newest first."""
-        return self._catalog.versions(self.project, key, limit=limit, after=after)
+        return self._catalog.versions(self.project, key, wanted)
 
     def page(
-        self, *, limit: int = 50, after: str = "", kind: str | None = None, query: str = ""
-    ) -> list[GraderRecord]:
+        self, wanted: Stretch = FIRST, *, kind: str | None = None, query: str = ""
+    ) -> Page[GraderRecord]:
         """A page of graders, ordered by key; see `Catalog.page`.
 
         Raises:
@@ -249,7 +248,7 @@ class Registry:
         """
         if kind is not None:
             require_kind(kind)
-        return self._catalog.page(self.project, limit=limit, after=after, kind=kind, query=query)
+        return self._catalog.page(self.project, wanted, kind=kind, query=query)
 
     def lock(self, key: str, *, locked: bool = True) -> GraderRecord:
         """Forbid changes and deletion, or allow them again."""
@@ -349,7 +348,4 @@ class Registry:
         return await grade_version(version, items, self._permissions)
 
     def _all(self) -> Iterable[GraderRecord]:
-        after = ""
-        while page := self.page(limit=_PAGE, after=after):
-            yield from page
-            after = page[-1].key
+        return every(self.page)

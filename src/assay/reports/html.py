@@ -206,10 +206,7 @@ def _matrix(summary: Summary) -> tuple[RunMatrix, tuple[int, ...]]:
         for case in names[:_MOST_CASES]
     ]
     matrix = RunMatrix(
-        agents=tuple(AgentName(*agent) for agent in agents),
-        cases=tuple(cases),
-        offset=0,
-        total=len(cases),
+        items=tuple(cases), total=len(cases), agents=tuple(AgentName(*agent) for agent in agents)
     )
     return matrix, tuple(sorted(range(len(cases)), key=lambda place: -_bad(cases[place])))
 

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from assay.scoring.intervals import Interval
 from assay.store.kept import RunState
+from assay.store.pages import Page
+from assay.store.records import CellRecord
 from assay.store.windows import End
 
 __all__ = [
     "AgentCount",
     "AgentName",
     "AgentRow",
+    "CellCounts",
+    "CellPage",
     "CellRow",
-    "CellWindow",
     "Ends",
     "ErrorCause",
     "MatrixCase",
@@ -21,8 +24,8 @@ __all__ = [
     "RunLine",
     "RunMatrix",
     "RunOverview",
+    "RunPage",
     "RunRow",
-    "RunRows",
     "RunTotals",
 ]
 
@@ -105,17 +108,13 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRows:
+class RunPage(Page[RunRow]):
     """Part of the list of runs, newest first.
 
     Attributes:
-        items: The part.
-        total: How many runs there are, or how many suit the text.
         last: Number of the newest result that was counted.
     """
 
-    items: tuple[RunRow, ...]
-    total: int
     last: int
 
 
@@ -277,20 +276,14 @@ class MatrixCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunMatrix:
-    """Part of the matrix of cases and agents.
+class RunMatrix(Page[MatrixCase]):
+    """Part of the cases of a run, by every agent.
 
     Attributes:
-        agents: Its columns.
-        cases: Its rows.
-        offset: How many cases are left out before them.
-        total: How many cases there are.
+        agents: The columns.
     """
 
     agents: tuple[AgentName, ...]
-    cases: tuple[MatrixCase, ...]
-    offset: int
-    total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +307,7 @@ class CellRow:
         cost_usd: Price of the agent's model calls; null is unknown.
         tokens: Tokens the agent used; null is unknown.
         seconds: Wall time of agent and grading.
+        record: All that its row has, score trees and answer too; null unless it was asked for.
     """
 
     case: str
@@ -332,6 +326,7 @@ class CellRow:
     cost_usd: float | None
     tokens: int | None
     seconds: float
+    record: CellRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,27 +345,32 @@ class AgentCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellWindow:
-    """Part of the cells of a run that suit what was chosen.
+class CellCounts:
+    """How many cells there are to choose from.
 
     Attributes:
-        rows: The part.
-        offset: How many are left out before it.
-        total: How many suit.
         cells: How many cells the run has.
         ends: How many there are of each outcome, whichever outcome is chosen.
         agents: How many there are of each agent, whichever is chosen.
         flagged: How many have signs of tampering.
         held: How many wait for a person.
-        last: Number of the newest result that was looked at.
     """
 
-    rows: tuple[CellRow, ...]
-    offset: int
-    total: int
     cells: int
     ends: Ends
     agents: tuple[AgentCount, ...]
     flagged: int
     held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPage(Page[CellRow]):
+    """Part of the cells of a run that suit what was chosen.
+
+    Attributes:
+        counts: How many there are of each sort; null where the list goes on.
+        last: Number of the newest result that was looked at.
+    """
+
+    counts: CellCounts | None
     last: int

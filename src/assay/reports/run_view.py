@@ -150,8 +150,8 @@ def matrix_cell(row: Row | None) -> MatrixCell | None:
     return MatrixCell(totals=_totals(row.totals), ended=row.ended, flaky=row.flaky, mixed=row.mixed)
 
 
-def cell_row(cell: CellRecord) -> CellRow:
-    """A cell in a list of cells."""
+def cell_row(cell: CellRecord, *, whole: bool = False) -> CellRow:
+    """A cell in a list of cells; `whole` with all that its row has."""
     decision = decision_of(cell)
     return CellRow(
         case=cell.case,
@@ -170,4 +170,5 @@ def cell_row(cell: CellRecord) -> CellRow:
         cost_usd=cell.cost_usd,
         tokens=cell.tokens,
         seconds=cell.seconds,
+        record=cell if whole else None,
     )

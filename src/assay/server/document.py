@@ -18,8 +18,8 @@ from assay.scoring.json_safe import Json
 from assay.server.admission import COOKIE
 from assay.server.routes import REPEATABLE, ROLE
 from assay.service.operation import KEY_PATTERN, Operation
-from assay.service.pages import Page
 from assay.service.table import OPERATIONS
+from assay.store.pages import Page
 from assay.types import codec
 from assay.version import __version__
 
@@ -28,8 +28,8 @@ _ABOUT = """\
 Turn an LLM's answer, or an agent's work, into a reward you can trust.
 
 Send an API key as `Authorization: Bearer assay_...`. A refusal is `application/problem+json` with
-the field, the fault and the fix. Lists go on with `cursor`; a `POST` with an `Idempotency-Key` may
-be sent again.
+the field, the fault and the fix. Lists go on `after` the `next` of a page; a `POST` with an
+`Idempotency-Key` may be sent again.
 """
 _IDEMPOTENT = {
     "name": "Idempotency-Key",
@@ -177,15 +177,10 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
     if name in schemas:
         return
     kind: Any = typing.get_origin(record) or record
-    hints: dict[str, Any] = typing.get_type_hints(kind, localns={"Json": object})
-    is_page = kind is Page
-    if is_page:
-        hints = {"items": list[typing.get_args(record)[0]], "next_cursor": str | None}
-    elif "next_cursor" in hints:
-        hints["next_cursor"] = str | None
-    elif kind == Graded:
+    hints = dict(codec.field_types(cast("type", record)))
+    if kind == Graded:
         hints["error"] = str | None  # no error is null in JSON
-    about = {} if is_page else codec.field_docs(kind)
+    about = codec.field_docs(kind)
 
     def reference(record: type) -> dict[str, Json]:
         _add_record(record, schemas)
@@ -199,7 +194,7 @@ def _add_record(record: object, schemas: dict[str, Any]) -> None:
             properties[field.name] = {**properties[field.name], "description": description}
     doc = (kind.__doc__ or "").partition("\n")[0]
     schemas[name] |= {
-        "description": f"Part of a list of {name}s." if is_page else doc,
+        "description": doc,
         "required": list(properties),
         "additionalProperties": False,
     }

@@ -23,12 +23,13 @@ from assay.server.context import Context, caller, context
 from assay.server.document import problem_responses
 from assay.server.operations import Project, desk_of
 from assay.server.routes import Route, needs
-from assay.service.data import ENDED, show_job
+from assay.service.jobs import ENDED, show_job
 from assay.service.operation import as_json
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
 from assay.store.jobs import JobRecord
 from assay.store.kept import RunState, run_state
+from assay.store.pages import Stretch
 from assay.store.runs import Store
 from assay.store.windows import Windows
 
@@ -204,8 +205,9 @@ class _OfAll:
         """What changed since the look before; at first nothing is told but how many there are."""
         desk = desk_of(self._request, database, _DEFAULT)
         store, windows = Store(database), Windows(database)
-        last, total = windows.last(), store.run_count()
-        newest = {run.id: run for run in store.runs(_MOST_CHANGED)}
+        runs = store.runs(Stretch(_MOST_CHANGED))
+        last, total = windows.last(), runs.total
+        newest = {run.id: run for run in runs}
         known = {run.id: run.finished for run in newest.values()}
         if self._told is not None and (last, known) == (self._seen, self._known):
             return self._told

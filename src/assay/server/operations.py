@@ -27,7 +27,7 @@ from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Answer, Keep, carry_out
 from assay.server.routes import Route, needs
-from assay.service import data, graders, site
+from assay.service import graders, jobs, site
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
@@ -152,7 +152,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         is_known = has is not None and is_tagged(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
     log_changes(made, found)
-    if operation is data.create_job:
+    if operation is jobs.create_job:
         context(request).wake.set()
     if operation is site.revoke_key:
         context(request).access.forget()

@@ -35,17 +35,19 @@ from assay.service.calibration_cards import (
 from assay.service.labels import Field
 from assay.service.operation import (
     NO_NULL,
+    After,
     Desk,
     GraderKey,
     Host,
     InProject,
     Limit,
+    Offset,
     Section,
     Spec,
 )
-from assay.service.pages import Page
 from assay.store.cards import Cards
 from assay.store.labels import Labels
+from assay.store.pages import Page, Stretch, page_of
 
 of_calibrations = Section("/projects/{project}/calibrations", tag="calibrations")
 _STRETCH = 64
@@ -135,11 +137,13 @@ def list_calibrations(
         str | None, Spec(max_length=200, pattern=NO_NULL, description="Only of this grader.")
     ] = None,
     limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
 ) -> Page[CardSummary]:
-    """The newest calibration cards, newest first."""
-    wanted = [one for one in readable_cards(desk) if grader is None or one[0].grader == grader]
-    return Page([card_summary(desk, record, card) for record, card in wanted[:limit]])
+    """The calibration cards, newest first."""
+    found = [one for one in readable_cards(desk) if grader is None or one[0].grader == grader]
+    return page_of(found, Stretch(limit, offset, after)).of(lambda one: card_summary(desk, *one))
 
 
 @of_calibrations("GET", "/plan", faults=(409,), apart=True)

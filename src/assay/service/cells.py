@@ -27,15 +27,12 @@ from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
     NO_NULL,
-    Cursor,
     Desk,
     Host,
-    Limit,
     Section,
     Spec,
     Spread,
 )
-from assay.service.pages import Page, cursor_cell, page
 from assay.service.runs import Run, of_runs, show_run
 from assay.store.decisions import Decision, Ruling, decide, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
@@ -78,7 +75,7 @@ def key_of(cell: Placed | CellKey) -> CellKey:
     except AttributeError:
         raise InputError(
             f"{cell!r:.80} is no cell",
-            hint="give a record of `cells.list` or `runs.cells`, or (case, harness, model, trial)",
+            hint="give a record of `cells.list`, or (case, harness, model, trial)",
         ) from None
 
 
@@ -146,32 +143,6 @@ class Promotion:
     deleted: int
     left_out: tuple[str, ...]
     play: str
-
-
-@of_cells("GET", apart=True)
-def list_cells(
-    desk: Desk,
-    run: Run,
-    *,
-    failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Page[CellRecord]:
-    """The newest result of every cell, by case, harness, model and trial."""
-    after = cursor_cell(cursor)
-    run_id = show_run.function(desk, run).id
-    cells = Store(desk.database).cells(run_id, only_failures=failures)
-
-    def find(most: int) -> list[CellRecord]:
-        found: list[CellRecord] = []
-        for cell in cells:
-            if after is None or cell.key > after:
-                found.append(cell)
-                if len(found) == most:
-                    break
-        return found
-
-    return page(find, limit, lambda cell: cell.key)
 
 
 @of_cells("GET", "/detail")

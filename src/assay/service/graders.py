@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from assay.errors import InputError, Location
 from assay.frozen import frozen
@@ -17,7 +18,7 @@ from assay.scoring.validation import ValidationReport
 from assay.service.items import gradable, read_items
 from assay.service.operation import (
     NO_NULL,
-    Cursor,
+    After,
     Desk,
     Force,
     GraderKey,
@@ -25,15 +26,17 @@ from assay.service.operation import (
     InProject,
     Limit,
     Name,
+    Offset,
     Row,
     Section,
     Spec,
     Text,
     ThatGrader,
 )
-from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.catalog import GraderRecord, GraderVersion
+from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord, Scores
+from assay.store.uses import GraderUse, Uses
 
 if TYPE_CHECKING:
     from assay.registry.definitions import Definition
@@ -111,7 +114,24 @@ class GraderDetail(GraderRecord):
     @property
     def record(self) -> GraderRecord:
         """The grader alone."""
-        return GraderRecord(**{f.name: getattr(self, f.name) for f in fields(GraderRecord)})
+        return GraderRecord(**_said(self))
+
+
+@frozen(kw_only=True)
+class ListedGrader(GraderRecord):
+    """A grader with what depends on it, and its calibration card.
+
+    Attributes:
+        use: What depends on it.
+        calibration: The card; null where it was never measured.
+    """
+
+    use: GraderUse
+    calibration: Calibration | None = None
+
+
+def _said(grader: GraderRecord) -> dict[str, Any]:
+    return {f.name: getattr(grader, f.name) for f in fields(GraderRecord)}
 
 
 @frozen(kw_only=True)
@@ -295,20 +315,26 @@ async def import_graders(
 def list_graders(
     desk: Desk,
     *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
     kind: Annotated[str | None, Spec(max_length=50, example="function")] = None,
     query: Annotated[
         str, Spec(max_length=200, description="Part of the key, name or description.")
     ] = "",
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
-) -> Page[GraderRecord]:
-    """The graders of a project, by key."""
-    after, graders = cursor_text(cursor), desk.graders
-    return page(
-        lambda most: graders.page(limit=most, after=after, kind=kind, query=query),
-        limit,
-        lambda record: record.key,
+) -> Page[ListedGrader]:
+    """The graders of a project by key, with what depends on each and its calibration."""
+    found = desk.graders.page(Stretch(limit, offset, after), kind=kind, query=query)
+    uses = Uses(desk.database, desk.project).of([one.key for one in found])
+
+    def card(version: GraderVersion) -> Calibration | None:
+        with suppress(InputError):  # one that cannot be read any more was never measured as it is
+            return calibration_of(desk, version)
+        return None
+
+    return found.of(
+        lambda one: ListedGrader(**_said(one), use=uses[one.key], calibration=card(one.latest))
     )
 
 
@@ -450,16 +476,12 @@ def list_versions(
     grader_key: ThatGrader,
     *,
     limit: Limit = 50,
-    cursor: Cursor = None,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
 ) -> Page[GraderVersion]:
     """The versions of a grader, newest first."""
-    after, graders = cursor_number(cursor) or None, desk.graders
-    return page(
-        lambda most: graders.versions(grader_key, limit=most, after=after),
-        limit,
-        lambda version: version.number,
-    )
+    return desk.graders.versions(grader_key, Stretch(limit, offset, after))
 
 
 @of_graders("GET", "/{key}/diff")
@@ -543,9 +565,8 @@ def _detail(desk: Desk, grader: GraderRecord, seen: Sequence[str] = ()) -> Grade
     """A grader, with what is worth a look in its version, or was seen, and the card of that."""
     from assay.registry.validation import version_warnings
 
-    said = {f.name: getattr(grader, f.name) for f in fields(GraderRecord)}
     return GraderDetail(
-        **said,
+        **_said(grader),
         warnings=tuple(dict.fromkeys((*version_warnings(grader.latest), *seen))),
         calibration=calibration_of(desk, grader.latest),
     )

@@ -27,6 +27,7 @@ from assay.service.operation import Desk
 from assay.store.catalog import GraderVersion
 from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
+from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord
 
 T = TypeVar("T")
@@ -163,10 +164,10 @@ class JobWork(ABC):
         return await self._ask(lambda jobs: jobs.graded_rows(self.job.id))
 
     async def _rows(self, after: int, limit: int) -> list[DatasetRow]:
-        def page(desk: Desk) -> list[DatasetRow]:
+        def page(desk: Desk) -> Page[DatasetRow]:
             first, most = found[-1].number if found else after, min(limit - len(found), _PAGE_ROWS)
             rows = Datasets(desk.database)
-            return rows.rows(self.job.project, self.job.dataset, after=first, limit=most)
+            return rows.rows(self.job.project, self.job.dataset, Stretch(most, first))
 
         found: list[DatasetRow] = []
         while len(found) < limit and (rows := await self.run(page)):

@@ -14,6 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
 from assay.service.operation import Desk, Host, InProject, Row, Section, Spec, operation
+from assay.store.pages import Stretch
 from assay.types.thread import StringThread
 
 of_kinds = Section("/projects/{project}/grader-kinds", tag="graders")
@@ -217,7 +218,7 @@ def list_models(desk: Desk, *, project: InProject = None) -> KnownModels:
         for name, endpoint in settings.endpoints.items()
     }
     found.setdefault(DEFAULT_MODEL, KnownModel(name=DEFAULT_MODEL, source="default"))
-    for grader in desk.graders.page(limit=200):
+    for grader in desk.graders.page(Stretch(200)):
         used = grader.latest.definition.get("judge_model")
         if isinstance(used, str):
             found.setdefault(used, KnownModel(name=used, source="used"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, Literal
 
 from assay.errors import InputError, Location, NotFoundError
@@ -26,10 +25,20 @@ from assay.registry.policy import ForbiddenError
 from assay.scoring.classes import krippendorff_alpha
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
-from assay.service.operation import LOCAL, NO_NULL, Cursor, Desk, InProject, Limit, Section, Spec
-from assay.service.pages import Page, cursor_number, page
+from assay.service.operation import (
+    LOCAL,
+    NO_NULL,
+    After,
+    Desk,
+    InProject,
+    Limit,
+    Offset,
+    Section,
+    Spec,
+)
 from assay.service.runs import show_run
-from assay.store.labels import LabelCount, LabelledItem, LabelRecord, Labels
+from assay.store.labels import LabelCount, LabelRecord, Labels
+from assay.store.pages import COUNTED, Page, Stretch, page_of, written
 from assay.store.runs import Store
 
 of_labels = Section("/projects/{project}/labels", tag="labels")
@@ -155,8 +164,7 @@ class LabelQueue(Page[QueueItem]):
     """The next items that a rater has not labelled yet, in an order of their seed.
 
     Attributes:
-        items: The next ones.
-        next_cursor: Where it goes on; null at the end. What was skipped comes again without it.
+        next: Where it goes on; null at the end. What was skipped comes again without it.
         total: Items of the queue.
         done: Items among them that the rater has labelled.
         size: Rows or cells that there are; more than `total` where a sample is labelled.
@@ -166,9 +174,6 @@ class LabelQueue(Page[QueueItem]):
         criterion: What was asked in this field last.
     """
 
-    items: Sequence[QueueItem]
-    next_cursor: str = ""
-    total: int
     done: int
     size: int
     rater: str
@@ -214,18 +219,21 @@ class ExportedRow:
 
 
 @of_labels("GET", apart=True)
-def list_labels(desk: Desk, *, project: InProject = None) -> Page[LabelSet]:
+def list_labels(
+    desk: Desk,
+    *,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
+    project: InProject = None,
+) -> Page[LabelSet]:
     """What people labelled: the fields, by whom, and how far they agree."""
     labels = Labels(desk.database)
     by_field: dict[str, list[LabelCount]] = {}
     for count in labels.counts(desk.project):
         by_field.setdefault(count.field, []).append(count)
-    return Page(
-        [
-            _set_of(field, counts, labels.current(desk.project, field))
-            for field, counts in by_field.items()
-        ]
-    )
+    some = page_of(list(by_field.items()), Stretch(limit, offset, after))
+    return some.of(lambda one: _set_of(*one, labels.current(desk.project, one[0])))
 
 
 @of_labels("GET", "/queue", apart=True)
@@ -239,7 +247,7 @@ def next_to_label(
     seed: _Seed = 0,
     rater: _Rater = "",
     limit: Annotated[int, Spec(ge=1, le=50, description="Most items.", example=3)] = 3,
-    cursor: Cursor = None,
+    after: After = None,
     project: InProject = None,
 ) -> LabelQueue:
     """The next items of a dataset or a run that the caller has not labelled yet.
@@ -252,14 +260,14 @@ def next_to_label(
     said = Labels(desk.database).current(desk.project, field)
     mine = {digest for digest, by in said.items() if who in by}
     order = shuffled(list(places), seed)
-    after = cursor_number(cursor)
-    waiting = (one for one in enumerate(order[after:], after + 1) if one[1] not in mine)
-    some = page(lambda most: list(islice(waiting, most)), limit, lambda one: one[0])
-    found = source.items([places[digest] for _, digest in some.items])
+    (seen,) = COUNTED.place(after) or (0,)
+    waiting = [one for one in enumerate(order, 1) if one[0] > int(seen) and one[1] not in mine]
+    some = waiting[:limit]
+    found = source.items([places[digest] for _, digest in some])
     return LabelQueue(
-        items=[_queued(digest, places[digest], found) for _, digest in some.items],
-        next_cursor=some.next_cursor,
-        total=len(order),
+        [_queued(digest, places[digest], found) for _, digest in some],
+        len(order),
+        written([some[-1][0]]) if len(waiting) > limit else None,
         done=sum(digest in mine for digest in order),
         size=source.size,
         rater=who,
@@ -335,25 +343,22 @@ def list_labelled(
         Which, Spec(description="All, those of several people, or those they differ on.")
     ] = "all",
     limit: Limit = 50,
-    cursor: Cursor = None,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
 ) -> Page[LabelledRow]:
     """Items with what every rater said of them, in the order in which they were labelled."""
-    current = Labels(desk.database).current(desk.project, field)
-    wanted = [(digest, said) for digest, said in current.items() if _is_wanted(said, which)]
-    rows, next_cursor = _rows(desk, wanted, limit, cursor)
-    return Page(
-        [
-            LabelledRow(
-                item=row.digest,
-                id=(item := stored_item(row, field)).id,
-                parts=_parts(item),
-                said=tuple(said_of(record) for record in row.labels.values()),
-                agreed=not _differ(row.labels),
-            )
-            for row in rows
-        ],
-        next_cursor,
+    labels = Labels(desk.database)
+    current = labels.current(desk.project, field)
+    wanted = {digest: said for digest, said in current.items() if _is_wanted(said, which)}
+    return labels.page(desk.project, wanted, Stretch(limit, offset, after)).of(
+        lambda row: LabelledRow(
+            item=row.digest,
+            id=(item := stored_item(row, field)).id,
+            parts=_parts(item),
+            said=tuple(said_of(record) for record in row.labels.values()),
+            agreed=not _differ(row.labels),
+        )
     )
 
 
@@ -363,44 +368,24 @@ def export_labels(
     *,
     field: Field = "label",
     limit: Limit = 50,
-    cursor: Cursor = None,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
 ) -> Page[ExportedRow]:
     """Labelled rows, as `assay calibrate` reads them: of several people's labels, each by rater."""
-    current = Labels(desk.database).current(desk.project, field)
+    labels = Labels(desk.database)
+    current = labels.current(desk.project, field)
     several = len({rater for said in current.values() for rater in said}) > 1
-    rows, next_cursor = _rows(desk, list(current.items()), limit, cursor)
-    return Page(
-        [
-            ExportedRow(
-                labelled_row(
-                    stored_item(row, field),
-                    field,
-                    {rater: record.label for rater, record in row.labels.items()},
-                    by_rater=several,
-                )
+    return labels.page(desk.project, current, Stretch(limit, offset, after)).of(
+        lambda row: ExportedRow(
+            labelled_row(
+                stored_item(row, field),
+                field,
+                {rater: record.label for rater, record in row.labels.items()},
+                by_rater=several,
             )
-            for row in rows
-        ],
-        next_cursor,
+        )
     )
-
-
-def _rows(
-    desk: Desk,
-    said: Sequence[tuple[str, Mapping[str, LabelRecord]]],
-    limit: int,
-    cursor: str | None,
-) -> tuple[Sequence[LabelledItem], str]:
-    """Some labelled items with their rows, and where the list goes on."""
-    after = cursor_number(cursor)
-    some = page(
-        lambda most: list(enumerate(said[after : after + most], after + 1)),
-        limit,
-        lambda one: one[0],
-    )
-    rows = Labels(desk.database).with_rows(desk.project, dict(one for _, one in some.items))
-    return rows, some.next_cursor
 
 
 def _names(classes: str) -> tuple[str, ...]:

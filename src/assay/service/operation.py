@@ -35,7 +35,6 @@ from assay.frozen import frozen
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
-from assay.service.pages import Page
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord, Changes
 from assay.store.database import Database
@@ -126,9 +125,12 @@ Limit: TypeAlias = Annotated[
 Offset: TypeAlias = Annotated[
     int, Spec(ge=0, le=2**31 - 1, description="How many are left out before it.", example=0)
 ]
-Cursor: TypeAlias = Annotated[
+After: TypeAlias = Annotated[
     str | None,
-    Spec(max_length=400, description="Where the list goes on: `next_cursor` of the page before."),
+    Spec(max_length=10_000, description="Where the list goes on: `next` of the page before."),
+]
+Whole: TypeAlias = Annotated[
+    bool, Spec(description="Each item with all that is stored of it, not only a line.")
 ]
 Force: TypeAlias = Annotated[bool, Spec(description="Even if it is in use.")]
 Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
@@ -511,9 +513,6 @@ def as_json(output: object) -> Json:
     """An output as plain JSON, with a key for every field."""
     if isinstance(output, str):
         return output
-    if isinstance(output, Page):
-        part = cast("Page[object]", output)
-        return {**_members(part), "next_cursor": part.next_cursor or None}
     if isinstance(output, Graded):
         return output.to_dict()
     if dataclasses.is_dataclass(output) and not isinstance(output, type):

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
 from assay.reports.run_records import (
     AgentCount,
     AgentName,
-    CellWindow,
+    CellCounts,
+    CellPage,
     MatrixCase,
     RunMatrix,
     RunOverview,
+    RunPage,
     RunRow,
-    RunRows,
 )
 from assay.reports.run_view import cell_row, ends_of, matrix_cell, overview_of, run_row
 from assay.service.operation import (
-    MAX_LIMIT,
     NO_NULL,
+    After,
     Desk,
     Host,
     Limit,
     Offset,
     Section,
     Spec,
+    Whole,
 )
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
+from assay.store.pages import Stretch, every, page_of
 from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import End, Order, Tallied, Wanted, Windows
+from assay.store.windows import End, Sort, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
@@ -71,24 +74,19 @@ def list_runs(
     *,
     limit: Limit = 50,
     offset: Offset = 0,
-) -> RunRows:
+    after: After = None,
+) -> RunPage:
     """The runs with how their cells ended, newest first."""
-    store = Store(desk.database)
+    store, wanted = Store(desk.database), Stretch(limit, offset, after)
     last = Windows(desk.database).last()
     if search:
         text = search.lower()
-        suits = [run for run in _every_run(store) if _has(run, text)]
-        total, found = len(suits), suits[offset : offset + limit]
+        found = page_of([run.id for run in every(store.runs) if _has(run, text)], wanted)
+        runs = [store.run(run) for run in found]
     else:
-        total, found = store.run_count(), store.runs(limit, after=offset)
-    return RunRows(items=tuple(run_rows(desk, found)), total=total, last=last)
-
-
-def _every_run(store: Store) -> Iterator[RunRecord]:
-    seen = 0
-    while some := store.runs(MAX_LIMIT, after=seen):
-        seen += len(some)
-        yield from some
+        found = store.runs(wanted)
+        runs = found.items
+    return RunPage(run_rows(desk, runs), found.total, found.next, last=last)
 
 
 def _has(run: RunRecord, text: str) -> bool:
@@ -136,36 +134,36 @@ def show_run_matrix(
     sort: Annotated[
         Literal["case", "worst"], Spec(description="By name, or those that fail most first.")
     ] = "case",
-    limit: Limit = 100,
+    limit: Limit = 50,
     offset: Offset = 0,
+    after: After = None,
 ) -> RunMatrix:
     """The cells of a run by case and agent, so many cases at a time."""
     from assay.reports.summary import Tally
 
     run_id, windows = show_run.function(desk, run).id, Windows(desk.database)
-    total, cases = windows.cases(
-        run_id, search=search, worst_first=sort == "worst", offset=offset, limit=limit
-    )
+    wanted = Stretch(limit, offset, after)
+    cases = windows.cases(run_id, wanted, search=search, worst_first=sort == "worst")
     agents = Store(desk.database).agents(run_id)
     tally = Tally()
-    for cell in windows.cells_of_cases(run_id, cases):
+    for cell in windows.cells_of_cases(run_id, cases.items):
         tally.add(cell)
     rows = {(row.case, row.harness, row.model): row for row in tally.summary().groups}
     return RunMatrix(
-        agents=tuple(AgentName(*agent) for agent in agents),
-        cases=tuple(
+        [
             MatrixCase(
                 case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
             )
             for case in cases
-        ),
-        offset=offset,
-        total=total,
+        ],
+        cases.total,
+        cases.next,
+        agents=tuple(AgentName(*agent) for agent in agents),
     )
 
 
-@of_runs("GET", "/{run}/cells/window", apart=True)
-def window_cells(
+@of_runs("GET", "/{run}/cells", apart=True)
+def list_cells(
     desk: Desk,
     run: Run,
     *,
@@ -188,16 +186,18 @@ def window_cells(
             description="`key` of a cause of errors: only its cells.",
         ),
     ] = "",
-    sort: Annotated[Order, Spec(description="What is unknown comes last.")] = "case",
+    sort: Annotated[Sort, Spec(description="What is unknown comes last.")] = "case",
     descending: bool = False,
-    limit: Annotated[int, Spec(ge=1, le=MAX_LIMIT)] = 100,
+    whole: Whole = False,
+    limit: Limit = 50,
     offset: Offset = 0,
+    after: After = None,
     until: Annotated[
         int,
-        Spec(ge=0, le=2**53, description="`last` of a window: nothing that came later; 0 for all."),
+        Spec(ge=0, le=2**53, description="`last` of a page: nothing that came later; 0 for all."),
     ] = 0,
-) -> CellWindow:
-    """Some cells of a run, wherever they stand in the list, with how many more there are."""
+) -> CellPage:
+    """The newest results of the cells of a run, with how many there are to choose from."""
     run_id, windows = show_run.function(desk, run).id, Windows(desk.database)
     last = until or windows.last()
     wanted = Wanted(
@@ -211,17 +211,23 @@ def window_cells(
         among=_with_cause(windows, run_id, cause) if cause else None,
         until=last,
     )
-    counts = windows.tallied(run_id, wanted)
-    is_whole = not (case or search or cause)
-    every = counts if is_whole else windows.tallied(run_id, Wanted(until=last))
-    cells = windows.cells(
-        run_id, wanted, order=sort, descending=descending, offset=offset, limit=limit
-    )
-    return CellWindow(
-        rows=tuple(cell_row(cell) for cell in cells),
-        offset=offset,
-        total=sum(one.count for one in counts if one.suits(wanted)),
-        cells=sum(one.count for one in every),
+    stretch = Stretch(limit, offset, after)
+    found = windows.cells(
+        run_id, wanted, stretch, sort=sort, descending=descending, whole=whole
+    ).of(lambda cell: cell_row(cell, whole=whole))
+    if after is not None:  # whoever reads millions of them need not count them each time
+        return CellPage(found.items, found.total, found.next, counts=None, last=last)
+    tallied = windows.tallied(run_id, wanted)
+    total = sum(one.count for one in tallied if one.suits(wanted))
+    is_chosen = bool(case or search or cause)
+    run_cells = windows.tallied(run_id, Wanted(until=last)) if is_chosen else tallied
+    counts = _counts(tallied, wanted, cells=sum(one.count for one in run_cells))
+    return CellPage(found.items, total, found.next, counts=counts, last=last)
+
+
+def _counts(counts: Sequence[Tallied], wanted: Wanted, *, cells: int) -> CellCounts:
+    return CellCounts(
+        cells=cells,
         ends=ends_of(
             {
                 end: sum(
@@ -233,7 +239,6 @@ def window_cells(
         agents=tuple(_agents(counts, wanted)),
         flagged=sum(one.count for one in counts if one.flagged and one.suits(wanted)),
         held=sum(one.count for one in counts if one.held and one.suits(wanted)),
-        last=last,
     )
 
 

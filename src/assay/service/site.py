@@ -13,20 +13,20 @@ from assay.registry.policy import ForbiddenError
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
-    MAX_LIMIT,
     NO_NULL,
-    Cursor,
+    After,
     Desk,
     Identity,
     InProject,
     Limit,
     Name,
+    Offset,
     Section,
     Spec,
     operation,
 )
-from assay.service.pages import Page, cursor_number, cursor_text, page
 from assay.store.changes import ChangeRecord, Changes
+from assay.store.pages import Page, Stretch, page_of
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
@@ -75,12 +75,13 @@ def show_caller(desk: Desk) -> Identity:
 
 
 @of_projects("GET", role="member")
-def list_projects(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ProjectRecord]:
+def list_projects(
+    desk: Desk, *, limit: Limit = 50, offset: Offset = 0, after: After = None
+) -> Page[ProjectRecord]:
     """The projects that the caller may see, by key."""
-    after, own = cursor_text(cursor), desk.who.project
-    found = Projects(desk.database).all()
-    seen = [p for p in found if own in (EVERY_PROJECT, p.key) and p.key > after]
-    return page(lambda most: seen[:most], limit, lambda project: project.key)
+    own, found = desk.who.project, Projects(desk.database).all()
+    seen = [project for project in found if own in (EVERY_PROJECT, project.key)]
+    return page_of(seen, Stretch(limit, offset, after))
 
 
 def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
@@ -144,12 +145,14 @@ def list_changes(
     what: _What = None,
     by: _By = None,
     limit: Limit = 50,
-    cursor: Cursor = None,
+    offset: Offset = 0,
+    after: After = None,
     project: InProject = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in a project, newest first."""
-    Projects(desk.database).get(desk.project)
-    return _changes(desk, desk.project, (what, by), limit, cursor)
+    own = Projects(desk.database).get(desk.project).key
+    wanted = Stretch(limit, offset, after)
+    return Changes(desk.database).page(wanted, project=own, operation=what, by=by)
 
 
 @operation("GET", "/changes", role="admin", tag="projects")
@@ -159,43 +162,21 @@ def list_all_changes(
     what: _What = None,
     by: _By = None,
     limit: Limit = 50,
-    cursor: Cursor = None,
+    offset: Offset = 0,
+    after: After = None,
 ) -> Page[ChangeRecord]:
     """Who changed what in any project, newest first."""
-    return _changes(desk, "", (what, by), limit, cursor)
-
-
-def _changes(
-    desk: Desk,
-    project: str,
-    only: tuple[str | None, str | None],
-    limit: int,
-    cursor: str | None,
-) -> Page[ChangeRecord]:
-    operation, who = only
-    before, changes = cursor_number(cursor), Changes(desk.database)
-    return page(
-        lambda most: changes.page(
-            project=project, operation=operation or "", by=who or "", limit=most, before=before
-        ),
-        limit,
-        lambda change: change.seq,
-    )
+    return Changes(desk.database).page(Stretch(limit, offset, after), operation=what, by=by)
 
 
 @of_keys("GET", role="member")
-def list_keys(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[KeyRecord]:
+def list_keys(
+    desk: Desk, *, limit: Limit = 50, offset: Offset = 0, after: After = None
+) -> Page[KeyRecord]:
     """The keys that the caller manages, revoked ones too. A project's admins manage its keys."""
-    who, first = _admin(desk), cursor_text(cursor)
-
-    def find(most: int) -> list[KeyRecord]:
-        keys, found, after = ApiKeys(desk.database), list[KeyRecord](), first
-        while len(found) < most and (some := keys.page(limit=MAX_LIMIT, after=after)):
-            found.extend(key for key in some if who.may("admin", key.project))
-            after = some[-1].id
-        return found[:most]
-
-    return page(find, limit, lambda key: key.id)
+    own = _admin(desk).project
+    managed = None if own == EVERY_PROJECT else own
+    return ApiKeys(desk.database).page(Stretch(limit, offset, after), project=managed)
 
 
 @of_keys("POST", role="member", status=201, faults=(404,))

@@ -7,7 +7,8 @@ from assay.service.operation import OPERATIONS
 __all__ = ["OPERATIONS"]
 
 _FILES = (
-    "graders trials data rows results traces kinds uses runs compare labels calibrations cells site"
+    "graders trials datasets jobs scores traces kinds uses runs compare labels calibrations cells "
+    "site"
 )
 
 for _file in _FILES.split():

@@ -16,20 +16,21 @@ from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 from assay.service.arguments import Before, time_before
 from assay.service.operation import (
-    Cursor,
+    After,
     DatasetKey,
     Desk,
     Host,
     InProject,
     Limit,
     Name,
+    Offset,
     Section,
     Spec,
 )
-from assay.service.pages import Page, cursor_number, page
 from assay.store.changes import ChangeRecord
 from assay.store.checks import json_text, read_json
 from assay.store.datasets import DatasetRecord, Datasets
+from assay.store.pages import Page, Stretch
 from assay.store.traces import NewSpan, Received, TraceLimits, TraceRecord, Traces, Whole
 
 if TYPE_CHECKING:
@@ -117,15 +118,15 @@ def receive(
 
 @of_traces("GET")
 def list_traces(
-    desk: Desk, *, limit: Limit = 50, cursor: Cursor = None, project: InProject = None
+    desk: Desk,
+    *,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
+    project: InProject = None,
 ) -> Page[TraceRecord]:
     """The traces that were sent to a project, newest first."""
-    before, traces = cursor_number(cursor), Traces(desk.database)
-    return page(
-        lambda most: traces.page(desk.project, limit=most, before=before),
-        limit,
-        lambda trace: trace.seq,
-    )
+    return Traces(desk.database).page(desk.project, Stretch(limit, offset, after))
 
 
 @of_traces("DELETE", repeatable=True)

@@ -1,59 +1,21 @@
-"""Operations on what depends on stored graders: a list to look through, and what one gave."""
+"""Operations on what depends on a stored grader, and what it gave."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 from assay.reports.histogram import Bar, histogram
-from assay.service.graders import Calibration, calibration_of, of_graders
-from assay.service.operation import (
-    Cursor,
-    Desk,
-    InProject,
-    Limit,
-    Spec,
-    ThatGrader,
-    operation,
-)
-from assay.service.pages import Page, cursor_text, page
+from assay.service.graders import of_graders
+from assay.service.operation import Desk, InProject, ThatGrader
 from assay.store.catalog import GraderRecord
 from assay.store.jobs import JobRecord, Jobs
+from assay.store.pages import Stretch
 from assay.store.uses import MOST_COUNTED, GivenScore, GraderUse, Uses
 
 _LATELY = 1_000
 _BARS = 20
 _NEWEST_JOBS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraderOverview:
-    """A grader as a list shows it: without its definition.
-
-    Attributes:
-        key: Its name in addresses and commands.
-        name: Its name for people.
-        description: What it is for.
-        kind: Kind of its newest version.
-        version: Number of its newest version.
-        locked: Whether changes are refused.
-        updated_at: When it, or what is said of it, changed last.
-        updated_by: Who made its newest version.
-        use: What depends on it.
-        calibration: Its card; null where it was never measured.
-    """
-
-    key: str
-    name: str
-    description: str
-    kind: str
-    version: int
-    locked: bool
-    updated_at: str
-    updated_by: str
-    use: GraderUse
-    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,55 +58,17 @@ class GraderUsage:
     consequences: tuple[str, ...]
 
 
-@operation("GET", "/projects/{project}/grader-overview", tag="graders")
-def overview_graders(
-    desk: Desk,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    kind: Annotated[str | None, Spec(max_length=50, example="function")] = None,
-    query: Annotated[
-        str, Spec(max_length=200, description="Part of the key, name or description.")
-    ] = "",
-    project: InProject = None,
-) -> Page[GraderOverview]:
-    """The graders of a project by key, with what depends on each and its calibration."""
-    after, graders = cursor_text(cursor), desk.graders
-    found = page(
-        lambda most: graders.page(limit=most, after=after, kind=kind, query=query),
-        limit,
-        lambda record: record.key,
-    )
-    uses = Uses(desk.database, desk.project).of([one.key for one in found.items])
-    shown = [_overview(desk, one, uses[one.key]) for one in found.items]
-    return Page(shown, found.next_cursor)
-
-
-def _overview(desk: Desk, grader: GraderRecord, use: GraderUse) -> GraderOverview:
-    return GraderOverview(
-        key=grader.key,
-        name=grader.name,
-        description=grader.description,
-        kind=grader.latest.kind,
-        version=grader.latest.number,
-        locked=grader.locked,
-        updated_at=grader.updated_at,
-        updated_by=grader.latest.created_by,
-        use=use,
-        calibration=calibration_of(desk, grader.latest),
-    )
-
-
 @of_graders("GET", "/{key}/use")
 def show_use(desk: Desk, grader_key: ThatGrader, *, project: InProject = None) -> GraderUsage:
     """What depends on a grader, what it gave lately, and what deleting it would mean."""
     grader = desk.graders.get(grader_key)
     uses = Uses(desk.database, desk.project)
     use = uses.of([grader_key])[grader_key]
+    newest = Jobs(desk.database).page(desk.project, Stretch(_NEWEST_JOBS), grader=grader_key)
     return GraderUsage(
         use=use,
         most_counted=MOST_COUNTED,
-        jobs=tuple(Jobs(desk.database).page(desk.project, limit=_NEWEST_JOBS, grader=grader_key)),
+        jobs=tuple(newest),
         given=_given(uses.given(grader_key, limit=_LATELY)),
         consequences=tuple(_consequences(grader, use)),
     )

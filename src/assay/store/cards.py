@@ -11,11 +11,13 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.store.checks import json_text, plain, read_json, valid_text
 from assay.store.database import Database, Record
+from assay.store.pages import FIRST, NEWEST, Page, Stretch
 from assay.store.table import Table, Where
 
 _MAX_BODY = 4 << 20
 _MAX_OUTCOME = 1 << 20
 _MAX_REASON = 4_096
+_MOST_CARDS = 1_000
 
 
 @frozen(kw_only=True)
@@ -82,9 +84,16 @@ class Cards:
             hint="`assay calibrate --list` shows them all",
         )
 
-    def newest(self, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
-        """The newest cards, newest first."""
-        return self._table.page({"project": project}, order="seq DESC", limit=limit)
+    def page(
+        self, project: str | None = None, grader: str | None = None, wanted: Stretch = FIRST
+    ) -> Page[CardRecord]:
+        """Cards, newest first: of a project, of a grader; of all by default."""
+        where: Where = {"project": project, "grader": grader}
+        return self._table.page(where, NEWEST, wanted)
+
+    def newest(self, project: str | None = None) -> list[CardRecord]:
+        """The newest cards, newest first: as many as anybody compares with."""
+        return self._table.select({"project": project}, order="seq DESC", limit=_MOST_CARDS)
 
     def about(self, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
         """The cards that may say something of a grader, newest first."""
@@ -94,7 +103,7 @@ class Cards:
             "project": project,
             f"(grader = ?{alike})": (grader, *digests, *digests),
         }
-        return self._table.page(alike_too, order="seq DESC", limit=1_000)
+        return self._table.select(alike_too, order="seq DESC", limit=_MOST_CARDS)
 
     def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
         """Keep judgements, all of them or none, so that a calibration can be gone on with."""

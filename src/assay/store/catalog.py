@@ -13,18 +13,25 @@ from assay.store.checks import (
     json_text,
     plain,
     valid_key,
-    valid_limit,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Scalar
+from assay.store.database import Database, Record, Row, Scalar
+from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
-from assay.store.table import LIVE, Table, Where, conditions
+from assay.store.table import LIVE, Table, Where
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
 _SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_WITH_VERSIONS = (
+    "grader g JOIN grader_version ON grader_version.project = g.project "
+    "AND grader_version.key = g.key"
+)
+_NEWEST_LIVE: Where = {"number = g.latest": (), "g.deleted_at = ''": ()}
+_BY_KEY = Order("g.key", (str,))
+_NEWEST = Order("number", (int,), descending=True)
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -102,14 +109,44 @@ class GraderRecord(Record):
             )
 
 
+class _Graders(Table[GraderRecord]):
+    """Graders, each with one of its versions."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, _WITH_VERSIONS, GraderRecord)
+        self._versions = _versions(database)
+        self.columns = f"{_SAID}, {self._versions.columns}"
+        self._wide = ["definition"]
+
+    def read(self, row: Row) -> GraderRecord:
+        """The record behind the values of `columns`."""
+        name, description, feedback_key, locked, created_at, updated_at, *version = row
+        latest = self._versions.read(tuple(version))
+        return GraderRecord(
+            project=latest.project,
+            key=latest.key,
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            locked=bool(locked),
+            created_at=created_at,
+            updated_at=updated_at,
+            latest=latest,
+        )
+
+
+def _versions(database: Database) -> Table[GraderVersion]:
+    columns = {entry.name: f"grader_version.{entry.name}" for entry in fields(GraderVersion)}
+    return Table(database, "grader_version", GraderVersion, **columns)
+
+
 class Catalog:
     """The graders of a database. Versions are appended and never change; see `GraderVersion`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._table = Table(database, "grader", GraderRecord)
-        columns = {entry.name: f"grader_version.{entry.name}" for entry in fields(GraderVersion)}
-        self._versions = Table(database, "grader_version", GraderVersion, **columns)
+        self._versions, self._graders = _versions(database), _Graders(database)
 
     def create(
         self,
@@ -208,12 +245,15 @@ class Catalog:
 
     def get(self, project: str, key: str, number: int | None = None) -> GraderRecord:
         """One grader with its newest version, or that of a number, also where it was deleted."""
-        at = {} if number is None else {"number": valid_number(number, "version")}
-        found = self._newest({"g.project": project, "g.key": key, **at})
-        if found:
-            return found[0]
+        own = {"g.project": project, "g.key": key}
         if number is None:
-            raise Projects(self._database).unknown("grader", project, key)
+            found = self._graders.find({**own, **_NEWEST_LIVE})
+            if found is None:
+                raise Projects(self._database).unknown("grader", project, key)
+            return found
+        at = {"number": valid_number(number, "version"), "grader_version.grader = g.seq": ()}
+        if found := self._graders.find({**own, **at}):
+            return found
         newest = self.get(project, key).latest.number
         raise NotFoundError(
             f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
@@ -223,69 +263,32 @@ class Catalog:
         """The version that `get` finds."""
         return self.get(project, key, number).latest
 
-    def versions(
-        self, project: str, key: str, limit: int = 50, after: int | None = None
-    ) -> list[GraderVersion]:
-        """Versions of a grader, newest first: those below a number, or all."""
-        newest = self.get(project, key).latest.number
-        below = newest + 1 if after is None else valid_number(after, "after")
-        own = {"project": project, "key": key, "number <": below}
+    def versions(self, project: str, key: str, wanted: Stretch = FIRST) -> Page[GraderVersion]:
+        """Versions of a grader, newest first."""
+        self.get(project, key)
+        own = {"project": project, "key": key}
         live = "grader = (SELECT seq FROM grader WHERE project = ? AND key = ? AND deleted_at = '')"
-        where: Where = {**own, live: (project, key)}
-        return self._versions.page(where, order="number DESC", limit=limit)
+        return self._versions.page({**own, live: (project, key)}, _NEWEST, wanted)
 
     def page(
         self,
         project: str,
+        wanted: Stretch = FIRST,
         *,
-        limit: int = 50,
-        after: str = "",
         kind: str | None = None,
         query: str = "",
-    ) -> list[GraderRecord]:
-        """Graders of a project, by key, after one; of a kind, if asked for.
+    ) -> Page[GraderRecord]:
+        """Graders of a project, by key; of a kind, if asked for.
 
         The text ``query`` stands somewhere in key, name or description, in large or small letters.
         """
-        where: dict[str, Scalar] = {"g.project": project, "g.key >": after, "kind": kind}
+        where: dict[str, Scalar | tuple[Scalar, ...]] = {"g.project": project, "kind": kind}
         if query:
             words = valid_text(query, "query", most=200).replace("\0", " ").casefold()
             pattern = re.sub("([!%_])", r"!\1", words)
             where["g.words LIKE ? ESCAPE '!'"] = f"%{pattern}%"
         Projects(self._database).get(project)
-        return self._newest(where, valid_limit(limit))
-
-    def _newest(self, where: Where, limit: int = 1) -> list[GraderRecord]:
-        """Graders that were not deleted, by key, with their newest versions.
-
-        Where a number is asked for, it is the grader that had the version.
-        """
-        live = "number = g.latest AND g.deleted_at = ''"
-        which = "grader_version.grader = g.seq" if "number" in where else live
-        said, values = conditions({**where, which: ()})
-        rows = self._database.rows(
-            f"SELECT {_SAID}, {self._versions.columns} FROM grader g JOIN grader_version "
-            f"ON grader_version.project = g.project AND grader_version.key = g.key{said} "
-            "ORDER BY g.key LIMIT ?",
-            *(*values, limit),
-        )
-        found: list[GraderRecord] = []
-        for name, description, feedback_key, locked, created_at, updated_at, *version in rows:
-            latest = self._versions.read(tuple(version))
-            found.append(
-                GraderRecord(
-                    project=latest.project,
-                    key=latest.key,
-                    name=name,
-                    description=description,
-                    feedback_key=feedback_key,
-                    locked=bool(locked),
-                    created_at=created_at,
-                    updated_at=updated_at,
-                    latest=latest,
-                )
-            )
-        return found
+        return self._graders.page({**where, **_NEWEST_LIVE}, _BY_KEY, wanted)
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
         """Lock a grader against changes, or unlock it."""

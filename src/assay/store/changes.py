@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.database import Database, Record
+from assay.store.pages import FIRST, NEWEST, Page, Stretch
 from assay.store.table import Table
 
 
@@ -47,14 +48,12 @@ class Changes:
 
     def page(
         self,
+        wanted: Stretch = FIRST,
         *,
-        project: str = "",
-        operation: str = "",
-        by: str = "",
-        limit: int = 50,
-        before: int = 0,
-    ) -> list[ChangeRecord]:
-        """Changes, newest first, below a number; an empty text and 0 stand for all."""
-        wanted = {"project": project, "operation": operation, "who": by, "seq <": before}
-        where = {name: value for name, value in wanted.items() if value}
-        return self._table.page(where, order="seq DESC", limit=limit)
+        project: str | None = None,
+        operation: str | None = None,
+        by: str | None = None,
+    ) -> Page[ChangeRecord]:
+        """Changes, newest first; None stands for all."""
+        where = {"project": project, "operation": operation, "who": by}
+        return self._table.page(where, NEWEST, wanted)

@@ -54,11 +54,7 @@ def valid_key(key: str, field: str = "key") -> str:
 
 
 def valid_text(text: str, field: str, *, most: int) -> str:
-    """A text that a column can hold: unpaired surrogates become ``?``.
-
-    Raises:
-        InputError: If it has more than ``most`` characters.
-    """
+    """A text that a column can hold: unpaired surrogates become ``?``."""
     if len(text) > most:
         raise InputError(
             f"{field!r} has {len(text)} characters; the most is {most}",
@@ -82,11 +78,7 @@ def valid_limit(limit: int) -> int:
 
 
 def valid_number(number: int, field: str) -> int:
-    """A number that a column can hold, as it is.
-
-    Raises:
-        InputError: If it is negative or beyond 64 bits.
-    """
+    """A number that a column can hold, as it is."""
     if isinstance(number, bool) or not 0 <= number <= _LARGEST:
         raise InputError(
             f"{field!r} cannot be {number!r:.40}", location=Location(field=field), hint="from 0 up"

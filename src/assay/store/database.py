@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from assay.errors import InputError, StoreError
 from assay.scoring.graded import Graded
@@ -22,11 +22,7 @@ _DEFAULT_HOME = ".assay"
 
 
 def moment(at: datetime) -> str:
-    """A time as it is stored: ISO 8601 in UTC, to the millisecond, so that texts sort like times.
-
-    Raises:
-        InputError: For a naive time, whose UTC time is a guess.
-    """
+    """A time as it is stored: ISO 8601 in UTC, to the millisecond: texts sort like times."""
     if at.utcoffset() is None:
         raise InputError(f"the time {at} has no zone", hint="use datetime.now(UTC)")
     at = at.astimezone(UTC).replace(tzinfo=None)
@@ -114,11 +110,7 @@ class Database:
         self.close()
 
     def check(self) -> None:
-        """Look through a SQLite file for damage, which takes a second for each gigabyte or so.
-
-        Raises:
-            DamagedError: If there is some.
-        """
+        """Look through a SQLite file for damage, which takes a second for each gigabyte or so."""
         self._require_owner()
         self._engine.check()
 
@@ -127,16 +119,10 @@ class Database:
         self._require_owner()
         return self._engine.query(sql, values)
 
-    def rows_within(self, most_bytes: int, sql: str, *values: Scalar) -> list[Row]:
-        """Read only as many rows as hold so many bytes, but at least one where there is one.
-
-        Args:
-            most_bytes: Beyond which nothing more is read.
-            sql: Selects columns ``number``, by which it is ordered, and ``data``, the last one.
-            *values: For its places.
-        """
+    def rows_within(self, most_bytes: int, query: Query, *values: Scalar) -> list[Row]:
+        """Read only as many rows as hold so many bytes, but at least one where there is one."""
         self._require_owner()
-        return self._engine.query_within(most_bytes, sql, values)
+        return self._engine.query_within(most_bytes, query, values)
 
     def value(self, sql: str, *values: Scalar) -> Any:  # noqa: ANN401 - the schema says what it is
         """The first value of the first row that is read; None without one."""
@@ -237,6 +223,29 @@ Scalar: TypeAlias = "str | int | float | bytes | None"
 Row: TypeAlias = "tuple[Any, ...]"
 """A row as it is read; the schema says what stands in each column."""
 
+
+class Query(NamedTuple):
+    """Some rows in an order, in SQL.
+
+    Attributes:
+        columns: What is read of each.
+        source: Where from, with conditions: ``FROM ...``.
+        order: What they are sorted by.
+        wide: Those of the columns that may be long.
+    """
+
+    columns: str
+    source: str
+    order: str
+    wide: Sequence[str]
+
+
+def size_of(row: Row) -> int:
+    """Bytes of the texts of a row."""
+    texts = (value for value in row if isinstance(value, str))
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+
 SCHEMA = 8
 """The number of what stands in ``schema.sql``; whoever changes a table there counts on."""
 
@@ -268,8 +277,8 @@ class Engine(Protocol):
         """Look for damage, where nobody else does."""
         ...
 
-    def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
-        """The first rows that a statement selects; see `Database.rows_within`."""
+    def query_within(self, most_bytes: int, query: Query, values: Sequence[Scalar]) -> list[Row]:
+        """The first rows that a query selects; see `Database.rows_within`."""
         ...
 
     def change(self, sql: str, values: Sequence[Scalar]) -> int:
@@ -306,11 +315,7 @@ class Engine(Protocol):
 
 
 def is_new(version: int, place: str) -> bool:
-    """Whether a database of that version has no tables yet: such a one is 0.
-
-    Raises:
-        StoreError: If it has the tables of another assay.
-    """
+    """Whether a database of that version has no tables yet: such a one is 0."""
     if version not in (0, SCHEMA):
         age, hint = (
             ("a newer", "upgrade assay, or choose another store")

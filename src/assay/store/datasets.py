@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import IO, cast
 
@@ -24,19 +25,15 @@ from assay.store.checks import (
     plain,
     read_json,
     valid_key,
-    valid_limit,
-    valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Row, Scalar, moment
+from assay.store.database import Database, Record, Scalar, moment
+from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
-from assay.store.table import LIVE, Table, Where, conditions
+from assay.store.table import LIVE, Table, Where
 
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
-
-PART_BYTES = 4 << 20
-"""What rows that are read at once hold, but for the last of them."""
 
 _UNFINISHED = "unfinished"
 """Stands where the time of deletion does while rows are still to come."""
@@ -46,6 +43,8 @@ _LONGEST = timedelta(days=1)
 _IN_MEMORY = 8 << 20
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
+_BY_KEY = Order("key", (str,))
+_BY_NUMBER = Order("r.number", (int,))
 _ROWS = "dataset d JOIN dataset_row r ON r.dataset = d.seq"
 _SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
 
@@ -170,40 +169,32 @@ class Datasets:
             raise Projects(self._database).unknown("dataset", project, key)
         return found
 
-    def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
+    def page(self, project: str, wanted: Stretch = FIRST) -> Page[DatasetRecord]:
         """Datasets of a project, by key."""
         Projects(self._database).get(project)
-        where: Where = {"project": project, "key >": after, **LIVE}
-        return self._table.page(where, order="key", limit=limit)
+        return self._table.page({"project": project, **LIVE}, _BY_KEY, wanted)
 
-    def rows(
-        self, project: str, key: str, *, after: int = 0, limit: int = 1_000
-    ) -> list[DatasetRow]:
-        """Rows of a dataset, in order: fewer than asked for where they hold `PART_BYTES`."""
-        return [self._rows.read(row) for row in self._part(project, key, after, limit)]
+    def rows(self, project: str, key: str, wanted: Stretch = FIRST) -> Page[DatasetRow]:
+        """Rows of a dataset, in order."""
+        total = self.get(project, key).rows
+        (seen,) = _BY_NUMBER.place(wanted.after) or (0,)
+        # They are numbered one by one: nobody need count those before.
+        where: Where = {**_of(project, key), "r.number >": int(seen) + wanted.offset}
+        found = self._rows.page(where, _BY_NUMBER, Stretch(wanted.limit), counted=False)
+        return replace(found, total=total)
 
     def lines(self, project: str, key: str, *, after: int = 0) -> tuple[int, str]:
-        """Rows as they are stored, a line each, up to `PART_BYTES`; and the number of the last."""
-        found = self._part(project, key, after, _BATCH_ROWS)
-        return found[-1][0] if found else after, "".join(f"{data}\n" for _, _, data in found)
-
-    def _part(self, project: str, key: str, after: int, limit: int) -> list[Row]:
+        """Rows as they are stored, a line each, up to `PAGE_BYTES`; and the number of the last."""
         self.get(project, key)
-        where, values = conditions(
-            {**_of(project, key), "r.number >": valid_number(after, "after")}
-        )
-        return self._database.rows_within(
-            PART_BYTES,
-            f"SELECT {self._rows.columns} FROM {_ROWS}{where} ORDER BY r.number LIMIT ?",
-            *(*values, valid_limit(limit)),
-        )
+        where: Where = {**_of(project, key), "r.number >": after}
+        found = self._rows.within("r.number, r.data", where, _BY_NUMBER.by, limit=_BATCH_ROWS)
+        return found[-1][0] if found else after, "".join(f"{data}\n" for _, data in found)
 
     def row(self, project: str, key: str, number: int) -> DatasetRow:
         """One row of a dataset."""
-        found = self.rows(project, key, after=number - 1, limit=1) if number > 0 else []
-        if not found or found[0].number != number:
-            raise NotFoundError(f"dataset {key!r:.80} has no row {number}")
-        return found[0]
+        for found in self.numbered(project, key, [number]):
+            return found
+        raise NotFoundError(f"dataset {key!r:.80} has no row {number}")
 
     def use(self, project: str, key: str) -> DatasetUse:
         """What depends on a dataset."""
@@ -234,9 +225,6 @@ class Datasets:
             project: Key of the project.
             key: Key of the dataset.
             force: Also when jobs use it; those that have not ended are cancelled.
-
-        Raises:
-            ConflictError: If jobs use it, unless ``force``.
         """
         with self._database.writing():
             now = self._database.now()

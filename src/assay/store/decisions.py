@@ -95,9 +95,12 @@ def add_graded(
     """Append a grading; a decision about an earlier one with the same signs and reward holds on."""
     with store.database.writing():
         store.add_cell(cell, detail, snapshot)
-        for one in reversed(store.history(cell.run_id, cell.key)):
+        # Asked here, as anybody may decide meanwhile; and of what was decided alone.
+        for one in reversed(store.history(cell.run_id, cell.key, noted=_REVIEW)):
             if (decision := decision_of(one)) and cell_digest(one) == cell_digest(cell):
-                return decide(store, cell, decision)
+                cell = _decided(cell, decision)
+                store.add_again(cell)
+                break
     return cell
 
 

@@ -16,9 +16,10 @@ from assay.errors import ConflictError, InputError, Location, NotFoundError
 from assay.frozen import frozen
 from assay.scoring.results import Status
 from assay.store.catalog import Catalog
-from assay.store.checks import plain, valid_limit, valid_number, valid_text
+from assay.store.checks import plain, valid_number, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
+from assay.store.pages import FIRST, NEWEST, Order, Page, Stretch
 from assay.store.projects import Projects
 from assay.store.scores import ScoreRecord, StoredScores, error_of, score_row
 from assay.store.table import Table, Where
@@ -86,9 +87,9 @@ class JobTally:
 
 _MOST_CAUSES_READ = 10_000
 _ORDERS = {
-    "row": "number",
-    "score": "CASE WHEN score IS NULL THEN 1 ELSE 0 END, score, number",
-    "newest": "seq DESC",
+    "row": Order("number", (int,)),
+    "score": Order("CASE WHEN score IS NULL THEN 1 ELSE 0 END, score, number"),
+    "newest": NEWEST,
 }
 
 
@@ -136,29 +137,24 @@ class Jobs:
     def page(
         self,
         project: str,
+        wanted: Stretch = FIRST,
         *,
-        limit: int = 50,
-        after: str = "",
         status: JobStatus | None = None,
         dataset: str | None = None,
         grader: str | None = None,
-    ) -> list[JobRecord]:
-        """Jobs of a project, newest first, after one.
+    ) -> Page[JobRecord]:
+        """Jobs of a project, newest first.
 
         The dataset and the grader are those that have these keys now: a job of a deleted one is not
         among them.
         """
-        older = "seq < (SELECT seq FROM job WHERE id = ?)"
-        if after and self.get(after).project != project:  # whose it is, is nobody else's business
-            raise NotFoundError(f"there is no job {after!r:.80}")
         where: dict[str, Scalar | tuple[Scalar, ...]] = {"project": project, "status": status}
-        where[older] = after or None
         for table, key in (("grader", grader), ("dataset", dataset)):
             if key is not None:
                 live = f"SELECT seq FROM {table} WHERE project = ? AND key = ? AND deleted_at = ''"
                 where[f"{table} = ({live})"] = (project, key)
         Projects(self._database).get(project)
-        return self._table.page(where, order="seq DESC", limit=limit)
+        return self._table.page(where, NEWEST, wanted)
 
     def waiting(self) -> dict[str, int]:
         """How many jobs of each project have not ended; nothing of projects without any."""
@@ -302,11 +298,7 @@ class Jobs:
     def finish(
         self, job: str, status: Literal["finished", "failed"], message: str = ""
     ) -> JobRecord:
-        """Record how a job ended. One that ended already stays as it is.
-
-        Raises:
-            ConflictError: For ``finished``, while rows are missing.
-        """
+        """Record how a job ended. One that ended already stays as it is."""
         with self._database.writing():
             record = self._claimed(job, None)
             if record.status not in _ACTIVE:
@@ -318,11 +310,7 @@ class Jobs:
             return self._end(job, status, message)
 
     def cancel(self, job: str) -> JobRecord:
-        """End a job before its time. What is graded stays; cancelling twice is fine.
-
-        Raises:
-            ConflictError: If it has ended otherwise.
-        """
+        """End a job before its time. What is graded stays; cancelling twice is fine."""
         with self._database.writing():
             record = self._claimed(job, None)
             if record.status == "cancelled":
@@ -332,23 +320,13 @@ class Jobs:
             return self._end(job, "cancelled", "")
 
     def delete(self, job: str) -> None:
-        """Remove a job that has ended, with its scores.
-
-        Raises:
-            ConflictError: If it has not ended.
-        """
+        """Remove a job that has ended, with its scores."""
         with self._database.writing():
             record = self._claimed(job, None)
             if record.status in _ACTIVE:
                 raise ConflictError(f"job {job} is {record.status}", hint="cancel it first")
             self._scores.delete({"job": record.id})
             self._table.delete({"id": record.id})
-
-    def results(self, job: str, after: int = 0, limit: int = 100) -> list[ScoreRecord]:
-        """Scores of a job in the order in which they came, after one: none comes below it."""
-        self.get(job)
-        where: Where = {"job": job, "seq >": valid_number(after, "after")}
-        return self._scores.page(where, order="seq", limit=limit)
 
     def counts(self, job: str) -> dict[Status, int]:
         """How many rows of a job ended in which way."""
@@ -357,15 +335,6 @@ class Jobs:
             "SELECT status, count(*) FROM score WHERE job = ? GROUP BY status", job
         )
         return dict(counted)
-
-    def have_same_rows(self, job: str, other: str) -> bool:
-        """Whether two jobs grade the same rows, also where these were deleted meanwhile."""
-        digests = self._database.rows(
-            "SELECT DISTINCT d.digest FROM job j JOIN dataset d ON d.seq = j.dataset "
-            "WHERE j.id IN (?, ?)",
-            *(plain(job), plain(other)),
-        )
-        return len(digests) == 1
 
     def has_rows(self, job: str) -> bool:
         """Whether the dataset of a job is still there."""
@@ -390,20 +359,18 @@ class Jobs:
             errors=[error_of(evidence) for (evidence,) in errors],
         )
 
-    def window(
+    def results(
         self,
         job: str,
+        wanted: Stretch = FIRST,
         *,
-        offset: int = 0,
-        limit: int = 100,
         status: Status | None = None,
         order: Literal["row", "score", "newest"] = "row",
-    ) -> list[tuple[int, ScoreRecord]]:
-        """Scores of a job with the numbers of their rows, after so many others."""
+    ) -> Page[ScoreRecord]:
+        """What came of the rows of a job: by row, by score, or the newest first."""
         self.get(job)
-        limit, offset = valid_limit(limit), valid_number(offset, "offset")
-        where, by = {"job": job, "status": status}, _ORDERS[order]
-        return self._scores.beside("number", where, order=by, limit=limit, offset=offset)
+        where: Where = {"job": job, "status": status}
+        return self._scores.page(where, _ORDERS[order], wanted)
 
     def result(self, job: str, number: int) -> ScoreRecord:
         """What came of one row."""

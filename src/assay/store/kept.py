@@ -19,6 +19,7 @@ from typing import Literal, TypeGuard
 from assay.errors import ConflictError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import disk_faults, is_digest
+from assay.store.pages import every
 from assay.store.records import RunRecord
 from assay.store.restore import read_snapshot
 from assay.store.runs import Store
@@ -223,10 +224,7 @@ def _doomed(store: Store, run_id: str) -> Iterator[Path]:
 
 
 def _others(store: Store, run_id: str) -> Iterator[str]:
-    seen = 0
-    while page := store.runs(100, after=seen):
-        seen += len(page)
-        yield from (run.id for run in page if run.id != run_id)
+    return (run.id for run in every(store.runs) if run.id != run_id)
 
 
 def _snapshots(store: Store, run_id: str) -> set[str]:

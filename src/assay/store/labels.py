@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.checks import json_text, plain, read_json, valid_text
-from assay.store.database import Database, Record
+from assay.store.database import Database, Record, size_of
+from assay.store.pages import PAGE_BYTES, Page, Stretch, part_of
+from assay.store.projects import Projects
 from assay.store.table import Table
 
 _MAX_ROW_BYTES = 4 << 20
@@ -89,8 +91,6 @@ class Labels:
         Raises:
             InputError: For a text that is empty or too long, or a row of more than 4 MiB.
         """
-        from assay.store.projects import Projects
-
         values = {
             "field": _named(record.field, "field", most=200),
             "item": _named(record.item, "item", most=200),
@@ -115,8 +115,6 @@ class Labels:
         self, project: str, field: str, *, rater: str | None = None
     ) -> dict[str, dict[str, LabelRecord]]:
         """The labels that count: item to rater to label, in the order they were first given."""
-        from assay.store.projects import Projects
-
         Projects(self._database).get(project)
         found: dict[str, dict[str, LabelRecord]] = {}
         for record in self._table.select({"project": project, "field": field}, order="seq"):
@@ -130,24 +128,37 @@ class Labels:
 
     def items(self, project: str, field: str) -> list[LabelledItem]:
         """The items that have a label, with their rows."""
-        return self.with_rows(project, self.current(project, field))
+        return list(self._with_rows(project, self.current(project, field).items()))
 
-    def with_rows(
-        self, project: str, labelled: Mapping[str, Mapping[str, LabelRecord]]
-    ) -> list[LabelledItem]:
-        """Labels that were read, with the rows of their items."""
-        found: list[LabelledItem] = []
-        for digest, labels in labelled.items():
-            data = self._database.value(
+    def page(
+        self,
+        project: str,
+        labelled: Mapping[str, Mapping[str, LabelRecord]],
+        wanted: Stretch,
+    ) -> Page[LabelledItem]:
+        """Some of the labels that were read, with the rows of their items."""
+
+        def read(some: Sequence[tuple[str, Mapping[str, LabelRecord]]]) -> list[LabelledItem]:
+            return list(self._with_rows(project, some, PAGE_BYTES))
+
+        return part_of(list(labelled.items()), wanted, read)
+
+    def _with_rows(
+        self,
+        project: str,
+        labelled: Iterable[tuple[str, Mapping[str, LabelRecord]]],
+        most_bytes: int | None = None,
+    ) -> Iterator[LabelledItem]:
+        for digest, labels in labelled:
+            data: str = self._database.value(
                 "SELECT data FROM label_item WHERE project = ? AND digest = ?", project, digest
             )
-            found.append(LabelledItem(digest, read_json(data), labels))
-        return found
+            yield LabelledItem(digest, read_json(data), labels)
+            if most_bytes is not None and (most_bytes := most_bytes - size_of((data,))) <= 0:
+                return
 
     def counts(self, project: str) -> list[LabelCount]:
         """The labels that count, counted by field, rater and label; decisions are none."""
-        from assay.store.projects import Projects
-
         Projects(self._database).get(project)
         rows = self._database.rows(
             "SELECT l.field, l.rater, l.label, count(*), max(l.created_at) FROM label l JOIN "

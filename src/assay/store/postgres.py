@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
 from assay.errors import InputError, MissingExtraError, StoreError
-from assay.store.database import SCHEMA, SCHEMA_FILE, Row, Scalar, inserting, is_new
+from assay.store.database import (
+    SCHEMA,
+    SCHEMA_FILE,
+    Query,
+    Row,
+    Scalar,
+    inserting,
+    is_new,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,18 +87,20 @@ class PostgresEngine:
     def check(self) -> None:
         """The server looks after its files."""
 
-    def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
-        """The first rows that a statement selects, as long as there are few bytes of them.
+    def query_within(self, most_bytes: int, query: Query, values: Sequence[Scalar]) -> list[Row]:
+        """The first rows that a query selects, as long as there are few bytes of them.
 
         The server adds the lengths up, for which it need not read long texts.
         """
-        before = "sum(octet_length(data)) OVER (ORDER BY number) - octet_length(data)"
+        size = " + ".join(f"octet_length({name})" for name in query.wide) or "0"
+        place = f"row_number() OVER (ORDER BY {query.order}) AS place"
         found = self.query(
-            f"SELECT * FROM (SELECT part.*, {before} AS held FROM ({sql}) part) summed "
-            "WHERE held < ? ORDER BY number",
+            f"SELECT * FROM (SELECT part.*, sum({size}) OVER (ORDER BY place) - ({size}) AS held "
+            f"FROM (SELECT {query.columns}, {place} {query.source} ORDER BY {query.order} "
+            "LIMIT ? OFFSET ?) part) summed WHERE held < ? ORDER BY place",
             (*values, most_bytes),
         )
-        return [row[:-1] for row in found]
+        return [row[:-2] for row in found]
 
     def change(self, sql: str, values: Sequence[Scalar]) -> int:
         """Run a statement; the number of rows that it changed."""

@@ -10,6 +10,7 @@ from assay.errors import ConflictError, InputError, Location, NotFoundError, nea
 from assay.frozen import frozen
 from assay.store.checks import valid_key, valid_text
 from assay.store.database import Database, Record, moment
+from assay.store.pages import FIRST, NEWEST, Page, Stretch
 from assay.store.table import Table, Where
 
 _MOST = 1_000_000
@@ -81,11 +82,7 @@ class Projects:
     def limit(
         self, key: str, *, requests_per_minute: int | None, gradings_at_once: int | None
     ) -> ProjectRecord:
-        """Say how much of a server a project may have; None for no limit.
-
-        Raises:
-            InputError: For a limit that is no whole number from 1 to 1,000,000.
-        """
+        """Say how much of a server a project may have; None for no limit."""
         limits = {"requests_per_minute": requests_per_minute, "gradings_at_once": gradings_at_once}
         for field, most in limits.items():
             if most is not None and not 1 <= most <= _MOST:
@@ -206,11 +203,9 @@ class ApiKeys:
         found = self._table.find({"hashed": hashed})
         return found if found is not None and found.is_good(self._database.now()) else None
 
-    def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
-        """Keys, newest first, with those that were revoked."""
-        older = "seq < (SELECT seq FROM api_key WHERE id = ?)"
-        where = {older: self.get(after).id} if after else {}
-        return self._table.page(where, order="seq DESC", limit=limit)
+    def page(self, wanted: Stretch = FIRST, *, project: str | None = None) -> Page[KeyRecord]:
+        """Keys, newest first, with those that were revoked; all, or those of a project."""
+        return self._table.page({"project": project}, NEWEST, wanted)
 
     def get(self, key: str) -> KeyRecord:
         """The key of that id."""

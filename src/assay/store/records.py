@@ -14,6 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, assurance_from
 from assay.store.checks import as_mapping, plain
 from assay.store.database import Database, Row, Scalar
+from assay.store.pages import Order
 from assay.store.table import Table, Where
 
 if TYPE_CHECKING:
@@ -219,6 +220,9 @@ class CellRow(NamedTuple):
 CELL_KEY = "case_id, harness, model, trial"
 """The columns of a `CellKey`."""
 
+BY_CELL = Order(CELL_KEY, (str, str, str, int))
+
+_WIDE = ("error", "flags", "content", "answer", "subscores", "notes")
 UNREAD = {"answer": "''", "subscores": "'[]'"}
 """What lists do not show of a cell, for `Cells`: its widest columns."""
 
@@ -323,6 +327,7 @@ class Cells(Table[CellRecord]):
     ) -> None:
         super().__init__(database, source, CellRecord)
         self.columns = ", ".join((shown or {}).get(name, name) for name in CellRow._fields)
+        self._wide = [name for name in _WIDE if name not in (shown or {})]
         self._bound = bound
 
     def read(self, row: Row) -> CellRecord:

@@ -53,11 +53,7 @@ class Regrades:
 
     @contextmanager
     def held(self, run: str) -> Generator[int]:
-        """Hold a run while it is graded again, by an open file that is yielded.
-
-        Raises:
-            ConflictError: If somebody else does.
-        """
+        """Hold a run while it is graded again, by an open file that is yielded."""
         with held(self._lock(run)) as lock:
             if lock is None:
                 raise ConflictError(

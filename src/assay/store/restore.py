@@ -72,11 +72,7 @@ class Contents(Protocol):
 
 
 def read_snapshot(store_dir: str, digest: str) -> dict[str, Json]:
-    """The manifest of a snapshot, checked.
-
-    Raises:
-        StoreError: If it is missing, damaged or tampered with.
-    """
+    """The manifest of a snapshot, checked."""
     with Blobs(Path(store_dir, "snapshots")) as manifests:
         content = manifests.get(digest, most=_LARGEST_MANIFEST)
     _read_manifest(content, digest)

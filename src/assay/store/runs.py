@@ -18,7 +18,9 @@ from assay.errors import InputError, StoreError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.checks import plain
 from assay.store.database import Database
+from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.records import (
+    BY_CELL,
     CELL_KEY,
     UNREAD,
     CellKey,
@@ -43,7 +45,8 @@ _NO_RUNS = "nothing was run yet"
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
 
-_NEWEST_RUN = "created_at DESC, seq DESC"
+_NEWEST_FIRST = Order("created_at, seq", (str, int), descending=True)
+_NEWEST_RUN = _NEWEST_FIRST.sql
 _FAILED = "(status = 'error' OR passed = 0)"
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
 """What only the scores of judges have; see `assay.reports.totals`."""
@@ -73,11 +76,7 @@ _STRETCH = 10_000
 
 
 def new_run_id(now: datetime) -> str:
-    """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC, so that ids sort by time.
-
-    Raises:
-        InputError: For a naive time, whose UTC time is a guess.
-    """
+    """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC: ids sort by time."""
     if now.utcoffset() is None:
         raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
@@ -210,13 +209,9 @@ class Store:
         found = self._runs.select({"finished": 0}, order=_NEWEST_RUN, limit=50)
         return next((run.id for run in found if run.config.get("kind") != "dataset"), "")
 
-    def runs(self, limit: int = 50, *, after: int = 0) -> list[RunRecord]:
-        """The newest runs, newest first, after so many that are newer."""
-        return self._runs.select({}, order=_NEWEST_RUN, limit=limit, offset=after)
-
-    def run_count(self) -> int:
-        """How many runs there are."""
-        return self._runs.count({})
+    def runs(self, wanted: Stretch = FIRST) -> Page[RunRecord]:
+        """The runs, newest first."""
+        return self._runs.page({}, _NEWEST_FIRST, wanted)
 
     def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
         """Append a result: its row and its detail land together, or not at all.
@@ -255,14 +250,14 @@ class Store:
         ((snapshot, body),) = newest.rows("snapshot, body", where)
         self.add_rows(cell.run_id, [(cell_row(cell), snapshot, bytes(body))])
 
-    def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
+    def cells(self, run_id: str) -> Iterator[CellRecord]:
         """The newest result of every cell, ordered by case, harness, model and trial.
 
         Read a page at a time: memory stays constant, and results may be added while it is read
         (those of cells that were already passed are not seen). Errors are failures.
         """
         self._require_run(run_id)
-        return self._pages(self._newest, run_id, *([_FAILED] if only_failures else []))
+        return self._pages(self._newest, run_id)
 
     def counted_cells(self, run_id: str) -> Iterator[CellRecord]:
         """As `cells`, with what totals need: no answers, and no score trees but those of judges."""
@@ -270,17 +265,16 @@ class Store:
         shown = {"answer": "''", "subscores": _OF_JUDGES}
         return self._pages(Cells(self._database, shown=shown, bound=_JUDGED), run_id)
 
-    def _pages(self, cells: Cells, run_id: str, *conditions: str) -> Iterator[CellRecord]:
+    def _pages(self, cells: Cells, run_id: str) -> Iterator[CellRecord]:
         after: CellKey = ("", "", "", 0)
-        where: Where = {"run_id": run_id, **dict.fromkeys(conditions, ())}
-        below = f"({CELL_KEY}) > (?, ?, ?, ?)"
-        columns = cells.columns
-        while page := cells.rows(columns, {**where, below: after}, order=CELL_KEY, limit=_PAGE):
+        while True:
+            where: Where = {"run_id": run_id, BY_CELL.behind: after}
+            page = cells.within(cells.columns, where, BY_CELL.by, limit=_PAGE)
             for row in page:  # read one by one, which is quicker than many at once
                 cell = read_cell(row)
                 after = cell.key
                 yield cell
-            if len(page) < _PAGE:
+            if not page:
                 return
 
     def alike_cells(self, run_id: str) -> Iterator[tuple[CellRecord, int]]:
@@ -339,11 +333,7 @@ class Store:
         model: str | None = None,
         trial: int | None = None,
     ) -> list[CellRecord]:
-        """The newest results of the cells of a case, those of one agent or trial if asked for.
-
-        Raises:
-            InputError: For an unknown run, or where there is none; names what there is.
-        """
+        """The newest results of the cells of a case, those of one agent or trial if asked for."""
         self._require_run(run_id)
         cells = self._newest.select({"run_id": run_id, "case_id": case}, order=CELL_KEY)
         if not cells:
@@ -363,10 +353,19 @@ class Store:
             )
         return found
 
-    def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
-        """Every result a cell ever had, oldest first; empty for a cell that has none."""
+    def history(self, run_id: str, key: CellKey, *, noted: str = "") -> list[CellRecord]:
+        """Every result a cell ever had, oldest first; empty for a cell that has none.
+
+        Args:
+            run_id: The run.
+            key: The cell.
+            noted: Only those whose notes have this, and without their answers and score trees.
+        """
         self._require_run(run_id)
-        return self._results.select(of_cell(run_id, key), order="seq")
+        if not noted:
+            return self._results.select(of_cell(run_id, key), order="seq")
+        with_note: Where = {**of_cell(run_id, key), "notes LIKE ?": f'%"{noted}":%'}
+        return Cells(self._database, "result", shown=UNREAD).select(with_note, order="seq")
 
     def regraded(self, run_id: str) -> list[CellKey]:
         """Keys of the cells that have more than one result, in order."""
@@ -464,7 +463,7 @@ class Store:
             raise self._unknown_run(run_id)
 
     def _unknown_run(self, ref: str) -> InputError:
-        runs = self.runs(20)
+        runs = self.runs(Stretch(20)).items
         names = [name for run in runs for name in (run.id, run.label, "latest") if name]
         hint = nearest(ref, names)
         if not hint.startswith("did"):  # so many names would help nobody

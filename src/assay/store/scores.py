@@ -15,10 +15,10 @@ from assay.store.checks import (
     is_sprawling,
     plain,
     read_json,
-    valid_number,
     valid_text,
 )
 from assay.store.database import Database, Record, Row, Scalar, moment
+from assay.store.pages import FIRST, OLDEST, Page, Stretch
 from assay.store.projects import Projects
 from assay.store.table import Table, Where
 
@@ -38,6 +38,7 @@ class ScoreRecord(Record):
         project: Key of the project.
         item: Id of what was graded.
         job: Id of the job that graded it, or empty.
+        number: Number of the row that the job graded; null where there is no job.
         source: Where it is from: a stored grader, a person, or a program.
         graded: The outcome; ``graded.grader`` is ``key@version``.
         created_at: ISO 8601, UTC; the time it was stored.
@@ -47,6 +48,7 @@ class ScoreRecord(Record):
     project: str = ""
     item: str
     job: str = ""
+    number: int | None = None
     source: ScoreSource = "grader"
     graded: Graded
     created_at: str = ""
@@ -58,13 +60,15 @@ class StoredScores(Table[ScoreRecord]):
     def __init__(self, database: Database) -> None:
         super().__init__(database, "score", ScoreRecord)
         self.columns = (
-            "seq, project, item, job, source, grader_key, version, digest, status, score, "
+            "seq, project, item, job, number, source, grader_key, version, digest, status, score, "
             "evidence, created_at"
         )
+        self._wide = ["evidence"]
 
     def read(self, row: Row) -> ScoreRecord:
         """The record behind the values of `columns`."""
-        seq, project, item, job, source, key, version, digest, status, score, kept, created = row
+        seq, project, item, job, number, source, key, *more = row
+        version, digest, status, score, kept, created = more
         evidence: dict[str, Any] = read_json(kept)
         graded = Graded(
             id=item,
@@ -84,6 +88,7 @@ class StoredScores(Table[ScoreRecord]):
             project=project,
             item=item,
             job=job or "",
+            number=number,
             source=source,
             graded=graded,
             created_at=created,
@@ -135,9 +140,6 @@ class Scores:
 
         Returns:
             How many there were.
-
-        Raises:
-            InputError: For an item's id of more than 512 characters.
         """
         now = self._database.now()
         rows = [score_row(record, project, now) for record in records]
@@ -172,13 +174,15 @@ class Scores:
         project: str,
         grader: str | None = None,
         item: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[ScoreRecord]:
-        """Scores of a project, oldest first, after one; ``key`` or ``key@version`` of a grader."""
-        where = {"project": project, "seq >": valid_number(after, "after"), "item": item}
+        wanted: Stretch = FIRST,
+    ) -> Page[ScoreRecord]:
+        """Scores of a project, oldest first; of ``key`` or ``key@version`` of a grader.
+
+        They are not counted: there may be as many as requests ever were.
+        """
         Projects(self._database).get(project)
-        return self._table.page({**where, **_of_grader(grader)}, order="seq", limit=limit)
+        where: Where = {"project": project, "item": item, **_of_grader(grader)}
+        return self._table.page(where, OLDEST, wanted, counted=False)
 
 
 def error_of(evidence: str) -> str:

@@ -90,11 +90,7 @@ def keep_source(store_dir: str, path: str | None) -> KeptSource:
 
 
 def source_tree(store_dir: str, digest: str) -> str:
-    """The directory of a kept source's copy, made on first use. Read it, never write there.
-
-    Raises:
-        StoreError: If the source is missing, damaged or tampered with.
-    """
+    """The directory of a kept source's copy, made on first use. Read it, never write there."""
     place = Path(store_dir, "cache", "sources", digest)
     if place.is_dir():
         return str(place)

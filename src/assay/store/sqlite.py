@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import DamagedError, StoreError
-from assay.store.database import SCHEMA, SCHEMA_FILE, Row, Scalar, inserting, is_new
+from assay.store.database import (
+    SCHEMA,
+    SCHEMA_FILE,
+    Query,
+    Row,
+    Scalar,
+    inserting,
+    is_new,
+    size_of,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -97,14 +106,14 @@ class SqliteEngine:
             what, hint = _MEANINGS["SQLITE_CORRUPT"]
             raise DamagedError(f"the store {self.place} {what}: {found}", hint=hint)
 
-    def query_within(self, most_bytes: int, sql: str, values: Sequence[Scalar]) -> list[Row]:
-        """The first rows that a statement selects, as long as there are few bytes of them."""
+    def query_within(self, most_bytes: int, query: Query, values: Sequence[Scalar]) -> list[Row]:
+        """The first rows that a query selects, as long as there are few bytes of them."""
         rows: list[Row] = []
+        sql = f"SELECT {query.columns} {query.source} ORDER BY {query.order} LIMIT ? OFFSET ?"
         with self._faults, closing(self._connection.execute(sql, values)) as cursor:
             for row in cursor:
                 rows.append(row)
-                data: str = row[-1]
-                most_bytes -= len(data) if data.isascii() else len(data.encode())
+                most_bytes -= size_of(row)
                 if most_bytes <= 0:
                     break
         return rows

@@ -8,10 +8,12 @@ from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from assay.scoring.json_safe import Json
-from assay.store.checks import encode_json, plain, read_json, valid_limit
-from assay.store.database import Database, Row, Scalar, inserting
+from assay.store.checks import encode_json, plain, read_json
+from assay.store.database import Database, Query, Row, Scalar, inserting, size_of
+from assay.store.pages import PAGE_BYTES, Order, Page, Stretch, written
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 Where: TypeAlias = "Mapping[str, Scalar | Sequence[Scalar]]"
 """What rows must be like: a column is equal to a value, or to one of a list; ``"seq >"`` compares.
@@ -32,12 +34,20 @@ class Rows:
         database: Where they are.
         source: Name of the table, or the query.
         bound: Values of the places in the query.
+        wide: Names of columns that may be long.
     """
 
-    def __init__(self, database: Database, source: str, bound: Sequence[Scalar] = ()) -> None:
+    def __init__(
+        self,
+        database: Database,
+        source: str,
+        bound: Sequence[Scalar] = (),
+        wide: Sequence[str] = (),
+    ) -> None:
         self._database = database
         self._name = source
         self._bound = bound
+        self._wide = wide
 
     def rows(
         self,
@@ -58,6 +68,50 @@ class Rows:
             sql += " LIMIT ? OFFSET ?"
             values += [limit, offset]
         return self._database.rows(sql, *self._bound, *values)
+
+    def within(
+        self, columns: str, where: Where, order: str, *, limit: int, offset: int = 0
+    ) -> list[Row]:
+        """The same, but no more of them than hold `PAGE_BYTES`."""
+        said, values = conditions(where)
+        query = Query(columns, f"FROM {self._name}{said}", order, self._wide)
+        return self._database.rows_within(PAGE_BYTES, query, *self._bound, *values, limit, offset)
+
+    def part(
+        self,
+        columns: str,
+        where: Where,
+        order: Order,
+        wanted: Stretch,
+        read: Callable[[list[Row]], Sequence[T]],
+        *,
+        counted: bool = True,
+    ) -> Page[T]:
+        """A part of the list of the rows that are so.
+
+        Args:
+            columns: What is read of each.
+            where: What they must be like.
+            order: What they are sorted by.
+            wanted: Which part.
+            read: Makes items of rows: of the first ones, if those hold too much.
+            counted: Whether to count the list, where it begins.
+        """
+        place, many = order.place(wanted.after), len(order.kinds)
+        seen = int(place[0]) if place and not many else 0
+        there: Where = {**where, order.behind: place} if place and many else where
+        shown = f"{order.by}, {columns}" if many else columns
+        offset = wanted.offset + seen
+        rows = self.within(shown, there, order.sql, limit=wanted.limit + 1, offset=offset)
+        items = read([row[many:] for row in rows[: wanted.limit]])
+        count = len(items)
+        is_more = count < len(rows)
+        if rows and not is_more and sum(map(size_of, rows)) >= PAGE_BYTES:
+            is_more = bool(self.rows("1", there, order=order.sql, limit=1, offset=offset + count))
+        total = self.rows("count(*)", where)[0][0] if counted and not place else None
+        if not (is_more and count):
+            return Page(items, total)
+        return Page(items, total, written(rows[count - 1][:many] or (offset + count,)))
 
     def column(self, name: str, where: Where) -> list[Any]:
         """The values of one column in the rows that are so."""
@@ -93,6 +147,11 @@ class Table(Rows, Generic[R]):
         super().__init__(database, name)
         self._record = record
         self._columns, self._reads, self.columns = _layout(record, tuple(columns.items()))
+        self._wide = [
+            self._columns[name].rpartition(".")[2]
+            for name, read in self._reads.items()
+            if read is read_json
+        ]
         if reads:
             self._reads = {**self._reads, **reads}
 
@@ -103,28 +162,13 @@ class Table(Rows, Generic[R]):
         found = self.rows(self.columns, where, order=order, limit=limit, offset=offset)
         return [self.read(row) for row in found]
 
-    def beside(
-        self,
-        column: str,
-        where: Where,
-        *,
-        order: str = "",
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[tuple[Any, R]]:
-        """The same, each with one more column of its row."""
-        found = self.rows(
-            f"{column}, {self.columns}", where, order=order, limit=limit, offset=offset
-        )
-        return [(row[0], self.read(row[1:])) for row in found]
+    def page(self, where: Where, order: Order, wanted: Stretch, *, counted: bool = True) -> Page[R]:
+        """A part of the list of the rows that are so; see `part`."""
 
-    def page(self, where: Where, *, order: str, limit: int) -> list[R]:
-        """A page of the rows that are so.
+        def read(rows: list[Row]) -> list[R]:
+            return [self.read(row) for row in rows]
 
-        Raises:
-            InputError: Unless it has 1 to 1,000.
-        """
-        return self.select(where, order=order, limit=valid_limit(limit))
+        return self.part(self.columns, where, order, wanted, read, counted=counted)
 
     def find(self, where: Where, *, order: str = "") -> R | None:
         """The first row that is so, if there is one."""

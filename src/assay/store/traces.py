@@ -15,6 +15,7 @@ from assay.errors import NotFoundError
 from assay.frozen import frozen
 from assay.store.checks import plain, valid_number
 from assay.store.database import Database, Record, Scalar, moment
+from assay.store.pages import FIRST, NEWEST, Page, Stretch
 from assay.store.projects import Projects
 from assay.store.table import Table, Where, conditions
 
@@ -165,16 +166,15 @@ class Traces:
             raise NotFoundError(f"there is no trace {trace!r:.80} in project {project!r}")
         return found
 
-    def page(self, project: str, *, limit: int = 50, before: int = 0) -> list[TraceRecord]:
-        """Traces of a project, newest first; those before one, if its ``seq`` is said."""
+    def page(self, project: str, wanted: Stretch = FIRST) -> Page[TraceRecord]:
+        """Traces of a project, newest first."""
         Projects(self._database).get(project)
-        older = {"seq <": valid_number(before, "before")} if before else {}
-        return self._table.page({"project": project, **older}, order="seq DESC", limit=limit)
+        return self._table.page({"project": project}, NEWEST, wanted)
 
     def to_collect(self, project: str, *, after: int = 0, limit: int = 50) -> list[TraceRecord]:
         """Traces with any ``gen_ai.*``, in the order in which they began."""
         where: Where = {"project": project, "gen_ai": 1, "seq >": valid_number(after, "after")}
-        return self._table.page(where, order="seq", limit=limit)
+        return self._table.select(where, order="seq", limit=limit)
 
     def with_spans(self, record: TraceRecord) -> Whole:
         """A trace with its spans, as far as they are known when this is asked."""

@@ -100,7 +100,7 @@ class Uses:
         """The newest scores of a grader, whatever its version, newest first."""
         where = {_GIVEN: (self._project, key, self._project, key)}
         given = Table(self._database, "score", GivenScore)
-        return given.page(where, order="seq DESC", limit=limit)
+        return given.select(where, order="seq DESC", limit=limit)
 
 
 _GIVEN = (

@@ -7,9 +7,11 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
-from assay.store.database import Database, Scalar
+from assay.store.database import Database, Row, Scalar
 from assay.store.decisions import HELD
+from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.records import (
+    BY_CELL,
     CELL_KEY,
     MIN_COVERAGE,
     UNREAD,
@@ -17,15 +19,15 @@ from assay.store.records import (
     CellRecord,
     Cells,
 )
-from assay.store.table import Rows, Where
+from assay.store.table import Rows, Where, conditions
 
 End: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
 """How a cell ended, as `assay.reports.outcome.ended` says it."""
 
-Order: TypeAlias = Literal["case", "reward", "cost", "tokens", "seconds", "trial"]
+Sort: TypeAlias = Literal["case", "reward", "cost", "tokens", "seconds", "trial"]
 
 _ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
-_COLUMN: Mapping[Order, str] = {
+_COLUMN: Mapping[Sort, str] = {
     "case": "case_id",
     "reward": "reward",
     "cost": "cost_usd",
@@ -149,7 +151,8 @@ class Windows:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._results = Cells(database, "result", shown={"answer": UNREAD["answer"]})
+        self._results = Cells(database, "result")
+        self._narrow = Cells(database, "result", shown={"answer": UNREAD["answer"]})
 
     def last(self) -> int:
         """The number of the newest result of all runs; another one where something came."""
@@ -181,45 +184,48 @@ class Windows:
         self,
         run: str,
         wanted: Wanted,
+        stretch: Stretch = FIRST,
         *,
-        order: Order = "case",
+        sort: Sort = "case",
         descending: bool = False,
-        offset: int = 0,
-        limit: int = 100,
-    ) -> list[CellRecord]:
-        """Some of the cells that are looked at, without their answers.
+        whole: bool = False,
+    ) -> Page[CellRecord]:
+        """Some of the cells that are looked at: uncounted, and `whole` or without their answers.
 
         What is unknown comes last, whichever way they are sorted.
         """
-        column = _COLUMN[order]
-        way = "DESC" if descending else "ASC"
-        unknown = "" if order in ("case", "trial") else f"{column} IS NULL, "
-        rows = self._cells((run,), wanted.until).rows(
-            "seq",
-            _conditions(wanted),
-            order=f"{unknown}{column} {way}, {CELL_KEY}",
-            limit=limit,
-            offset=offset,
-        )
-        return self._of([seq for (seq,) in rows])
+        order = _order(sort, descending=descending)
+        results = self._results if whole else self._narrow
+
+        def read(rows: Sequence[Row]) -> list[CellRecord]:
+            these = _among([seq for (seq,) in rows])
+            found = results.within(results.columns, these, order.sql, limit=len(rows))
+            return [results.read(row) for row in found]
+
+        cells = self._cells((run,), wanted.until)
+        return cells.part("seq", _conditions(wanted), order, stretch, read, counted=False)
 
     def troubles(self, run: str) -> Iterator[tuple[int, CellRecord]]:
         """The numbers of the cells that could not be graded, and why."""
         shown = Cells(self._database, shown={**UNREAD, "notes": "'{}'"})
-        yield from shown.beside("seq", {"run_id": run, "status": "error"}, limit=_MOST_TROUBLES)
+        where: Where = {"run_id": run, "status": "error"}
+        for seq, *row in shown.rows(f"seq, {shown.columns}", where, limit=_MOST_TROUBLES):
+            yield seq, shown.read(tuple(row))
 
     def cases(
-        self, run: str, *, search: str = "", worst_first: bool = False, offset: int, limit: int
-    ) -> tuple[int, list[str]]:
-        """How many cases there are, and some of them in order, or those that fail most first."""
-        cells, where = self._cells((run,), _LAST), _of_case(Wanted(search=search))
-        bad = "sum(CASE WHEN ended IN ('fail', 'error') THEN 1 ELSE 0 END) DESC, "
-        order = f"{bad if worst_first else ''}case_id"
-        ((total,),) = cells.rows("count(DISTINCT case_id)", where)
-        found = cells.rows(
-            "case_id", where, group="case_id", order=order, limit=limit, offset=offset
+        self, run: str, stretch: Stretch = FIRST, *, search: str = "", worst_first: bool = False
+    ) -> Page[str]:
+        """Some of the cases in order, or those that fail most first."""
+        sql, bound = self._of((run,), _LAST)
+        said, values = conditions(_of_case(Wanted(search=search)))
+        bad = "sum(CASE WHEN ended IN ('fail', 'error') THEN 1 ELSE 0 END)"
+        cases = Rows(
+            self._database,
+            f"(SELECT case_id, {bad} AS bad FROM ({sql}) AS cell{said} GROUP BY case_id) AS cases",
+            (*bound, *values),
         )
-        return total, [case for (case,) in found]
+        order = Order("bad DESC, case_id") if worst_first else Order("case_id", (str,))
+        return cases.part("case_id", {}, order, stretch, lambda rows: [case for (case,) in rows])
 
     def cells_of_cases(self, run: str, cases: Sequence[str]) -> Iterator[CellRecord]:
         """The newest results of all cells of some cases."""
@@ -240,15 +246,21 @@ class Windows:
 
     def _cells(self, runs: Sequence[str], until: int) -> Rows:
         """The newest results."""
-        places = f"run_id IN ({', '.join('?' * len(runs))})"
-        sql = _CELL.format(runs=places)
-        bound = (*_ASKS_MORE, _HELD, *runs, until, until)
+        sql, bound = self._of(runs, until)
         return Rows(self._database, f"({sql}) AS cell", bound)
 
-    def _of(self, numbers: Sequence[int]) -> list[CellRecord]:
-        """Results by their numbers, in that order."""
-        found = dict(self._results.beside("seq", _among(numbers)))
-        return [found[seq] for seq in numbers if seq in found]
+    def _of(self, runs: Sequence[str], until: int) -> tuple[str, tuple[Scalar, ...]]:
+        """What reads them, and what is bound in it."""
+        places = f"run_id IN ({', '.join('?' * len(runs))})"
+        return _CELL.format(runs=places), (*_ASKS_MORE, _HELD, *runs, until, until)
+
+
+def _order(sort: Sort, *, descending: bool) -> Order:
+    if sort == "case" and not descending:
+        return BY_CELL
+    column = _COLUMN[sort]
+    unknown = "" if sort in ("case", "trial") else f"{column} IS NULL, "
+    return Order(f"{unknown}{column} {'DESC' if descending else 'ASC'}, {CELL_KEY}")
 
 
 def _among(numbers: Sequence[int]) -> Where:
@@ -329,4 +341,4 @@ def _conditions(wanted: Wanted) -> Where:
     return where | ({"held": 1} if wanted.held else {})
 
 
-__all__ = ["CellKey", "End", "Order", "Sums", "Tallied", "Wanted", "Windows", "end_of"]
+__all__ = ["CellKey", "End", "Sort", "Sums", "Tallied", "Wanted", "Windows", "end_of"]

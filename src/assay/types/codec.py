@@ -17,10 +17,11 @@ import sys
 import types as python_types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import AssayError, InputError, Location, nearest
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, json_safe
 
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Path",
     "Problem",
+    "Reading",
     "ShapeError",
     "field_docs",
+    "field_types",
     "from_json",
     "json_level",
     "read",
@@ -88,6 +91,24 @@ class ShapeError(InputError):
         self.problems = tuple(problems)
 
 
+@frozen
+class Reading:
+    """How data is read that another version of assay may have written.
+
+    Attributes:
+        passes_over: Whether fields that nobody knows here are passed over.
+        forms: How classes are read that have a form of their own.
+    """
+
+    passes_over: bool = False
+    forms: Mapping[type, Callable[[Mapping[str, Json]], object]] = field(
+        default_factory=dict[type, Any]
+    )
+
+
+_STRICT = Reading()
+
+
 def to_json(value: object) -> Json:
     """Turn dataclasses, tuples and mappings into plain JSON, losslessly.
 
@@ -116,7 +137,7 @@ def json_level(value: object) -> Json:
     return json_safe(value)
 
 
-def from_json(annotation: type[T], data: Json) -> T:
+def from_json(annotation: type[T], data: Json, how: Reading = _STRICT) -> T:
     """Read JSON into a type.
 
     Raises:
@@ -124,7 +145,7 @@ def from_json(annotation: type[T], data: Json) -> T:
     """
     problems: list[Problem] = []
     try:
-        value = read(annotation, data, (), problems)
+        value = read(annotation, data, (), problems, how)
     except RecursionError:
         raise ShapeError([Problem((), "nested too deeply")]) from None
     if problems:
@@ -133,7 +154,7 @@ def from_json(annotation: type[T], data: Json) -> T:
 
 
 def read(  # noqa: PLR0911 - one return per kind of annotation
-    annotation: object, data: Json, path: Path, problems: list[Problem]
+    annotation: object, data: Json, path: Path, problems: list[Problem], how: Reading = _STRICT
 ) -> object:
     """Read JSON at a path, adding to ``problems`` instead of raising."""
     if annotation is float and isinstance(data, int) and not isinstance(data, bool):
@@ -148,9 +169,9 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
         return data
     if annotation is None or annotation is type(None):
         return None if data is None else _wrong(path, problems, "null", data)
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return _read_dataclass(annotation, data, path, problems)
-    return _read_generic(cast("object", annotation), data, path, problems)
+    if dataclasses.is_dataclass(typing.get_origin(annotation) or annotation):
+        return _read_dataclass(cast("type", annotation), data, path, problems, how)
+    return _read_generic(annotation, data, path, problems, how)
 
 
 _ANYTHING: tuple[object, ...] = (_AnyJson, object, typing.Any)
@@ -164,14 +185,14 @@ _SCALARS: dict[type, str] = {
 
 
 def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
-    annotation: object, data: Json, path: Path, problems: list[Problem]
+    annotation: object, data: Json, path: Path, problems: list[Problem], how: Reading
 ) -> object:
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is Annotated:
-        return read(arguments[0], data, path, problems)
+        return read(arguments[0], data, path, problems, how)
     if origin in (Union, python_types.UnionType):
-        return _read_union(arguments, data, path, problems)
+        return _read_union(arguments, data, path, problems, how)
     if origin is Literal:
         if data in arguments and any(type(data) is type(a) for a in arguments):
             return data
@@ -181,35 +202,35 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
     if origin in _LISTS:
         if not isinstance(data, list):
             return _wrong(path, problems, "a list", data)
-        read_items = [read(arguments[0], d, (*path, i), problems) for i, d in enumerate(data)]
+        read_items = [read(arguments[0], d, (*path, i), problems, how) for i, d in enumerate(data)]
         return tuple(read_items) if origin is tuple else read_items
     if origin in (dict, Mapping):
         if not isinstance(data, dict):
             shape = f"such as {{NAME: {_describe(arguments[1])}}}"
             return _wrong(path, problems, "a mapping", data, shape)
-        return {k: read(arguments[1], d, (*path, k), problems) for k, d in data.items()}
+        return {k: read(arguments[1], d, (*path, k), problems, how) for k, d in data.items()}
     raise TypeError(f"the codec cannot read {annotation!r}")
 
 
 def _read_union(
-    options: tuple[object, ...], data: Json, path: Path, problems: list[Problem]
+    options: tuple[object, ...], data: Json, path: Path, problems: list[Problem], how: Reading
 ) -> object:
     if data is None and type(None) in options:
         return None
     fitting = [o for o in options if _fits(o, data)]
     if len(fitting) == 1:
-        return read(fitting[0], data, path, problems)
+        return read(fitting[0], data, path, problems, how)
     tagged = {getattr(o, "TAG", None): o for o in fitting}
     if fitting and None not in tagged and isinstance(data, dict):
         tag = data.get("type")
         if isinstance(tag, str) and tag in tagged:
-            return read(tagged[tag], data, path, problems)
+            return read(tagged[tag], data, path, problems, how)
         names = [str(name) for name in tagged]
         problems.append(Problem((*path, "type"), f"{tag!r} is unknown", nearest(str(tag), names)))
         return None
     for option in fitting:
         tried: list[Problem] = []
-        value = read(option, data, path, tried)
+        value = read(option, data, path, tried, how)
         if not tried:
             return value
     return _wrong(path, problems, " or ".join(_describe(o) for o in options), data)
@@ -233,18 +254,26 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
     return type(data) is kind
 
 
-def _read_dataclass(kind: type, data: Json, path: Path, problems: list[Problem]) -> object:
+def _read_dataclass(
+    kind: type, data: Json, path: Path, problems: list[Problem], how: Reading
+) -> object:
     shape = _shape(kind)
     if not isinstance(data, dict):
         keys = shape.required or tuple(shape.annotations)[:1]
         written = ", ".join(f"{key}: ..." for key in keys)
         return _wrong(path, problems, "a mapping", data, f"such as {{{written}}}" if keys else "")
+    if own := how.forms.get(kind):
+        try:
+            return own(data)
+        except AssayError as error:
+            problems.append(Problem(path, error.message, error.hint))
+            return None
     before = len(problems)
     values: dict[str, object] = {}
     for key, item in data.items():
         if key in shape.annotations:
-            values[key] = read(shape.annotations[key], item, (*path, key), problems)
-        elif not (key == "type" and item == shape.tag):
+            values[key] = read(shape.annotations[key], item, (*path, key), problems, how)
+        elif not (how.passes_over or (key == "type" and item == shape.tag)):
             message = f"unknown field {key!r}"
             hint = nearest(key, list(shape.annotations))
             problems.append(Problem((*path, key), message, hint, at_key=True))
@@ -256,7 +285,7 @@ def _read_dataclass(kind: type, data: Json, path: Path, problems: list[Problem])
     if len(problems) > before:
         return None
     try:
-        return cast("Callable[..., object]", kind)(**values)
+        return cast("Callable[..., object]", typing.get_origin(kind) or kind)(**values)
     except ShapeError as error:
         problems.extend(dataclasses.replace(p, path=(*path, *p.path)) for p in error.problems)
     except InputError as error:
@@ -272,18 +301,40 @@ class _Shape:
     tag: str | None
 
 
+def field_types(kind: type) -> Mapping[str, object]:
+    """The types of the fields of a dataclass, with what stands for the variables of a generic."""
+    return _shape(kind).annotations
+
+
 @lru_cache(maxsize=256)
 def _shape(kind: type) -> _Shape:
-    hints = typing.get_type_hints(kind, localns={"Json": _AnyJson}, include_extras=True)
-    fields = [f for f in dataclasses.fields(kind) if f.init]
+    whole = cast("Any", typing.get_origin(kind) or kind)
+    hints = typing.get_type_hints(whole, localns={"Json": _AnyJson}, include_extras=True)
+    meant = _meant(kind)
+    fields = [f for f in dataclasses.fields(whole) if f.init]
     missing = dataclasses.MISSING
     return _Shape(
-        annotations={f.name: hints[f.name] for f in fields},
+        annotations={f.name: _filled(hints[f.name], meant) for f in fields},
         required=tuple(
             f.name for f in fields if f.default is missing and f.default_factory is missing
         ),
         tag=getattr(kind, "TAG", None),
     )
+
+
+def _meant(kind: object) -> dict[object, object]:
+    """What stands for the variables of a generic, or of the generics that a class is made of."""
+    whole = typing.get_origin(kind) or kind
+    variables: tuple[object, ...] = getattr(whole, "__parameters__", ())
+    found = dict(zip(variables, typing.get_args(kind), strict=False))
+    for base in getattr(whole, "__orig_bases__", ()):
+        found |= _meant(base)
+    return found
+
+
+def _filled(hint: Any, meant: Mapping[object, object]) -> object:  # noqa: ANN401 - any annotation
+    variables = getattr(hint, "__parameters__", ())
+    return hint[tuple(meant[one] for one in variables)] if variables else hint
 
 
 def _written(value: DataclassInstance) -> dict[str, object]:

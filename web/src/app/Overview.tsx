@@ -32,12 +32,13 @@ export default function Overview() {
     queryKey: ["overview", "graders", project],
     queryFn: ({ signal }) =>
       ask(
-        api.GET("/api/v1/projects/{project}/grader-overview", {
+        api.GET("/api/v1/projects/{project}/graders", {
           signal,
           params: { path: { project }, query: { limit: SHOWN } },
         }),
       ),
   });
+  const total = runs.data?.total ?? 0;
   const isNew = runs.data?.total === 0 && graders.data?.items.length === 0;
   return (
     <div className="page stack">
@@ -47,9 +48,7 @@ export default function Overview() {
         <section aria-labelledby="last-runs">
           <div className="page-head">
             <h2 id="last-runs">Last runs</h2>
-            {runs.data && runs.data.total > 0 && (
-              <Link to="/runs">All {count(runs.data.total, "run")}</Link>
-            )}
+            {total > 0 && <Link to="/runs">All {count(total, "run")}</Link>}
           </div>
           {runs.error && <ProblemBox problem={runs.error} retry={() => void runs.refetch()} />}
           {runs.isPending && <Loading what="Loading runs" />}
@@ -60,7 +59,7 @@ export default function Overview() {
               <p>or, of your own:</p>
             </Empty>
           )}
-          {runs.data && runs.data.total > 0 && <RunTable runs={runs.data.items} />}
+          {runs.data && total > 0 && <RunTable runs={runs.data.items} />}
         </section>
       )}
       {!isNew && (
@@ -219,7 +218,7 @@ function PassRate({ run }: { run: Schemas["RunRow"] }) {
 }
 
 interface GraderTableProps {
-  graders: readonly Schemas["GraderOverview"][];
+  graders: readonly Schemas["ListedGrader"][];
   project: string;
 }
 
@@ -249,9 +248,9 @@ function GraderTable({ graders, project }: GraderTableProps) {
                   <span className="below">{grader.name}</span>
                 )}
               </td>
-              <td>{KIND_TITLES[grader.kind] ?? grader.kind}</td>
+              <td>{KIND_TITLES[grader.latest.kind] ?? grader.latest.kind}</td>
               <td className="number">
-                {grader.version}
+                {grader.latest.number}
                 {grader.locked && <span className="below">locked</span>}
               </td>
               <td>

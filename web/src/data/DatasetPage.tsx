@@ -10,7 +10,7 @@ import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { TabPanel, Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
-import { type Column, WindowList } from "../parts/WindowList";
+import { type Column, type Wanted, WindowList } from "../parts/WindowList";
 import { DataTabs } from "./DataTabs";
 import { DeleteDataset } from "./DeleteDataset";
 import { GradeDialog } from "./GradeDialog";
@@ -139,15 +139,13 @@ function Rows({ dataset }: { dataset: Dataset }) {
   const [view, setView] = useSearchParams();
   const place = { project: dataset.project, key: dataset.key };
   const number = Number(view.get("row")) || null;
-  const load = async (offset: number, limit: number, signal: AbortSignal) => {
-    const found = await ask(
-      api.GET("/api/v1/projects/{project}/datasets/{key}/rows/window", {
-        params: { path: place, query: { offset, limit } },
+  const load = (query: Wanted, signal: AbortSignal) =>
+    ask(
+      api.GET("/api/v1/projects/{project}/datasets/{key}/rows", {
+        params: { path: place, query },
         signal,
       }),
     );
-    return found.rows;
-  };
   return (
     <div className={number ? "data-split open" : "data-split"}>
       <WindowList

@@ -2,12 +2,13 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask } from "../api/client";
+import { every } from "../api/pages";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { count } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { type Dataset, every } from "./queries";
+import type { Dataset } from "./queries";
 
 /** Chooses the grader that a job runs over a dataset. */
 export function GradeDialog({ project, dataset, close }: Props) {
@@ -17,10 +18,10 @@ export function GradeDialog({ project, dataset, close }: Props) {
   const graders = useQuery({
     queryKey: ["graders-to-run", project],
     queryFn: ({ signal }) =>
-      every((cursor) =>
+      every((how) =>
         ask(
           api.GET("/api/v1/projects/{project}/graders", {
-            params: { path: { project }, query: { limit: 200, ...cursor } },
+            params: { path: { project }, query: how },
             signal,
           }),
         ),

@@ -7,7 +7,7 @@ import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { TabPanel, Tabs } from "../parts/Tabs";
 import { TextBlock } from "../parts/TextBlock";
-import { type Column, WindowList } from "../parts/WindowList";
+import { type Column, type Wanted, WindowList } from "../parts/WindowList";
 import { OpenedRow } from "./OpenedRow";
 
 type Glimpse = Schemas["ResultGlimpse"];
@@ -62,15 +62,13 @@ export function JobResults({ project, summary }: Props) {
     setView(next, { replace: isNext });
   };
   const query = { ...(status ? { status } : {}), order };
-  const load = async (offset: number, limit: number, signal: AbortSignal) => {
-    const found = await ask(
-      api.GET("/api/v1/projects/{project}/jobs/{id}/results/window", {
-        params: { path: { project, id: job.id }, query: { ...query, offset, limit } },
+  const load = (wanted: Wanted, signal: AbortSignal) =>
+    ask(
+      api.GET("/api/v1/projects/{project}/jobs/{id}/results", {
+        params: { path: { project, id: job.id }, query: { ...query, ...wanted } },
         signal,
       }),
     );
-    return found.results;
-  };
   return (
     <section className="stack">
       <div className="spread">
@@ -128,12 +126,12 @@ function Opened({ project, id, query, close }: OpenedProps) {
     queryKey: ["job", project, id, "result", query],
     queryFn: async ({ signal }) => {
       const part = await ask(
-        api.GET("/api/v1/projects/{project}/jobs/{id}/results/window", {
+        api.GET("/api/v1/projects/{project}/jobs/{id}/results", {
           params: { path, query },
           signal,
         }),
       );
-      const number = part.results[0]?.number;
+      const number = part.items[0]?.number;
       if (number === undefined) return null;
       const opened = await ask(
         api.GET("/api/v1/projects/{project}/jobs/{id}/results/{number}", {

@@ -97,7 +97,7 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
           </tbody>
         </table>
       </div>
-      {jobs.data.next_cursor && (
+      {jobs.data.next && (
         <p className="soft">
           Only the newest {whole(jobs.data.items.length)} are shown. Narrow them by state, or list
           all on the command line: <code>assay server jobs list</code>

@@ -23,12 +23,12 @@ export default function TracesPage() {
         api.GET("/api/v1/projects/{project}/traces", {
           params: {
             path: { project },
-            query: { limit: 100, ...(pageParam ? { cursor: pageParam } : {}) },
+            query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) },
           },
           signal,
         }),
       ),
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
   });
   const traces = found.data?.pages.flatMap((part) => part.items);
   const where = project === "default" ? "" : ` --project ${project}`;

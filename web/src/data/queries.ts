@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, ask, type Schemas } from "../api/client";
+import { every } from "../api/pages";
 
 export type Dataset = Schemas["DatasetRecord"];
 export type Job = Schemas["JobRecord"];
@@ -10,10 +11,10 @@ export function useDatasets(project: string) {
   return useQuery({
     queryKey: ["datasets", project],
     queryFn: ({ signal }) =>
-      every((cursor) =>
+      every((how) =>
         ask(
           api.GET("/api/v1/projects/{project}/datasets", {
-            params: { path: { project }, query: { limit: 200, ...cursor } },
+            params: { path: { project }, query: how },
             signal,
           }),
         ),
@@ -47,23 +48,6 @@ export function useJobs(project: string, only: { status?: Job["status"]; dataset
       ),
     refetchInterval: (query) => (query.state.data?.items.some(isActive) ? 1_500 : false),
   });
-}
-
-interface Part<T> {
-  items: T[];
-  next_cursor: string | null;
-}
-
-/** All parts of a list that is never very long. */
-export async function every<T>(part: (cursor: { cursor?: string }) => Promise<Part<T>>) {
-  const found: T[] = [];
-  let cursor: string | null = null;
-  do {
-    const next: Part<T> = await part(cursor === null ? {} : { cursor });
-    found.push(...next.items);
-    cursor = next.next_cursor;
-  } while (cursor !== null && found.length < 5_000);
-  return found;
 }
 
 const UNITS = ["bytes", "kB", "MB", "GB"] as const;

@@ -82,8 +82,8 @@ function Row({ project, row, place }: { project: string; row: Overview; place: n
         </div>
         <div className="soft clip">{told || " "}</div>
       </td>
-      <td>{KIND_TITLES[row.kind] ?? row.kind}</td>
-      <td className="number">{row.version}</td>
+      <td>{KIND_TITLES[row.latest.kind] ?? row.latest.kind}</td>
+      <td className="number">{row.latest.number}</td>
       <td>
         <UsedBy row={row} />
       </td>
@@ -92,7 +92,7 @@ function Row({ project, row, place }: { project: string; row: Overview; place: n
       </td>
       <td className="soft when">
         {moment(row.updated_at)}
-        <div className="clip">{row.updated_by && `by ${row.updated_by}`}</div>
+        <div className="clip">{row.latest.created_by && `by ${row.latest.created_by}`}</div>
       </td>
     </tr>
   );

@@ -41,21 +41,21 @@ export default function GradersPage() {
     queryKey: ["grader-overview", project, kind, wanted],
     queryFn: ({ signal, pageParam }) =>
       ask(
-        api.GET("/api/v1/projects/{project}/grader-overview", {
+        api.GET("/api/v1/projects/{project}/graders", {
           params: {
             path: { project },
             query: {
               limit: 100,
               query: wanted,
               ...(kind && { kind }),
-              ...(pageParam && { cursor: pageParam }),
+              ...(pageParam && { after: pageParam }),
             },
           },
           signal,
         }),
       ),
     initialPageParam: "",
-    getNextPageParam: (last) => last.next_cursor,
+    getNextPageParam: (last) => last.next,
     placeholderData: (before) => before,
   });
   const rows = list.data?.pages.flatMap((page) => page.items) ?? [];

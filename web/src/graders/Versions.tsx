@@ -17,13 +17,13 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
         api.GET("/api/v1/projects/{project}/graders/{key}/versions", {
           params: {
             path: { project, key: grader },
-            query: { limit: 20, ...(pageParam && { cursor: pageParam }) },
+            query: { limit: 20, ...(pageParam && { after: pageParam }) },
           },
           signal,
         }),
       ),
     initialPageParam: "",
-    getNextPageParam: (last) => last.next_cursor,
+    getNextPageParam: (last) => last.next,
   });
   const versions = list.data?.pages.flatMap((page) => page.items) ?? [];
   const from = Number(given.get("from")) || 0;

@@ -3,7 +3,7 @@ import { api, ask, type Schemas } from "../api/client";
 import type { JsonObject } from "../parts/json";
 
 export type Grader = Schemas["GraderDetail"];
-export type Overview = Schemas["GraderOverview"];
+export type Overview = Schemas["ListedGrader"];
 export type Kinds = Schemas["GraderKinds"];
 
 /** What is known of a grader: its newest version, or the one of a number. */

@@ -9,16 +9,16 @@ export function ExportButton({ project, field }: { project: string; field: strin
     setState("Exporting …");
     try {
       const lines: string[] = [];
-      let cursor: string | null = null;
+      let after: string | null = null;
       do {
-        const page: { items: { row: unknown }[]; next_cursor: string | null } = await ask(
+        const page: { items: { row: unknown }[]; next: string | null } = await ask(
           api.GET("/api/v1/projects/{project}/labels/export", {
-            params: { path: { project }, query: { field, limit: 200, ...(cursor && { cursor }) } },
+            params: { path: { project }, query: { field, limit: 200, ...(after && { after }) } },
           }),
         );
         for (const { row } of page.items) lines.push(`${JSON.stringify(row)}\n`);
-        cursor = page.next_cursor;
-      } while (cursor);
+        after = page.next;
+      } while (after);
       const name = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;
       saveFile(name, new Blob(lines, { type: "application/x-ndjson" }));
       setState("");

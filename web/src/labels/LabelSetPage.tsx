@@ -36,13 +36,13 @@ export default function LabelSetPage() {
         api.GET("/api/v1/projects/{project}/labels/items", {
           params: {
             path: { project },
-            query: { field, which, limit: 50, ...(pageParam && { cursor: pageParam }) },
+            query: { field, which, limit: 50, ...(pageParam && { after: pageParam }) },
           },
           signal,
         }),
       ),
     initialPageParam: "",
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
   });
   const set = sets.data?.items.find((one) => one.field === field);
   const rows = items.data?.pages.flatMap((page) => page.items) ?? [];

@@ -89,7 +89,8 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           </h1>
           <span className="soft clip">
             as {head.rater}
-            {head.size > head.total && ` · ${whole(head.total)} of ${whole(head.size)} drawn`}
+            {head.size > (head.total ?? 0) &&
+              ` · ${whole(head.total ?? 0)} of ${whole(head.size)} drawn`}
             {queue.skipped > 0 && ` · ${whole(queue.skipped)} left for later`}
           </span>
         </div>

@@ -44,7 +44,7 @@ export function useQueue(project: string, query: Query, criterion: string) {
     if (hasEnded || isLoading.current || items.length >= AHEAD) return;
     isLoading.current = true;
     const { dataset, run, field, classes, seed, rater } = query;
-    const asked = cursor.current ? { cursor: cursor.current } : {};
+    const asked = cursor.current ? { after: cursor.current } : {};
     ask(
       api.GET("/api/v1/projects/{project}/labels/queue", {
         params: {
@@ -58,8 +58,8 @@ export function useQueue(project: string, query: Query, criterion: string) {
         for (const { item } of fresh) seen.current.add(item);
         setHead((before) => before ?? found);
         setItems((before) => [...before, ...fresh]);
-        cursor.current = found.next_cursor;
-        setEnded(found.next_cursor === null);
+        cursor.current = found.next;
+        setEnded(found.next === null);
         setProblem(null);
         isLoading.current = false;
         setAttempt((before) => before + 1);

@@ -1,9 +1,13 @@
 import { keepPreviousData, useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import { filled, type Page, type Rest } from "../api/pages";
 import "./window-list.css";
 
 const SIZE = 50;
+
+/** Which part of a list is wanted. */
+export type Wanted = { offset: number; limit: number } | Rest;
 
 export interface Column<T> {
   name: string;
@@ -33,7 +37,10 @@ export function WindowList<T>({ label, name, total, columns, load, chosen, choos
   const found = useQueries({
     queries: pages.map((page) => ({
       queryKey: [...name, "window", page],
-      queryFn: ({ signal }: { signal: AbortSignal }) => load(page * SIZE, SIZE, signal),
+      queryFn: async ({ signal }: { signal: AbortSignal }) => {
+        const first = await load({ offset: page * SIZE, limit: SIZE }, signal);
+        return (await filled(first, SIZE, (rest) => load(rest, signal))).items;
+      },
       placeholderData: keepPreviousData,
     })),
   });
@@ -132,7 +139,7 @@ interface Props<T> {
   name: readonly unknown[];
   total: number;
   columns: readonly Column<T>[];
-  load: (offset: number, limit: number, signal: AbortSignal) => Promise<readonly T[]>;
+  load: (wanted: Wanted, signal: AbortSignal) => Promise<Page<T>>;
   /** Place of the chosen one in the list. */
   chosen: number | null;
   /** Is told whether another one was chosen before, whose place in the history it takes. */

@@ -26,7 +26,7 @@ export function Printed({ data }: { data: RunData }) {
     <main ref={box} className="page run printed stack">
       <RunHead told={overview} now={overview.run} />
       <RunSummary told={overview} />
-      {overview.run.kind !== "dataset" && matrix.total > 0 && (
+      {overview.run.kind !== "dataset" && matrix.items.length > 0 && (
         <Matrix matrix={matrix} leaderboard={overview.leaderboard} />
       )}
       {data.left_out.map((said) => (

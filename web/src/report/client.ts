@@ -20,7 +20,7 @@ const answers: Record<string, (query: Query) => unknown> = {
   "/api/v1/runs/{run}/matrix": matrix,
   "/api/v1/runs/{run}/scores": () => runData().scores ?? missing(),
   "/api/v1/runs/{run}/trainability": () => runData().trainability ?? missing(),
-  "/api/v1/runs/{run}/cells/window": cells,
+  "/api/v1/runs/{run}/cells": cells,
   "/api/v1/runs/{run}/cells/opened": (query) => opened(query).view,
   "/api/v1/runs/{run}/cells/outline": (query) => opened(query).outline,
   "/api/v1/runs/{run}/cells/files": (query) => opened(query).files,
@@ -48,8 +48,8 @@ function matrix(query: Query): Schemas["RunMatrix"] {
   const { matrix: whole, worst } = runData();
   const [offset, limit] = [Number(query.offset), Number(query.limit)];
   const every =
-    query.sort === "worst" ? worst.flatMap((place) => whole.cases[place] ?? []) : whole.cases;
-  return { ...whole, offset, cases: every.slice(offset, offset + limit) };
+    query.sort === "worst" ? worst.flatMap((place) => whole.items[place] ?? []) : whole.items;
+  return { ...whole, items: every.slice(offset, offset + limit) };
 }
 
 function opened(query: Query): OpenedCell {
@@ -92,7 +92,7 @@ const NO_ENDS = { passed: 0, failed: 0, errors: 0, skipped: 0, scored: 0 };
 type Wanted = Omit<Chosen, "outcome"> & { outcome: string; limit: number; offset: number };
 
 /** The cells that suit what is chosen, sorted, as the server finds them. */
-function cells(query: Query): Schemas["CellWindow"] {
+function cells(query: Query): Schemas["CellPage"] {
   const wanted = query as unknown as Wanted;
   const { rows, overview, causes } = runData();
   const ends = wanted.outcome.split(",").filter(Boolean);
@@ -117,14 +117,16 @@ function cells(query: Query): Schemas["CellWindow"] {
     agents.set(key, agent);
   }
   return {
-    rows: found.slice(wanted.offset, wanted.offset + wanted.limit),
-    offset: wanted.offset,
+    items: found.slice(wanted.offset, wanted.offset + wanted.limit),
     total: found.length,
-    cells: overview.run.total,
-    ends: counted,
-    agents: [...agents.values()],
-    flagged: found.filter((row) => row.flag_count > 0).length,
-    held: found.filter((row) => row.held).length,
+    next: null,
+    counts: {
+      cells: overview.run.total,
+      ends: counted,
+      agents: [...agents.values()],
+      flagged: found.filter((row) => row.flag_count > 0).length,
+      held: found.filter((row) => row.held).length,
+    },
     last: overview.last,
   };
 }

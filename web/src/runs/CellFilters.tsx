@@ -7,7 +7,7 @@ import type { Chosen } from "./chosen";
 import { agentName } from "./names";
 
 /** Which cells are looked at; each choice says how many there are. */
-export function CellFilters({ chosen, change, found, causes }: CellFiltersProps) {
+export function CellFilters({ chosen, change, counts, total, causes }: CellFiltersProps) {
   const toggle = (state: string) => {
     const rest = chosen.outcome.filter((one) => one !== state);
     const next = rest.length < chosen.outcome.length ? rest : [...rest, state];
@@ -22,7 +22,7 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
     <div className="filters cell-filters">
       <fieldset className="row">
         <legend className="sr">Outcome</legend>
-        {endsOf(found.ends).map(([state, number]) => (
+        {endsOf(counts.ends).map(([state, number]) => (
           <button
             key={state}
             type="button"
@@ -34,28 +34,28 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
             <Outcome state={state} text={`${whole(number)} ${WORDS[state]}`} />
           </button>
         ))}
-        {(found.flagged > 0 || chosen.flagged) && (
+        {(counts.flagged > 0 || chosen.flagged) && (
           <button
             type="button"
             className="toggle"
             aria-pressed={chosen.flagged}
             onClick={() => change({ flagged: chosen.flagged ? null : "true" })}
           >
-            <span className="outcome flag">⚑ {whole(found.flagged)} flagged</span>
+            <span className="outcome flag">⚑ {whole(counts.flagged)} flagged</span>
           </button>
         )}
-        {(found.held > 0 || chosen.held) && (
+        {(counts.held > 0 || chosen.held) && (
           <button
             type="button"
             className="toggle"
             aria-pressed={chosen.held}
             onClick={() => change({ held: chosen.held ? null : "true" })}
           >
-            {whole(found.held)} wait for review
+            {whole(counts.held)} wait for review
           </button>
         )}
       </fieldset>
-      {found.agents.length > 1 && (
+      {counts.agents.length > 1 && (
         <select
           aria-label="Agent"
           value={agent}
@@ -67,7 +67,7 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
           }}
         >
           <option value="">All agents</option>
-          {found.agents.map((one) => (
+          {counts.agents.map((one) => (
             <option key={agentName(one)} value={JSON.stringify([one.harness, one.model])}>
               {agentName(one)} ({whole(one.count)})
             </option>
@@ -88,7 +88,7 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
           drop={() => change({ cause: null })}
         />
       )}
-      <span className="soft total">{count(found.total, "cell")}</span>
+      <span className="soft total">{count(total, "cell")}</span>
     </div>
   );
 }
@@ -96,7 +96,8 @@ export function CellFilters({ chosen, change, found, causes }: CellFiltersProps)
 interface CellFiltersProps {
   chosen: Chosen;
   change: (changes: Record<string, string | null>) => void;
-  found: Schemas["CellWindow"];
+  counts: Schemas["CellCounts"];
+  total: number;
   causes: Schemas["RunOverview"]["causes"];
 }
 

@@ -1,12 +1,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client";
+import type { Schemas } from "../api/client";
 import { Empty } from "../parts/Empty";
 import { count } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { CellFilters } from "./CellFilters";
-import { CellsTable, PART } from "./CellsTable";
+import { CellsTable, cellPart, PART } from "./CellsTable";
 import { queryOf, useChosen } from "./chosen";
 
 /** The cells of a run. While it goes on, what somebody looks at stays until they ask for more. */
@@ -16,8 +16,7 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
   const query = { ...queryOf(chosen), limit: PART, offset: 0 };
   const first = useQuery({
     queryKey: ["run", run, "cells", query, round],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/cells/window", { signal, params: { path: { run }, query } })),
+    queryFn: ({ signal }) => cellPart(run, query, signal),
     placeholderData: keepPreviousData,
     refetchOnWindowFocus: false,
   });
@@ -26,26 +25,29 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
   }
   const found = first.data;
   if (!found) return <Loading what="Loading cells" />;
-  const fresh = now.total - found.cells;
+  const { counts, total } = found;
+  if (!counts || total === null) return null; // of a list's beginning both are told
+  const fresh = now.total - counts.cells;
   return (
     <div className="cells-tab">
       {first.error && <ProblemBox problem={first.error} retry={() => first.refetch()} />}
-      <CellFilters chosen={chosen} change={change} found={found} causes={causes} />
+      <CellFilters chosen={chosen} change={change} {...{ counts, total, causes }} />
       {fresh > 0 && (
         <button type="button" className="news" onClick={() => setRound(round + 1)}>
           {count(fresh, "new cell")}
         </button>
       )}
-      {found.total > 0 ? (
+      {total > 0 ? (
         <CellsTable
           key={JSON.stringify(queryOf(chosen))}
           run={run}
           chosen={chosen}
           change={change}
           first={found}
+          total={total}
         />
       ) : (
-        <NoCells isEmpty={found.cells === 0} />
+        <NoCells isEmpty={counts.cells === 0} />
       )}
     </div>
   );

@@ -3,12 +3,14 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { filled } from "../api/pages";
 import { duration, money, score, whole } from "../parts/figures";
 import { useKeys } from "../parts/keys";
 import { Flag, Outcome } from "../parts/Outcome";
 import { type Chosen, queryOf, type Sort } from "./chosen";
 import { agentName, cellAddress } from "./names";
 
+type CellPage = Schemas["CellPage"];
 type CellRow = Schemas["CellRow"];
 
 /** Cells that are asked for at a time. */
@@ -28,13 +30,13 @@ const COLUMNS: [string, Sort | null, boolean][] = [
 ];
 
 /** All cells that suit: as many rows as fit are there, whatever their number. */
-export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
+export function CellsTable({ run, chosen, change, first, total }: CellsTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [address, setAddress] = useSearchParams();
   const navigate = useNavigate();
-  const [at, setAt] = useState(Math.min(Number(address.get("at")) || 0, first.total - 1));
+  const [at, setAt] = useState(Math.min(Number(address.get("at")) || 0, total - 1));
   const rows = useVirtualizer({
-    count: first.total,
+    count: total,
     getScrollElement: () => scroller.current,
     estimateSize: () => HEIGHT,
     overscan: 12,
@@ -57,7 +59,7 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
     window.setTimeout(() => navigate(cellAddress(run, cell)));
   };
   const move = (to: number) => {
-    const next = Math.max(0, Math.min(first.total - 1, to));
+    const next = Math.max(0, Math.min(total - 1, to));
     setAt(next);
     rows.scrollToIndex(next);
   };
@@ -71,7 +73,7 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
       PageDown: at + page,
       PageUp: at - page,
       Home: 0,
-      End: first.total - 1,
+      End: total - 1,
     };
     const to = steps[event.key];
     if (to !== undefined) move(to);
@@ -101,7 +103,7 @@ export function CellsTable({ run, chosen, change, first }: CellsTableProps) {
       className="grid"
       role="grid"
       aria-label="Cells; j and k go on and back, Enter opens"
-      aria-rowcount={first.total + 1}
+      aria-rowcount={total + 1}
       aria-activedescendant={shown.some((item) => item.index === at) ? `cell-${at}` : undefined}
       tabIndex={0}
       onKeyDown={(event) => {
@@ -163,7 +165,8 @@ interface CellsTableProps {
   run: string;
   chosen: Chosen;
   change: (changes: Record<string, string | null>) => void;
-  first: Schemas["CellWindow"];
+  first: CellPage;
+  total: number;
 }
 
 /** The columns of one cell. */
@@ -207,11 +210,27 @@ export function CellLine({ run, cell }: { run: string; cell: CellRow }) {
   );
 }
 
+/** Some cells of a run. */
+export async function cellPart(
+  run: string,
+  query: ReturnType<typeof queryOf> & { until?: number; limit: number; offset: number },
+  signal: AbortSignal,
+): Promise<CellPage> {
+  const part = (rest: object) =>
+    ask(
+      api.GET("/api/v1/runs/{run}/cells", {
+        signal,
+        params: { path: { run }, query: { ...query, ...rest } },
+      }),
+    );
+  return filled(await part({}), query.limit, (rest) => part({ ...rest, offset: 0 }));
+}
+
 /** The cells at some places of the list; parts that are seen are fetched. */
 function useParts(
   run: string,
   chosen: Chosen,
-  first: Schemas["CellWindow"],
+  first: CellPage,
   places: readonly number[],
 ): (index: number) => CellRow | undefined {
   const numbers = [...new Set(places.map((place) => Math.floor(place / PART)))].filter(Boolean);
@@ -220,20 +239,14 @@ function useParts(
       const query = { ...queryOf(chosen), until: first.last, limit: PART, offset: number * PART };
       return {
         queryKey: ["run", run, "cells", query],
-        queryFn: ({ signal }: { signal: AbortSignal }) =>
-          ask(
-            api.GET("/api/v1/runs/{run}/cells/window", {
-              signal,
-              params: { path: { run }, query },
-            }),
-          ),
+        queryFn: ({ signal }: { signal: AbortSignal }) => cellPart(run, query, signal),
         staleTime: Number.POSITIVE_INFINITY,
       };
     }),
   });
-  const known = new Map(numbers.map((number, place) => [number, parts[place]?.data?.rows]));
+  const known = new Map(numbers.map((number, place) => [number, parts[place]?.data?.items]));
   return (index) => {
-    const rows = index < PART ? first.rows : known.get(Math.floor(index / PART));
+    const rows = index < PART ? first.items : known.get(Math.floor(index / PART));
     return rows?.[index % PART];
   };
 }

@@ -26,7 +26,7 @@ export function Matrix({ matrix, leaderboard }: MatrixProps) {
           </tr>
         </thead>
         <tbody>
-          {matrix.cases.map(({ case: name, cells }) => (
+          {matrix.items.map(({ case: name, cells }) => (
             <tr key={name}>
               <th scope="row">
                 <Link className="clip" to={cellsAddress({ case: name })}>

@@ -29,7 +29,7 @@ export function MatrixTab({ run, leaderboard }: MatrixTabProps) {
   };
   if (matrix.error) return <ProblemBox problem={matrix.error} retry={() => matrix.refetch()} />;
   if (!matrix.data) return <Loading what="Loading the matrix" />;
-  const { total } = matrix.data;
+  const total = matrix.data.total ?? 0;
   if (total === 0) return null;
   const last = Math.min(total, offset + PART);
   return (

@@ -14,7 +14,7 @@ import { RunsTable } from "./RunsTable";
 import "./runs.css";
 
 type RunRow = Schemas["RunRow"];
-type RunRows = Schemas["RunRows"];
+type RunPage = Schemas["RunPage"];
 
 const PART = 50;
 
@@ -35,11 +35,12 @@ export default function RunsPage() {
     },
     placeholderData: keepPreviousData,
   });
+  const total = runs.data?.total ?? 0;
   const [told, setTold] = useState({ total: 0, at: 0 });
   useEvents(runs.data ? "/api/v1/run-events" : null, ["runs"], (_, data) => {
     const { items, total } = data as { items: RunRow[]; total: number };
     const changed = new Map(items.map((run) => [run.id, run]));
-    queries.setQueryData<RunRows>(
+    queries.setQueryData<RunPage>(
       key,
       (known) => known && { ...known, items: known.items.map((run) => changed.get(run.id) ?? run) },
       { updatedAt: runs.dataUpdatedAt },
@@ -49,7 +50,7 @@ export default function RunsPage() {
 
   // Rows come and go when they are asked for: what somebody looks at does not move.
   const isNewer = !search && runs.data && told.at > runs.dataUpdatedAt;
-  const fresh = isNewer ? told.total - runs.data.total : 0;
+  const fresh = isNewer ? told.total - total : 0;
 
   const change = (changes: Record<string, string>) => {
     setAddress(
@@ -111,11 +112,11 @@ export default function RunsPage() {
       {runs.data && runs.data.total === 0 && (
         <NoRuns search={search} clear={() => change({ search: "" })} />
       )}
-      {runs.data && runs.data.total > 0 && (
+      {runs.data && total > 0 && (
         <>
           <RunsTable runs={runs.data.items} chosen={chosen} choose={choose} />
           <Parts
-            total={runs.data.total}
+            total={total}
             offset={offset}
             go={(to) => change({ offset: to ? String(to) : "" })}
           />

@@ -21,7 +21,7 @@ export function ChangesPart({ me }: Part) {
     enabled: isAdmin,
     initialPageParam: "",
     queryFn: ({ signal, pageParam }) => {
-      const query = { limit: 100, ...only, ...(pageParam ? { cursor: pageParam } : {}) };
+      const query = { limit: 100, ...only, ...(pageParam ? { after: pageParam } : {}) };
       if (me.project === "*") return ask(api.GET("/api/v1/changes", { params: { query }, signal }));
       return ask(
         api.GET("/api/v1/projects/{project}/changes", {
@@ -30,7 +30,7 @@ export function ChangesPart({ me }: Part) {
         }),
       );
     },
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
   });
   if (!isAdmin) return <Needs what="The log of changes is for admins." />;
   const found = changes.data?.pages.flatMap((part) => part.items);

@@ -25,11 +25,11 @@ export function KeysPart({ me }: Part) {
     queryFn: ({ signal, pageParam }) =>
       ask(
         api.GET("/api/v1/keys", {
-          params: { query: { limit: 100, ...(pageParam ? { cursor: pageParam } : {}) } },
+          params: { query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) } },
           signal,
         }),
       ),
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
   });
   if (!isAdmin) return <Needs what="Keys are managed by admins." />;
   const found = keys.data?.pages.flatMap((part) => part.items);

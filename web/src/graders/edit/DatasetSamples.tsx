@@ -128,7 +128,7 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
     queryFn: ({ signal }) =>
       ask(
         api.GET("/api/v1/projects/{project}/datasets/{key}/rows", {
-          params: { path: { project, key: dataset }, query: { limit: PAGE, cursor } },
+          params: { path: { project, key: dataset }, query: { limit: PAGE, after: cursor } },
           signal,
         }),
       ),
@@ -141,7 +141,7 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
         : [...chosen, number].sort((a, b) => a - b),
     );
   if (rows.error) return <ProblemBox problem={rows.error} retry={rows.refetch} />;
-  const next = rows.data?.next_cursor;
+  const next = rows.data?.next;
   return (
     <div className="chosen-rows">
       <ul>
@@ -186,10 +186,8 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
   );
 }
 
-function excerpt(row: Schemas["DatasetRow"]): string {
-  const { answer, question } = row.data as { answer?: unknown; question?: unknown };
-  const said = [question, answer].filter((part) => typeof part === "string" && part !== "");
-  return (said.length > 0 ? said.join(" → ") : JSON.stringify(row.data)).slice(0, 200);
+function excerpt({ question, answer, fault, id }: Schemas["RowGlimpse"]): string {
+  return [question, answer].filter(Boolean).join(" → ").slice(0, 200) || fault || id;
 }
 
 interface ChosenProps {

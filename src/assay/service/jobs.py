@@ -1,4 +1,4 @@
-"""Operations on what came of jobs: all of it in numbers, and any part of it."""
+"""Operations on jobs, and on what came of them: all of it in numbers, and any part of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,39 @@ from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
 from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.results import Assurance, Status
-from assay.service.data import JobId, of_jobs, show_job
-from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import Desk, InProject, Offset, Spec
-from assay.service.rows import RowDetail, RowNumber, Window, row_detail
+from assay.service.datasets import RowDetail, RowNumber, row_detail
+from assay.service.graders import Calibration, calibration_of, version_to_run
+from assay.service.operation import (
+    After,
+    DatasetKey,
+    Desk,
+    GraderKey,
+    InProject,
+    Limit,
+    Offset,
+    Section,
+    Spec,
+    Whole,
+)
 from assay.store.datasets import Datasets
-from assay.store.jobs import JobRecord, Jobs
+from assay.store.jobs import JobRecord, Jobs, JobStatus
+from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord
 
+ENDED = ("finished", "failed", "cancelled")
+"""How a job ends."""
+
+of_jobs = Section("/projects/{project}/jobs", tag="jobs")
 _BARS = 10
 _LINE = 300
+
+JOB_ID = Spec(
+    alias="id",
+    pattern=r"^[A-Za-z0-9-]{1,64}$",
+    description="Id of the job.",
+    example="20261121-090830-ab12cd34",
+)
+JobId = Annotated[str, JOB_ID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +92,7 @@ class ResultGlimpse:
         why: Why this score, why skipped, or what went wrong.
         flags: Signs of tampering, and what else people should look at.
         assurance: How far the score can be trusted.
+        record: All that is stored of it; null unless it was asked for.
     """
 
     number: int
@@ -79,19 +103,18 @@ class ResultGlimpse:
     why: str
     flags: tuple[str, ...] = ()
     assurance: Assurance | None = None
+    record: ScoreRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultWindow:
-    """Results of a job from a place on.
+class ResultPage(Page[ResultGlimpse]):
+    """Part of what came of a job's rows, and the card of the grader that gave it.
 
     Attributes:
-        results: Them.
-        total: How many there are of the chosen status.
+        calibration: The card, also one that is stale; null where the grader has none.
     """
 
-    results: tuple[ResultGlimpse, ...]
-    total: int
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +130,75 @@ class ResultDetail:
     result: ScoreRecord
     details: str
     row: RowDetail | None
+
+
+@of_jobs("GET")
+def list_jobs(
+    desk: Desk,
+    *,
+    status: Annotated[JobStatus | None, Spec(description="Only those of this status.")] = None,
+    dataset: Annotated[
+        str | None, Spec(max_length=64, description="Only those over this dataset.")
+    ] = None,
+    grader: Annotated[
+        str | None, Spec(max_length=64, description="Only those with this grader.")
+    ] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
+    project: InProject = None,
+) -> Page[JobRecord]:
+    """The jobs of a project, newest first."""
+    wanted = Stretch(limit, offset, after)
+    return Jobs(desk.database).page(
+        desk.project, wanted, status=status, dataset=dataset, grader=grader
+    )
+
+
+def _made(desk: Desk, job: JobRecord) -> dict[str, str]:
+    return {"Location": f"/api/v1/projects/{desk.project}/jobs/{job.id}"}
+
+
+@of_jobs("POST", status=202, repeatable=True, headers=_made)
+def create_job(
+    desk: Desk,
+    grader: GraderKey,
+    dataset: DatasetKey,
+    version: Annotated[
+        int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")
+    ] = None,
+    *,
+    project: InProject = None,
+) -> JobRecord:
+    """Grade a dataset with one version of a grader, whatever happens to the server meanwhile."""
+    with desk.database.writing():
+        number = version_to_run(desk, grader, version).number
+        return Jobs(desk.database).create(
+            desk.project, grader=grader, dataset=dataset, version=number, by=desk.who.name
+        )
+
+
+@of_jobs("GET", "/{id}")
+def show_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
+    """One job."""
+    found = Jobs(desk.database).get(job)
+    if found.project != desk.project:
+        raise NotFoundError(f"there is no job {job!r:.80} in project {desk.project!r}")
+    return found
+
+
+@of_jobs("POST", "/{id}/cancel", repeatable=True)
+def cancel_job(desk: Desk, job: JobId, *, project: InProject = None) -> JobRecord:
+    """End a job before its time; what was graded stays."""
+    show_job.function(desk, job)
+    return Jobs(desk.database).cancel(job)
+
+
+@of_jobs("DELETE", "/{id}", repeatable=True)
+def delete_job(desk: Desk, job: JobId, *, project: InProject = None) -> None:
+    """Delete a job that has ended, with its scores."""
+    show_job.function(desk, job)
+    Jobs(desk.database).delete(job)
 
 
 @of_jobs("GET", "/{id}/summary")
@@ -126,13 +218,13 @@ def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> Jo
         mean=mean,
         bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
-        calibration=_card(desk, record),
+        calibration=_card(desk, record, Jobs(desk.database).results(job, Stretch(1)).items),
         is_stored=_is_stored(desk, record),
     )
 
 
-@of_jobs("GET", "/{id}/results/window")
-def show_results(
+@of_jobs("GET", "/{id}/results")
+def list_results(
     desk: Desk,
     job: JobId,
     *,
@@ -141,19 +233,19 @@ def show_results(
         Literal["row", "score", "newest"],
         Spec(description="By row; lowest score first; or the newest first."),
     ] = "row",
+    whole: Whole = False,
+    limit: Limit = 50,
     offset: Offset = 0,
-    limit: Window = 50,
+    after: After = None,
     project: InProject = None,
-) -> ResultWindow:
-    """The results of a job from any place on, each on a line."""
-    show_job.function(desk, job)
-    jobs = Jobs(desk.database)
-    counts = jobs.counts(job)
-    found = jobs.window(job, offset=offset, limit=limit, status=status, order=order)
-    return ResultWindow(
-        results=tuple(_glimpse(number, record) for number, record in found),
-        total=sum(counts.values()) if status is None else counts.get(status, 0),
-    )
+) -> ResultPage:
+    """What came of the rows of a job, each on a line."""
+    record = show_job.function(desk, job)
+    wanted = Stretch(limit, offset, after)
+    found = Jobs(desk.database).results(job, wanted, status=status, order=order)
+    items = [_glimpse(one, whole=whole) for one in found]
+    card = _card(desk, record, found.items)
+    return ResultPage(items, found.total, found.next, calibration=card)
 
 
 @of_jobs("GET", "/{id}/results/{number}")
@@ -195,11 +287,10 @@ def _line(job: JobRecord, mean: Interval, errors: int) -> str:
     return "; ".join(said)
 
 
-def _card(desk: Desk, job: JobRecord) -> Calibration | None:
+def _card(desk: Desk, job: JobRecord, given: Sequence[ScoreRecord]) -> Calibration | None:
     with suppress(NotFoundError):  # jobs outlive their graders
         version = desk.graders.version(job.grader, job.version)
-        graded = [record.graded for _, record in Jobs(desk.database).window(job.id, limit=1)]
-        return calibration_of(desk, version, graded)
+        return calibration_of(desk, version, [one.graded for one in given])
     return None
 
 
@@ -207,10 +298,10 @@ def _is_stored(desk: Desk, job: JobRecord) -> bool:
     return Jobs(desk.database).has_rows(job.id)
 
 
-def _glimpse(number: int, record: ScoreRecord) -> ResultGlimpse:
+def _glimpse(record: ScoreRecord, *, whole: bool) -> ResultGlimpse:
     graded = record.graded
     return ResultGlimpse(
-        number=number,
+        number=record.number or 0,
         item=one_line(record.item, 120),
         status=graded.status,
         score=graded.score,
@@ -218,4 +309,5 @@ def _glimpse(number: int, record: ScoreRecord) -> ResultGlimpse:
         why=one_line(graded.error or graded.reason, _LINE),
         flags=tuple(one_line(flag, 120) for flag in graded.flags),
         assurance=graded.assurance,
+        record=record if whole else None,
     )

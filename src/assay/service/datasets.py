@@ -1,4 +1,4 @@
-"""Operations on the rows of datasets as people look at them: read as graders are given them.
+"""Operations on stored datasets, and on their rows as people look at them and graders read them.
 
 A row may be megabytes long: a list tells the beginning of each, and one that is opened is told as
 text, cut where nobody could read on.
@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from assay.errors import AssayError, InputError
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
-from assay.service.data import of_datasets
-from assay.service.operation import DatasetKey, Desk, InProject, Offset, Spec, operation
-from assay.store.datasets import DamagedRow, DatasetRow, Datasets, DatasetUse
+from assay.service.operation import (
+    After,
+    DatasetKey,
+    Desk,
+    Force,
+    InProject,
+    Limit,
+    Offset,
+    Section,
+    Spec,
+    Whole,
+    operation,
+)
+from assay.store.datasets import DamagedRow, DatasetRecord, DatasetRow, Datasets, DatasetUse
+from assay.store.pages import Page, Stretch
 
+of_datasets = Section("/projects/{project}/datasets", tag="datasets")
 _GLIMPSE = 300
 _MOST_LINES = 50
 
-Window = Annotated[int, Spec(ge=1, le=100, description="Most items.", example=50)]
 RowNumber = Annotated[int, Spec(ge=1, le=2**31 - 1, description="Number of the row.", example=1)]
 
 
@@ -40,6 +52,7 @@ class RowGlimpse:
         others: Names in its metadata.
         fault: Why it cannot be graded; empty if it can.
         hint: What helps.
+        data: The row as it came; null unless it was asked for.
     """
 
     number: int
@@ -52,19 +65,7 @@ class RowGlimpse:
     others: tuple[str, ...] = ()
     fault: str = ""
     hint: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowWindow:
-    """Rows of a dataset from a place on.
-
-    Attributes:
-        rows: Them.
-        total: How many the dataset has.
-    """
-
-    rows: tuple[RowGlimpse, ...]
-    total: int
+    data: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,25 +125,48 @@ class RowsRead:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@of_datasets("GET", "/{key}/rows/window")
-def show_rows(
+@of_datasets("GET")
+def list_datasets(
+    desk: Desk,
+    *,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
+    project: InProject = None,
+) -> Page[DatasetRecord]:
+    """The datasets of a project, by key."""
+    return Datasets(desk.database).page(desk.project, Stretch(limit, offset, after))
+
+
+@of_datasets("GET", "/{key}")
+def show_dataset(desk: Desk, key: DatasetKey, *, project: InProject = None) -> DatasetRecord:
+    """One dataset."""
+    return Datasets(desk.database).get(desk.project, key)
+
+
+@of_datasets("DELETE", "/{key}", repeatable=True)
+def delete_dataset(
+    desk: Desk, key: DatasetKey, *, force: Force = False, project: InProject = None
+) -> None:
+    """Delete a dataset."""
+    Datasets(desk.database).delete(desk.project, key, force=force)
+
+
+@of_datasets("GET", "/{key}/rows")
+def list_rows(
     desk: Desk,
     key: DatasetKey,
     *,
+    whole: Whole = False,
+    limit: Limit = 50,
     offset: Offset = 0,
-    limit: Window = 50,
+    after: After = None,
     project: InProject = None,
-) -> RowWindow:
-    """Rows from any place on, each on a line, as graders are given them."""
-    datasets = Datasets(desk.database)
-    total = datasets.get(desk.project, key).rows
-    shown: list[RowGlimpse] = []
-    while len(shown) < limit:
-        after, left = offset + len(shown), limit - len(shown)
-        if not (found := datasets.rows(desk.project, key, after=after, limit=left)):
-            break
-        shown += (_stored_glimpse(row) for row in found)
-    return RowWindow(rows=tuple(shown), total=total)
+) -> Page[RowGlimpse]:
+    """The rows of a dataset in their order, as graders are given them."""
+    wanted = Stretch(limit, offset, after)
+    found = Datasets(desk.database).rows(desk.project, key, wanted)
+    return found.of(lambda row: _stored_glimpse(row, whole=whole))
 
 
 @of_datasets("GET", "/{key}/rows/{number}")
@@ -225,10 +249,12 @@ def row_detail(row: DatasetRow) -> RowDetail:
 _DAMAGED = "what is stored of it cannot be read any more"
 
 
-def _stored_glimpse(row: DatasetRow) -> RowGlimpse:
+def _stored_glimpse(row: DatasetRow, *, whole: bool) -> RowGlimpse:
     if isinstance(row.data, DamagedRow):
-        return RowGlimpse(number=row.number, id=one_line(row.id, 120), fault=_DAMAGED)
-    return _glimpse(row.data, row.number)
+        found = RowGlimpse(number=row.number, id=one_line(row.id, 120), fault=_DAMAGED)
+    else:
+        found = _glimpse(row.data, row.number)
+    return replace(found, data=row.data) if whole else found
 
 
 def _line_glimpse(
