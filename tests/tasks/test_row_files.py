@@ -133,7 +133,6 @@ def test_names_of_other_systems_get_a_hint(tmp_path: Path) -> None:
     hint = "--map answer=response,expected=target,question=prompt"
     assert hint in wrong(tmp_path / "rows.jsonl", row)
     assert hint in wrong(tmp_path / "rows.csv", "prompt,response,target\nc,a,b\n")
-    assert "--map answer=completion" in wrong(tmp_path / "rows.jsonl", '{"completion": "a"}')
 
 
 _WRONG: list[tuple[str, bytes | str, str]] = [
