@@ -15,7 +15,8 @@ import pytest
 from assay.cli import grade as grade_command
 from assay.cli.main import main
 from assay.errors import StoreError
-from assay.eval.shards import plan_shards
+from assay.eval.part_directory import PartDirectory
+from assay.eval.recorded import plan_rows
 from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import Reading
@@ -61,7 +62,9 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert (shown.returncode, shown.stdout.splitlines()[-2]) == (3, "3 parts in graded/parts")
     assert shown.stdout.splitlines()[0] == again.stdout.splitlines()[0]
     told = json.loads(assay("report", "graded", "--json", cwd=tmp_path).stdout)
-    assert (told["graded"], told["errors"], told["exit"]) == (3, 3, 3)
+    summary = told["summary"]
+    assert (summary["graded"], summary["errors"], summary["verdict"]["code"]) == (3, 3, 3)
+    assert told["parts"]["parts"] == 3
     refused = assay("report", "graded", "--html", "x.html", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--html goes with a stored run, and graded is" in refused.stderr
@@ -113,7 +116,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
     assert "PASS: the 1 graded cell passed; 2 malformed rows left out" in done.stdout
     assert "left out, the first: rows.jsonl:2" in done.stdout
     said = json.loads(assay(*command, "--json", cwd=tmp_path).stdout)
-    assert (said["left_out"], said["graded_now"], said["exit"]) == (2, 0, 0)
+    assert (said["summary"]["malformed"], said["parts"]["graded_now"]) == (2, 0)
 
 
 def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
@@ -122,7 +125,8 @@ def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
     command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
-    assert "every row is malformed" in done.stdout
+    assert "no row of rows.jsonl is well-formed: rows.jsonl:1:2: not a JSON object" in done.stderr
+    assert not (tmp_path / "p").exists()
 
 
 def test_standard_input_without_rows_is_called_by_its_name(tmp_path: Path) -> None:
@@ -184,7 +188,7 @@ def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> No
         [],
         {},
         {**told, "passed": "2"},
-        {**told, "mean": {}},
+        {**told, "left_out": None},
         {**told, "causes": [1]},
         {name: told[name] for name in told if name != "first_left_out"},
     ]
@@ -195,12 +199,11 @@ def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> No
         assert "out cannot be read" in done.stderr
     # What ends while errors are graded again is not summed up by what was there before.
     summary.write_text(json.dumps(told))
-    with plan_shards(
+    with plan_rows(
         str(tmp_path / "rows.jsonl"),
         load_graders(str(tmp_path / "g.yaml"), alone=True),
-        str(tmp_path / "out"),
+        PartDirectory(str(tmp_path / "out"), retry_errors=True),
         reading=Reading(name="rows.jsonl"),
-        retry_errors=True,
     ):
         pass
     done = assay("report", "out/", cwd=tmp_path)

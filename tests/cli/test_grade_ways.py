@@ -84,3 +84,54 @@ def test_where_any_score_passes_parts_have_passed_nothing(tmp_path: Path) -> Non
     done = assay(*command, cwd=tmp_path)
     assert (done.returncode, "passed" in done.stdout) == (0, False), done.stdout
     assert "2 scored" in done.stdout
+
+
+LOGGED = """\
+from assay.graders import Grader
+
+class Logged(Grader):
+    @classmethod
+    def compute_score(cls, answer: str) -> float:
+        open("asked", "a").write(answer)
+        return 1.0
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("graders", [EXACT, "- {type: 'python:own.py:Logged'}\n"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "rows.jsonl:3:2: not a JSON object"),
+        ('{"answer": 3.0}', "rows.jsonl:3: 'answer' must be text"),
+        ('{"answer": "a", "id": "2"}', "rows.jsonl:3: id '2' is also that of rows.jsonl:2"),
+    ],
+)
+def test_a_malformed_row_is_told_before_anything_is_graded(
+    tmp_path: Path, way: str, graders: str, line: str, said: str
+) -> None:
+    (tmp_path / "own.py").write_text(LOGGED)
+    write(tmp_path, GOOD, GOOD, line, GOOD, graders=graders)
+    code, told = grade(tmp_path, way, "-g", "g.yaml")
+    assert (code, said in told) == (2, True), told
+    assert not (tmp_path / "asked").exists()
+    assert not (tmp_path / "parts").exists()
+    listed = assay("runs", cwd=tmp_path)
+    assert "there is no store" in listed.stderr or "no runs yet" in listed.stdout
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_summary_is_the_same_wherever_rows_go(tmp_path: Path, way: str) -> None:
+    write(tmp_path, GOOD, BAD, BROKEN, "{", GOOD)
+    out = ("--out", "parts/") if way == "directory" else ()
+    more = ("--on-bad-row", "skip", "--json")
+    done = assay("grade", "rows.jsonl", "-g", "g.yaml", *out, *more, cwd=tmp_path)
+    found = json.loads(done.stdout)["summary"]
+    names = ("total", "graded", "passed", "failed", "scored", "errors", "skipped", "malformed")
+    assert [found[name] for name in names] == [4, 3, 2, 1, 0, 1, 0, 1]
+    assert found["reward"]["mean"] == pytest.approx(2 / 3)
+    (cause,) = found["causes"]
+    assert (cause["count"], "needs 'expected'" in cause["text"]) == (1, True)
+    grounds = "1 of 4 cells could not be graded; 1 of 3 graded cells failed"
+    line = f"NO VERDICT: {grounds}; 1 malformed row left out"
+    assert (done.returncode, found["verdict"]) == (3, {"code": 3, "line": line})

@@ -131,3 +131,13 @@ def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
     assert assay("report", "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
     told = " ".join(assay("doctor", cwd=tmp_path, env=_NO_KEYS).stdout.split())
     assert "judges are errors unless their model is a URL; model_judge is skipped" in told
+
+
+def test_a_judge_that_is_called_fake_as_agents_have_one_says_where_its_own_is(
+    suite: Path,
+) -> None:
+    graders = [{"type": "llm_judge", "criteria": ["x"], "model": "fake"}]
+    (suite / "g.yaml").write_text(json.dumps(graders), "utf-8")
+    done = assay("grade", "rows.jsonl", "--graders", "g.yaml", cwd=suite)
+    assert done.returncode == 3
+    assert "`assay fake judge` starts one for judges" in " ".join(done.stdout.split())

@@ -476,7 +476,7 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
         *(partial(_grade, answer="4", expected=wrong) for wrong in (b"4", float("inf"))),
         lambda c: cast("Any", c.graders).validate("def f(t): 1", samples=[{"answer": b"4"}]),
         lambda c: c.datasets.create("empty", []),
-        lambda c: c.datasets.create("d", [{"answer": 7}]),
+        lambda c: c.datasets.create("d", [{"answer": 7.0}]),
         lambda c: cast("Any", c.datasets).create("d", [{"answer": "4", "expected": b"4"}]),
         lambda c: c.scores.add([{"grader": "taken", "item": "a", "score": 1.0, "note": 1}]),
         lambda c: c.jobs.get("nope"),

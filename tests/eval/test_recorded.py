@@ -15,9 +15,10 @@ from typing import IO
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.eval import recorded
-from assay.eval.recorded import check_rows, grade_rows, plan_rows
-from assay.eval.shards import plan_shards
+from assay.eval import recorded, row_store
+from assay.eval.part_directory import PartDirectory
+from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.row_store import RowStore
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import CellRecord, RunRecord, Store
@@ -42,9 +43,10 @@ async def grade(
     file = tmp_path / "data.jsonl"
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     file.write_text("\n".join(texts))
-    with plan_rows(str(file), graders, store, threshold=threshold) as planned:
-        await grade_rows(planned, store, on_rows=lambda _: None, workers=workers)
-    return planned.run, {cell.case: cell for cell in store.cells(planned.run.id)}
+    to = RowStore(store)
+    with plan_rows(str(file), graders, to, threshold=threshold) as planned:
+        await grade_rows(planned, workers=workers)
+    return to.run, {cell.case: cell for cell in store.cells(to.run.id)}
 
 
 async def test_every_row_is_graded_stored_and_handed_over(store: Store, tmp_path: Path) -> None:
@@ -141,10 +143,10 @@ async def test_a_label_that_is_nowhere_and_one_that_is_empty_are_told_apart(
         ("correct", "is labelled: 'correct' is null wherever it is"),
     ):
         with (
-            plan_rows(str(file), EXACT, store, label=label) as rows,
             pytest.raises(InputError) as caught,
+            plan_rows(str(file), EXACT, RowStore(store), label=label),
         ):
-            await grade_rows(rows, store, on_rows=lambda _: None)
+            pass
         assert said in str(caught.value)
 
 
@@ -154,9 +156,10 @@ async def test_attack_a_row_in_another_encoding_can_be_read_in_its_report(
 ) -> None:
     file, row = tmp_path / "data.jsonl", {"answer": "a", "expected": "a"}
     file.write_bytes(json.dumps(row).encode(encoding))
-    with plan_rows(str(file), EXACT, store) as planned:
-        await grade_rows(planned, store, on_rows=lambda _: None)
-    assert store.detail(planned.run.id, ("1", "recorded", "", 1))["row"] == row
+    to = RowStore(store)
+    with plan_rows(str(file), EXACT, to) as planned:
+        await grade_rows(planned)
+    assert store.detail(to.run.id, ("1", "recorded", "", 1))["row"] == row
 
 
 @pytest.mark.parametrize("grader", ["exact_match", "math_equal"])
@@ -168,16 +171,17 @@ async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
     good, bad = (f'{{"answer": "{word}", "expected": "1"}}\n' for word in ("1", "2"))
     graders = [GraderSpec(type=grader)]
     file.write_text(bad)
-    with plan_rows(str(file), graders, store) as planned:
+    first, second = RowStore(store), RowStore(store)
+    with plan_rows(str(file), graders, first) as planned:
         file.write_text(good)
         with pytest.raises(InputError, match="changed while it was being graded"):
-            await grade_rows(planned, store, on_rows=lambda _: None)
+            await grade_rows(planned)
     file.write_text(bad)
-    with plan_rows(str(file), graders, store) as again:
-        assert (again.run.id, again.kept) == (planned.run.id, 0)
+    with plan_rows(str(file), graders, second) as again:
+        assert (second.run.id, second.before) == (first.run.id, 0)
         file.write_text(bad + good)  # what is appended is for another run
-        await grade_rows(again, store, on_rows=lambda _: None)
-    assert store.cells_of(again.run.id, ["1"])["1"].reward == 0.0
+        await grade_rows(again)
+    assert store.cells_of(second.run.id, ["1"])["1"].reward == 0.0
 
 
 async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
@@ -188,62 +192,64 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
     def leave(_: object) -> None:
         file.rename(away)
 
-    file.write_text('{"answer": "a", "expected": "a"}\n' * 1_500)
-    with plan_rows(str(file), EXACT, store) as planned:
+    file.write_text('{"answer": "a", "expected": "a"}\n' * 2_500)
+    first, second = RowStore(store), RowStore(store)
+    with plan_rows(str(file), EXACT, first) as planned:
         with pytest.raises(InputError, match="cannot read"):
-            await grade_rows(planned, store, on_rows=leave, workers=1)
+            await grade_rows(planned, on_ended=leave, workers=1)
         file.write_text("{")
-        with pytest.raises(InputError, match="not a JSON object"):
-            await grade_rows(planned, store, on_rows=lambda _: None)
+        with pytest.raises(InputError, match=r"not a JSON object|now has 0 rows"):
+            await grade_rows(planned)
     away.rename(file)
-    with plan_rows(str(file), EXACT, store) as again:
-        assert (again.run.id, again.kept) == (planned.run.id, 1_024)
-        await grade_rows(again, store, on_rows=lambda _: None)
-    assert store.counts(again.run.id).passed == 1_500
+    with plan_rows(str(file), EXACT, second) as again:
+        assert (second.run.id, second.before) == (first.run.id, 500)
+        await grade_rows(again)
+    assert store.counts(second.run.id).passed == 2_500
 
 
 def test_attack_a_pipe_as_a_dataset_is_refused_at_once(store: Store, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (
         pytest.raises(InputError, match="pipe is not a regular file"),
-        plan_rows(str(tmp_path / "pipe"), EXACT, store),
+        plan_rows(str(tmp_path / "pipe"), EXACT, RowStore(store)),
     ):
         pass
-    with pytest.raises(InputError, match="pipe is not a regular file"):
-        check_rows(str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("few", [0, 10_000])
 def test_rows_of_what_costs_are_looked_at_by_several_processes_and_told_by_one(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr("assay.eval.first_look._FEW", few)
-    monkeypatch.setattr(recorded, "_SLOW_ROWS", 3)
-    monkeypatch.setattr(recorded, "_LOOKED_AT", 2)
+    monkeypatch.setattr("assay.eval.datasets._FEW", few)
+    monkeypatch.setattr(row_store, "_COSTLY_ROWS", 3)
     file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
     rows: list[Json] = [
         {"id": f"r{n}", "answer": "1", "label": None if n else 1} for n in range(40)
     ]
     for wrong, label, said in (
         ((), "label", ""),
-        (({"id": "r2", "answer": "1"}, [1]), None, "rows.jsonl:41: id 'r2' is also that of line 3"),
+        (
+            ({"id": "r2", "answer": "1"}, [1]),
+            None,
+            f"rows.jsonl:41: id 'r2' is also that of {file}:3",
+        ),
         (([1], {"id": "r2", "answer": "1"}), None, "rows.jsonl:41: a row must be a JSON object"),
         (({"answer": "1", "label": "x"},), "label", "rows.jsonl:41: label 'label' must be"),
         ((), "lable", "has a field 'lable'"),
     ):
         file.write_text("".join(json.dumps(one) + "\n" for one in (*rows, *wrong)))
         if not said:
-            with plan_rows(str(file), graders, store, label=label) as planned:
-                assert planned.run.planned == len(rows)
+            with plan_rows(str(file), graders, RowStore(store), label=label) as planned:
+                assert planned.rows == len(rows)
             continue
         with (
             pytest.raises(InputError, match=re.escape(said)),
-            plan_rows(str(file), graders, store, label=label),
+            plan_rows(str(file), graders, RowStore(store), label=label),
         ):
             pass
 
 
-def test_without_room_for_hashes_on_the_disk_rows_are_looked_at_in_memory(
+def test_without_room_for_hashes_on_the_disk_nothing_is_graded(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -254,16 +260,13 @@ def test_without_room_for_hashes_on_the_disk_rows_are_looked_at_in_memory(
     monkeypatch.setattr("assay.eval.twins.unnamed", full)
     file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
     file.write_text('{"id": "a", "answer": "1"}\n' * 2)
-    with (
-        pytest.raises(InputError, match="id 'a' is also that of line 1"),
-        plan_rows(str(file), graders, store),
-    ):
-        pass
-    with (
-        pytest.raises(StoreError, match=r"ids cannot be compared: .*No space left"),
-        plan_shards(str(file), graders, str(tmp_path / "out")),
-    ):
-        pass
+    for to in (RowStore(store), PartDirectory(str(tmp_path / "out"))):
+        with (
+            pytest.raises(StoreError, match=r"ids cannot be compared: .*No space left"),
+            plan_rows(str(file), graders, to),
+        ):
+            pass
+    assert list(store.runs()) == []
 
 
 _FUNCTION = (
@@ -290,7 +293,7 @@ async def test_other_processes_give_what_this_one_does(
         json.dumps({"id": f"{number}", "answer": answer, "expected": expected})
         for number, (answer, expected) in enumerate(product(texts, ["0.5", "x*2", None]))
     ]
-    monkeypatch.setattr(recorded, "_SLOW_ROWS", 5)
+    monkeypatch.setattr(row_store, "_COSTLY_ROWS", 5)
     _, here = await grade(store, tmp_path, *rows, graders=[grader])
     monkeypatch.setattr(recorded, "_AT_HOME", 0)
     _, there = await grade(store, tmp_path, *rows, graders=[grader], workers=2)

@@ -8,9 +8,9 @@ import gzip
 import json
 import os
 import pickle
-import signal
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -19,11 +19,10 @@ import pytest
 
 from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
-from assay.eval.grades import Tally
+from assay.eval.part_directory import PartDirectory
 from assay.eval.parts import read_grades
-from assay.eval.shard_grading import grade_shards, write_summary
-from assay.eval.shard_rows import Shard, read_shard
-from assay.eval.shards import ShardPlan, plan_shards
+from assay.eval.recorded import RowPlan, grade_rows, plan_rows
+from assay.eval.shards import Shard, read_shard
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
@@ -58,20 +57,26 @@ def grade(
     **more: Any,
 ) -> dict[str, Json]:
     """Plan, grade and sum up."""
-    with plan_shards(str(data), graders, str(directory), rows=rows, form=form, **more) as plan:
-        run(plan, workers=workers)
-        return write_summary(plan, 1.0)
+    with planned(data, directory, graders, rows=rows, form=form, **more) as (plan, to):
+        asyncio.run(grade_rows(plan, workers=workers))
+        return to.summary
 
 
-def run(plan: ShardPlan, **more: Any) -> list[int]:
-    """Grade what is missing; the numbers of the shards that were."""
-    ended: list[int] = []
-
-    def on_shard(shard: Shard, _: Tally) -> None:
-        ended.append(shard.number)
-
-    asyncio.run(grade_shards(plan, on_shard=on_shard, **more))
-    return ended
+@contextmanager
+def planned(
+    data: Path | str,
+    directory: Path,
+    graders: tuple[GraderSpec, ...] = EXACT,
+    *,
+    retry_errors: bool = False,
+    rows: int | None = None,
+    form: Form | None = None,
+    **more: Any,
+) -> Generator[tuple[RowPlan, PartDirectory]]:
+    """Plan, for parts."""
+    to = PartDirectory(str(directory), rows=rows, form=form, retry_errors=retry_errors)
+    with plan_rows(str(data), graders, to, **more) as plan:
+        yield plan, to
 
 
 def parts(directory: Path) -> dict[str, bytes]:
@@ -101,7 +106,7 @@ def test_every_row_stands_in_a_part_with_its_grade(
     )
     assert "needs 'expected'" in error["error"]
     assert (summary["rows"], summary["graded"], summary["errors"]) == (ROWS, ROWS - 1, 1)
-    assert summary["causes"] == [{"count": 1, "text": error["error"]}]
+    assert summary["causes"] == {error["error"]: 1}
     assert len(parts(tmp_path / "out")) == -(-ROWS // 4)
 
 
@@ -123,55 +128,6 @@ def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
         assert not (tmp_path / "out").exists()
 
 
-def killed(work: Callable[[], object], at: int) -> bool:
-    """Do something in a fork that is killed before its nth change of the file system."""
-    child = os.fork()
-    if child:
-        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    left = at
-
-    def counted(change: Callable[..., object]) -> Callable[..., object]:
-        def instead(*args: object, **options: object) -> object:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return change(*args, **options)
-
-        return instead
-
-    try:
-        for owner, name in ((os, "link"), (os, "fsync"), (Path, "replace"), (Path, "unlink")):
-            setattr(owner, name, counted(getattr(owner, name)))
-        work()
-    finally:
-        os._exit(0)
-
-
-@pytest.mark.slow
-def test_what_is_killed_at_any_moment_comes_to_the_same_bytes(data: Path, tmp_path: Path) -> None:
-    """The oracle: one that nobody interrupted."""
-    grade(data, tmp_path / "whole", rows=9)
-    whole = parts(tmp_path / "whole")
-    at = 0
-    while True:
-        directory = tmp_path / f"killed-{at}"
-        was_killed = killed(partial(grade, data, directory, rows=9), at)
-        there = [one.name for one in (directory / "parts").glob("[!.]*")]
-        assert {name: whole[name] for name in there} == {
-            name: (directory / "parts" / name).read_bytes() for name in there
-        }
-        grade(data, directory, rows=9)
-        assert parts(directory) == whole
-        assert sorted(one.name for one in (directory / "tallies").iterdir()) == [
-            f"{name}.json" for name in sorted(whole)
-        ]
-        if not was_killed:
-            break
-        at += 1
-    assert at > 15
-
-
 def test_only_what_is_missing_is_graded_again(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     grade(data, out)
@@ -179,10 +135,12 @@ def test_only_what_is_missing_is_graded_again(data: Path, tmp_path: Path) -> Non
     names = sorted(first)
     (out / "parts" / names[2]).unlink()
     (out / "tallies" / f"{names[4]}.json").write_text("{", "utf-8")  # torn: the part tells it
-    with plan_shards(str(data), EXACT, str(out), rows=4) as plan:
-        assert [shard.part for shard in plan.missing] == [names[2]]
-        assert run(plan, workers=1) == [2]
-        assert plan.tally().rows == ROWS
+    with planned(data, out, rows=4) as (plan, to):
+        assert [shard.part for shard in to.missing] == [names[2]]
+        ended: list[int] = []
+        asyncio.run(grade_rows(plan, on_ended=lambda some: ended.append(some.total()), workers=1))
+        assert ended == [4]
+        assert to.tally().rows == ROWS
     assert parts(out) == first
 
 
@@ -206,15 +164,15 @@ def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
 def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with plan_shards(str(data), EXACT, str(out), rows=4):
+    with planned(data, out, rows=4):
         pass
-    with plan_shards(str(data), EXACT, str(out), rows=5) as plan:
-        assert len(plan.shards) == 5
+    with planned(data, out, rows=5) as (_, to):
+        assert len(to.parts) == 5
     (empty := tmp_path / "none.jsonl").touch()
     new = tmp_path / "new"
     with (
         pytest.raises(InputError, match="has no rows"),
-        plan_shards(str(empty), EXACT, str(new)),
+        planned(empty, new),
     ):
         pass
     assert not new.exists()
@@ -229,7 +187,7 @@ def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: 
 
 def test_a_second_driver_is_told_that_the_first_is_at_work(data: Path, tmp_path: Path) -> None:
     with (
-        plan_shards(str(data), EXACT, str(tmp_path / "out")),
+        planned(data, tmp_path / "out"),
         pytest.raises(InputError, match="another command is grading into it"),
     ):
         grade(data, tmp_path / "out")
@@ -237,8 +195,8 @@ def test_a_second_driver_is_told_that_the_first_is_at_work(data: Path, tmp_path:
 
 def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path: Path) -> None:
     """What a cluster may do whose machine came back: the other's part must not change any more."""
-    with plan_shards(str(data), EXACT, str(tmp_path / "out"), rows=4) as plan:
-        shard = plan.missing[1]
+    with planned(data, tmp_path / "out", rows=4) as (plan, to):
+        shard = to.missing[1]
         work = pickle.loads(pickle.dumps(plan.work))  # as it travels
         first = work(shard)
         target = tmp_path / "out" / "parts" / shard.part
@@ -252,20 +210,19 @@ def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path
         assert list(parts(tmp_path / "out")) == [shard.part]
 
 
-def test_a_pool_elsewhere_gets_the_rows_that_only_this_process_can_read(
-    data: Path, tmp_path: Path
-) -> None:
+def test_rows_that_are_handed_out_need_no_file(data: Path, tmp_path: Path) -> None:
+    """As those of a cluster's actor, which cannot read what only this process can."""
     packed = tmp_path / "rows.jsonl.gz"
     packed.write_bytes(gzip.compress(data.read_bytes()))
     grade(data, tmp_path / "plain")
-    with plan_shards(str(packed), EXACT, str(tmp_path / "out"), rows=4) as plan:
+    with planned(packed, tmp_path / "out", rows=4) as (plan, _):
 
-        async def pool(shard: object) -> object:
-            assert isinstance(shard, Shard)
-            assert shard.data is not None
-            return plan.work(shard)
+        async def elsewhere(shard: Shard) -> object:
+            lines = [one for some, _ in read_shard(shard) for one in some]
+            nowhere = replace(shard.source, path="/nowhere")
+            return plan.work(replace(shard, source=nowhere, lines=lines))
 
-        asyncio.run(grade_shards(plan, on_shard=lambda _, __: None, pool=pool))
+        asyncio.run(grade_rows(plan, hands=elsewhere))
     assert list(parts(tmp_path / "out").values()) == list(parts(tmp_path / "plain").values())
 
 
@@ -386,7 +343,7 @@ def test_a_table_that_is_broken_inside_is_named_by_whoever_finds_it(
 ) -> None:
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    monkeypatch.setattr("assay.eval.first_look._FEW", 0)  # in processes of their own
+    monkeypatch.setattr("assay.eval.datasets._FEW", 0)  # in processes of their own
     file = tmp_path / "rows.parquet"
     rows = [{"id": f"r{n}", "answer": "a" * n, "expected": "a"} for n in range(300)]
     plain = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
@@ -405,22 +362,20 @@ def test_each_row_is_read_once_before_the_first_is_graded(
     """For the columns of a table, malformed rows and ids that stand twice together."""
     read: list[int] = []
 
-    def counted(shard: Shard, *more: Any) -> Any:
+    def counted(shard: Shard) -> Any:
         read.append(shard.number)
-        return read_shard(shard, *more)
+        return read_shard(shard)
 
-    monkeypatch.setattr("assay.eval.first_look.read_shard", counted)
+    monkeypatch.setattr("assay.eval.datasets.read_shard", counted)
     monkeypatch.setattr("assay.eval.twins.read_shard", counted)
     folder = tmp_path / "data"
     folder.mkdir()
     for name in "ab":
         rows = [{**row(n), "id": f"{name}{n}", name: n} for n in range(8)]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    with plan_shards(
-        str(folder), (GraderSpec(type="math_equal"),), str(tmp_path / "out"), rows=4, form="parquet"
-    ) as plan:
-        assert plan.work.columns is not None
-        assert {"a", "b"} < {name for name, _ in plan.work.columns}
+    graders = (GraderSpec(type="math_equal"),)
+    with planned(folder, tmp_path / "out", graders, rows=4, form="parquet") as (plan, _):
+        assert {"a", "b"} < {name for name, _ in plan.terms.data.columns or ()}
     assert read == [0, 1, 2, 3]
 
 
@@ -561,16 +516,16 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data: Path, tmp_path: Path
 ) -> None:
     original, out = data.read_text(), tmp_path / "out"
-    with plan_shards(str(data), EXACT, str(out), rows=4, form="jsonl") as plan:
+    with planned(data, out, rows=4, form="jsonl") as (plan, to):
         data.write_text(original.replace("Rome", "Oslo"))
-        grades = [plan.work(shard) for shard in plan.missing]  # all before the first is looked at
+        grades = [plan.work(shard) for shard in to.missing]  # all before the first is looked at
         given = iter(grades)
 
         async def done(_: object) -> object:
             return next(given)
 
         with pytest.raises(InputError, match="changed while it was being graded"):
-            run(plan, pool=done)
+            asyncio.run(grade_rows(plan, hands=done))
     assert not parts(out)
     data.write_text(original)
     grade(data, out)
@@ -581,7 +536,7 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     out = tmp_path / "out"
 
     def interrupted() -> None:
-        with plan_shards(str(data), EXACT, str(out), rows=4):
+        with planned(data, out, rows=4):
             (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
             raise KeyboardInterrupt
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.eval import first_look
+from assay.eval import datasets
 from assay.eval import twins as twins_module
 from assay.eval.grades import Tally
-from assay.eval.shard_grading import grade_shards
-from assay.eval.shard_rows import Shard
-from assay.eval.shards import plan_shards
+from assay.eval.part_directory import PartDirectory
+from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
+from assay.scoring import Json
 from assay.tasks.row_files import Reading
 
 EXACT = (GraderSpec(type="exact_match"),)
@@ -41,18 +41,15 @@ def write(folder: Path, name: str, rows: Sequence[str | dict[str, Any]]) -> None
     (folder / name).write_text("\n".join(texts) + "\n")
 
 
-def ignore(_: Shard, __: Tally) -> None:
-    """Nobody looks."""
-
-
-def grade(tmp_path: Path, reading: Reading | None = None, rows: int = 2) -> tuple[str, Tally]:
-    """The answers of the parts, one after the other, and what they come to."""
+def grade(
+    tmp_path: Path, reading: Reading | None = None, rows: int = 2
+) -> tuple[str, tuple[Tally, Json]]:
+    """The answers of the parts, one after the other, what they come to, and what was left out."""
     out = tmp_path / "out"
-    with plan_shards(
-        str(tmp_path / "data"), EXACT, str(out), rows=rows, form="jsonl", reading=reading
-    ) as plan:
-        asyncio.run(grade_shards(plan, on_shard=ignore, workers=1))
-        tally = plan.tally()
+    to = PartDirectory(str(out), rows=rows, form="jsonl")
+    with plan_rows(str(tmp_path / "data"), EXACT, to, reading=reading or Reading()) as plan:
+        asyncio.run(grade_rows(plan, workers=1))
+    tally = to.tally(), to.summary["left_out"]
     texts = [part.read_text() for part in sorted((out / "parts").iterdir())]
     found = "".join(texts).splitlines()
     return "".join(json.loads(line)["answer"] for line in found), tally
@@ -136,7 +133,7 @@ def test_twins_are_left_out_where_malformed_rows_are(tmp_path: Path) -> None:
     write(tmp_path / "data", "a.jsonl", [bad, row("a", "x"), row("b", "y"), row("!", "y"), bad])
     write(tmp_path / "data", "b.jsonl", [row("!", "x"), row("!", "y"), row("c", "z"), row("d")])
     found, tally = grade(tmp_path, SKIP)
-    assert (found, tally.rows, tally.left_out) == ("abcd", 4, 5)
+    assert (found, tally[0].rows, tally[1]) == ("abcd", 4, 5)
     assert grade(tmp_path, SKIP)[1] == tally
     for one in (tmp_path / "out" / "parts").iterdir():
         one.unlink()
@@ -146,13 +143,13 @@ def test_twins_are_left_out_where_malformed_rows_are(tmp_path: Path) -> None:
 def test_many_ids_are_compared_in_parts_by_several_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_look, "_FEW", 10)
+    monkeypatch.setattr(datasets, "_FEW", 10)
     monkeypatch.setattr(twins_module, "_AT_ONCE", 100)
     monkeypatch.setattr(twins_module, "_READ", 64)
     rows = [row("a", f"r{n % 1_990}") for n in range(2_000)]
     write(tmp_path / "data", "rows.jsonl", rows)
     found, tally = grade(tmp_path, SKIP, rows=150)
-    assert (len(found), tally.left_out) == (1_990, 10)
+    assert (len(found), tally[1]) == (1_990, 10)
 
 
 def test_ids_of_one_hash_are_no_twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

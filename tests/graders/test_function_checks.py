@@ -287,6 +287,15 @@ async def test_a_byte_order_mark_is_dropped_of_a_file_and_of_a_string(tmp_path: 
     assert graded.score == 1.0
 
 
+async def test_what_is_endless_for_the_example_is_asked_nothing_more() -> None:
+    """It was asked about every sample and every hollow answer, until the time was up."""
+    samples = [(str(n), Submission(answer="a")) for n in range(3)]
+    source = HEAD + "    while True: ...\n"
+    report = await validate_function(source, samples=samples, limits=IMPATIENT)
+    assert not report.valid
+    assert [one.outcome for one in report.samples] == ["no_time"] * 3
+
+
 async def test_a_loop_on_the_example_ends() -> None:
     name, message, _ = await failed(HEAD + "    while True: ...\n", limits=IMPATIENT)
     assert (name, "used up its CPU time, twice" in message) == ("test_run", True)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,11 @@ from assay.errors import GraderError, InputError, MissingExtraError
 from assay.eval.actors import EndsWorkersError
 from assay.eval.cluster import Cluster, connected, engine_address
 from assay.eval.heads import Parts, require_head
+from assay.eval.part_directory import PartDirectory
+from assay.eval.recorded import grade_rows, plan_rows
 from assay.eval.sent_graders import SentGraders
-from assay.eval.sent_shards import grade_shards_on
-from assay.eval.shard_grading import grade_shards
-from assay.eval.shard_rows import Shard
-from assay.eval.shards import plan_shards
 from assay.graders.spec import GraderSpec
+from assay.shown import Ended
 from assay.tasks.grader_files import load_graders
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
@@ -105,17 +105,13 @@ def _data(root: Path, poison: int = -1) -> tuple[str, tuple[GraderSpec, ...]]:
     return str(root / "rows.jsonl"), load_graders(str(root / "g.yaml"), alone=True)
 
 
-def _nothing(*told: object) -> None:
-    del told
-
-
 def _parts(directory: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in (directory / "parts").glob("[0-9]*")}
 
 
 def _graded_here(root: Path, data: str, graders: tuple[GraderSpec, ...]) -> dict[str, bytes]:
-    with plan_shards(data, graders, str(root / "here"), rows=20) as plan:
-        asyncio.run(grade_shards(plan, on_shard=_nothing, workers=1))
+    with plan_rows(data, graders, PartDirectory(str(root / "here"), rows=20)) as plan:
+        asyncio.run(grade_rows(plan, workers=1))
     return _parts(root / "here")
 
 
@@ -127,8 +123,8 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
     (tmp_path / "log").unlink()
     told: list[int] = []
 
-    def on_shard(shard: Shard, _: object) -> None:
-        told.append(shard.number)
+    def on_ended(ended: Counter[Ended]) -> None:
+        told.append(ended.total())
         if len(told) == 3:
             pids = (tmp_path / "log").read_text("utf-8").split()
             os.kill(int(pids[-1]), signal.SIGKILL)
@@ -136,9 +132,9 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
             raylets.remove_node(next(iter(raylets.worker_nodes)), allow_graceful=False)
             _join(raylets)
 
-    with plan_shards(data, graders, str(tmp_path / "there"), rows=20) as plan:
-        asyncio.run(grade_shards_on(cluster, plan, on_shard=on_shard))
-    assert sorted(told) == list(range(30))
+    with plan_rows(data, graders, PartDirectory(str(tmp_path / "there"), rows=20)) as plan:
+        asyncio.run(grade_rows(plan, on_ended=on_ended, cluster=cluster))
+    assert told == [20] * 30
     assert _parts(tmp_path / "there") == expected
 
 
@@ -179,9 +175,10 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
 ) -> None:
     data, graders = _data(tmp_path, poison=33)
     (tmp_path / "armed").touch()
-    with plan_shards(data, graders, str(tmp_path / "there"), rows=300) as plan:
-        asyncio.run(grade_shards_on(cluster, plan, on_shard=_nothing))
-        tally = plan.tally()
+    to = PartDirectory(str(tmp_path / "there"), rows=300)
+    with plan_rows(data, graders, to) as plan:
+        asyncio.run(grade_rows(plan, cluster=cluster))
+        tally = to.tally()
     assert (tally.rows, tally.errors) == (600, 1)
     lines = b"".join(_parts(tmp_path / "there").values()).splitlines()
     failed = [row for row in map(json.loads, lines) if row["grade"]["status"] == "error"]
@@ -244,10 +241,10 @@ def test_it_is_said_once_and_then_an_error_that_no_worker_finds_room(
 
 def test_a_machine_that_does_not_see_the_data_is_named(tmp_path: Path, cluster: Cluster) -> None:
     data, graders = _data(tmp_path)
-    with plan_shards(data, graders, str(tmp_path / "there"), rows=100) as plan:
+    with plan_rows(data, graders, PartDirectory(str(tmp_path / "there"), rows=100)) as plan:
         Path(data).unlink()
         with pytest.raises(Exception, match=r"node .* cannot be read there") as told:
-            asyncio.run(grade_shards_on(cluster, plan, on_shard=_nothing))
+            asyncio.run(grade_rows(plan, cluster=cluster))
     assert "rows.jsonl" in str(told.value)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from assay.client import AsyncClient, Client
 from assay.errors import AssayError
-from assay.eval.shard_grading import grade_shards, write_summary
-from assay.eval.shards import plan_shards
+from assay.eval.part_directory import PartDirectory
+from assay.eval.recorded import grade_rows, plan_rows
 from assay.reports.histogram import Bar
 from assay.reports.html import file_report
 from assay.reports.review import review
@@ -235,7 +235,7 @@ def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str)
     assert "if rows are samples of one prompt: --map group=id" in refused.stderr
     given = f"{_MAP},group=id"
     done = assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
-    assert "7 of 7 cells" in done.stderr
+    assert "7 of 7 rows" in done.stderr
     told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
     assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
     parts = assay("grade", name, "-g", "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
@@ -290,17 +290,12 @@ def test_what_names_a_group_in_parts_may_be_any_json_also_inside_of_a_field(
     assert seen.sizes == "5 groups of trials: 3 of 1 trial, 2 of 2 trials"
 
 
-def _ended(*_: object) -> None:
-    pass
-
-
 def _into_parts(data: Path, group: str, form: Form) -> None:
     graders = load_graders(str(data.parent / "graders.yaml"), alone=True)
     reading = Reading(mapping=dict(one.split("=") for one in f"{_MAP},{group}".split(",")))
-    out = str(data.parent / "graded")
-    with plan_shards(str(data), graders, out, form=form, reading=reading, rows=2) as plan:
-        asyncio.run(grade_shards(plan, on_shard=_ended))
-        write_summary(plan, 1.0)
+    to = PartDirectory(str(data.parent / "graded"), form=form, rows=2)
+    with plan_rows(str(data), graders, to, reading=reading) as plan:
+        asyncio.run(grade_rows(plan))
 
 
 def test_the_command_shows_what_parts_could_teach(samples: Path) -> None:

@@ -167,13 +167,15 @@ async def _repair(directory: Path, store: Store, tell: Tell) -> Part:
 
 async def _answers(file: Path, store: Store) -> Answers:
     from assay.eval.recorded import grade_rows, plan_rows
+    from assay.eval.row_store import RowStore
     from assay.tasks.grader_files import load_graders
     from assay.tasks.rows import read_rows
 
     graders = load_graders(str(file.with_suffix(".yaml")))
-    with plan_rows(str(file), graders, store, label="correct") as rows:
-        await grade_rows(rows, store, on_rows=lambda _: None)
-    part = Answers(f"{_ANSWERS}/{file.stem}", rows.run.id, list(store.cells(rows.run.id)))
+    sink = RowStore(store)
+    with plan_rows(str(file), graders, sink, label="correct") as plan:
+        await grade_rows(plan)
+    part = Answers(f"{_ANSWERS}/{file.stem}", sink.run.id, list(store.cells(sink.run.id)))
     for row in read_rows(str(file), graders=(), label="correct"):
         part.compare(row)
     return part

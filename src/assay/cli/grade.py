@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
-from assay.cli.grade_parts import add_parts, grade_into_parts, in_parts, write_rows
+from assay.cli.grade_parts import Parts, add_parts, in_parts, write_rows
 from assay.cli.judging import add_judging
 from assay.cli.options import (
-    BAD_INPUT,
     EXITS,
     INTERRUPTED,
     Outputs,
@@ -30,21 +31,22 @@ from assay.cli.options import (
     tell_warnings,
     worker_count,
 )
-from assay.cli.rows import ROWS, add_reading, require_rows, rows_given
+from assay.cli.rows import ROWS, RowsGiven, add_reading, require_rows, rows_given
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections import Counter
+    from collections.abc import Generator, Sequence
 
-    from assay.eval.recorded import RowRun
+    from assay.eval.recorded import RowPlan
     from assay.eval.span_export import SpanExport
     from assay.graders.spec import GraderSpec
     from assay.scoring.validation import ValidationReport
+    from assay.shown import Ended
     from assay.store.records import CellRow
     from assay.store.runs import Store
-    from assay.tasks.rows import JsonLines
 
 __all__ = ["add", "run"]
 
@@ -130,81 +132,44 @@ def run(given: Namespace) -> int:
     require_rows(given.data)
     if given.out and (given.parts or form_of(given.out)) in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
-    graders, notes = ((), {}) if given.function else _declared(given)
-    from assay.eval.recorded import check_rows
-    from assay.tasks.rows import as_json_lines
-
-    if is_parted:
-        with rows_given(given, given.data, may_record=True) as found:
-            if given.function is not None:
-                made = _function(given)
-                if isinstance(made, int):
-                    return made
-                graders, _ = made
-            threshold = _threshold(given, graders)
-            return grade_into_parts(given, found, graders, threshold=threshold, outputs=outputs)
-    with (
-        rows_given(given, given.data, may_record=True) as found,
-        as_json_lines(found.path, label=given.label, reading=found.reading) as rows,
-    ):
-        data = replace(rows, left_out=found.left_out, first_left_out=found.first_left_out)
-        if given.function is not None:
-            # A malformed row is worse than a function that is not valid.
-            check_rows(data, label=given.label)
-            made = _function(given)
-            if isinstance(made, int):
-                return made
-            graders, notes = made
-        return _grade(given, data, graders, notes, outputs)
+    noted: dict[str, Json] = {}
+    if given.function is None:
+        graders, noted = _declared(given)
+    else:
+        graders = (_function(given),)
+    with rows_given(given, given.data, may_record=True) as rows, ExitStack() as opened:
+        way = Parts(given, outputs) if is_parted else opened.enter_context(_stored(given, outputs))
+        return _grade(given, rows, graders, noted, way)
 
 
 def _grade(
     given: Namespace,
-    data: JsonLines,
+    rows: RowsGiven,
     graders: tuple[GraderSpec, ...],
-    notes: Mapping[str, Json],
-    outputs: Outputs,
+    noted: dict[str, Json],
+    way: Parts | _Stored,
 ) -> int:
-    from assay.cli.report import conclude
     from assay.eval.recorded import plan_rows
-    from assay.store.runs import Store
 
-    with (
-        exporting(given) as export,
-        Store.open(state_home()) as store,
-        plan_rows(
-            data,
-            graders,
-            store,
-            label=given.label,
-            threshold=_threshold(given, graders),
-            is_checked=given.function is not None,
-            notes=notes,
-        ) as rows,
-    ):
-        planned = rows.run.planned
-        if rows.kept:
-            kept = f"{rows.kept:,} of {planned:,} rows"
-            print(f"resuming run {rows.run.id}, which has {kept}", file=sys.stderr)
-        if not _carry_out(given, rows, store, export):
-            if kept := store.counts(rows.run.id).total:
-                said = f"{kept:,} of {planned:,} rows are kept in run {rows.run.id}"
-                said += ": the same command goes on after them"
-            else:  # it would be the latest run
-                said = "no row was graded"
-                store.forget_run(rows.run.id)
-            print(f"interrupted; {said}", file=sys.stderr)
+    with plan_rows(
+        rows.path,
+        graders,
+        way.sink,
+        reading=rows.reading,
+        label=given.label,
+        threshold=_threshold(given, graders),
+        left_out=(rows.left_out, rows.first_left_out),
+        notes=partial(_valid_function, given) if given.function is not None else lambda: noted,
+    ) as plan:
+        if way.sink.before:
+            print(f"resuming {way.resuming(plan)}", file=sys.stderr)
+        if not _carry_out(given, plan):
+            print(f"interrupted; {way.interrupted(plan)}", file=sys.stderr)
             return INTERRUPTED
-        if given.out:
-            try:
-                write_rows(given.out, rows, store)
-            except StoreError as error:
-                kept = f"every grade is kept: assay runs export {rows.run.id} --into DIR"
-                raise StoreError(error.message, hint=kept) from error
-        return conclude(store, rows.run.id, outputs)
+        return way.conclude(plan)
 
 
-def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport | None) -> bool:
+def _carry_out(given: Namespace, plan: RowPlan) -> bool:
     """Grade what is to be graded; whether it came to its end."""
     import asyncio
     from contextlib import redirect_stdout
@@ -217,25 +182,75 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store, export: SpanExport 
 
     shown = progress(
         Console(stderr=True, highlight=False),
-        rows.run.planned,
-        before=rows.kept,
+        plan.rows,
+        before=plan.sink.before,
+        things="rows",
         note=cost_so_far,
     )
 
-    def on_rows(graded: Sequence[CellRow]) -> None:
-        shown.rows(graded)
-        if export is not None:
-            tell_rows(export, store, rows.run, graded)
+    def on_ended(ended: Counter[Ended]) -> None:
+        shown.add(ended.elements())
 
     try:
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
-            here = worker_count(given.workers, rows.graders)
+            here = worker_count(given.workers, plan.work.graders)
             workers = here if cluster is None else given.workers or 0
-            asyncio.run(grade_rows(rows, store, on_rows=on_rows, workers=workers, cluster=cluster))
+            asyncio.run(grade_rows(plan, on_ended=on_ended, workers=workers, cluster=cluster))
     except KeyboardInterrupt:
         return False
     return True
+
+
+class _Stored:
+    """Rows that become the cells of a run."""
+
+    def __init__(
+        self, given: Namespace, outputs: Outputs, store: Store, export: SpanExport | None
+    ) -> None:
+        from assay.eval.row_store import RowStore
+        from assay.tasks.formats import TABLE_FORMS, form_of
+
+        def on_rows(graded: Sequence[CellRow]) -> None:
+            if export is not None:
+                tell_rows(export, store, self.sink.run, graded)
+
+        self._given, self._outputs, self._store = given, outputs, store
+        is_table = bool(given.out) and form_of(given.out) in TABLE_FORMS
+        self.sink = RowStore(store, on_rows=on_rows, has_columns=is_table)
+
+    def resuming(self, plan: RowPlan) -> str:
+        """What is gone on with."""
+        return f"run {self.sink.run.id}, which has {self.sink.before:,} of {plan.rows:,} rows"
+
+    def interrupted(self, plan: RowPlan) -> str:
+        """What is kept."""
+        run = self.sink.run.id
+        if self.sink.forget_if_empty():  # it would be the latest run
+            return "no row was graded"
+        kept = f"{self._store.counts(run).total:,} of {plan.rows:,} rows are kept in run {run}"
+        return f"{kept}: the same command goes on after them"
+
+    def conclude(self, plan: RowPlan) -> int:
+        """Write what was asked for; the exit status of the verdict."""
+        from assay.cli.report import conclude
+
+        run = self.sink.run.id
+        if self._given.out:
+            try:
+                write_rows(self._given.out, plan, run, self._store)
+            except StoreError as error:
+                kept = f"every grade is kept: assay runs export {run} --into DIR"
+                raise StoreError(error.message, hint=kept) from error
+        return conclude(self._store, run, self._outputs)
+
+
+@contextmanager
+def _stored(given: Namespace, outputs: Outputs) -> Generator[_Stored]:
+    from assay.store.runs import Store
+
+    with exporting(given) as export, Store.open(state_home()) as store:
+        yield _Stored(given, outputs, store, export)
 
 
 def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]]:
@@ -269,47 +284,57 @@ def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]
     return called, {"grader": named}
 
 
-def _function(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]] | int:
-    """The function as a grader and what is kept of how it runs; or an exit status."""
+def _function(given: Namespace) -> GraderSpec:
+    """The function as a grader."""
+    from pathlib import Path
+
+    from assay.graders.spec import GraderSpec
+
+    options: dict[str, Json] = {
+        "file": str(Path(given.function).resolve()),
+        "isolation": given.isolation or "call",
+    }
+    if given.range is not None:
+        options["range"] = list[Json](given.range)
+    return GraderSpec(type="function", name=Path(given.function).name, options=options)
+
+
+def _valid_function(given: Namespace) -> dict[str, Json]:
+    """What is kept of how the function runs.
+
+    Raises:
+        InputError: If it cannot: its checks are told.
+    """
     import asyncio
     from dataclasses import asdict
-    from pathlib import Path
 
     from assay.graders.function import validate_function
     from assay.graders.functions import read_source
-    from assay.graders.spec import GraderSpec
     from assay.sandbox.functions import FunctionLimits
 
-    isolation = given.isolation or "call"
-    text = read_source(given.function)
+    text, isolation = read_source(given.function), given.isolation or "call"
     report = asyncio.run(validate_function(text, range=given.range, isolation=isolation))
     if not report.valid:
-        return _refused(report, given)
+        raise _invalid(report, given)
     for warning in report.warnings:
         print(f"warning: {given.function}: {warning}", file=sys.stderr)
-    options: dict[str, Json] = {"file": str(Path(given.function).resolve()), "isolation": isolation}
-    if given.range is not None:
-        options["range"] = list[Json](given.range)
-    notes: dict[str, Json] = {
+    return {
         "function": given.function,
         "tier": report.tier,
         "limits": cast("dict[str, Json]", asdict(FunctionLimits())),
         "warnings": list[Json](report.warnings),
     }
-    name = Path(given.function).name
-    return (GraderSpec(type="function", name=name, options=options),), notes
 
 
-def _refused(report: ValidationReport, given: Namespace) -> int:
-    check = report.failed
-    if check is not None:
-        print(f"error: {given.function}: {check.name}: {check.message}", file=sys.stderr)
+def _invalid(report: ValidationReport, given: Namespace) -> InputError:
     if given.json:
         print(json.dumps({"cells": [], **report.to_dict()}))
     else:
         for done in report.checks:
             print(f"  {'ok' if done.passed else 'FAILED':6}  {done.name}", file=sys.stderr)
-    return BAD_INPUT
+    check = report.failed
+    why = "it is not valid" if check is None else f"{check.name}: {check.message}"
+    return InputError(f"{given.function}: {why}")
 
 
 def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:

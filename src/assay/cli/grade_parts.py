@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import time
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import (
-    BAD_INPUT,
-    INTERRUPTED,
-    Outputs,
-    engine_given,
-    positive,
-    worker_count,
-)
-from assay.cli.rows import RowsGiven
+from assay.cli.options import Outputs, positive
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
 
 if TYPE_CHECKING:
-    from assay.eval.grades import Tally
-    from assay.eval.recorded import RowRun
-    from assay.eval.shard_rows import Shard
-    from assay.eval.shards import ShardPlan
-    from assay.graders.spec import GraderSpec
-    from assay.reports.outcome import Ended
+    from assay.eval.recorded import RowPlan
+    from assay.reports.summary import Summary
     from assay.store.runs import Store
 
-__all__ = ["add_parts", "grade_into_parts", "in_parts", "report_parts", "write_rows"]
+__all__ = ["Parts", "add_parts", "in_parts", "report_parts", "write_rows"]
 
 _CAUSES = 5
-_OUT_ROWS = 256
 _NOT_WITH = ("label", "junit", "html", "otel")
 
 
@@ -95,48 +77,37 @@ def in_parts(given: Namespace) -> bool:
     return False
 
 
-def grade_into_parts(
-    given: Namespace,
-    rows: RowsGiven,
-    graders: Sequence[GraderSpec],
-    *,
-    threshold: float,
-    outputs: Outputs,
-) -> int:
-    """Grade a dataset into a directory; the exit status is that of what all parts come to.
+class Parts:
+    """Rows that become parts in a directory."""
 
-    Raises:
-        InputError: For rows, graders or a directory that will not do.
-        StoreError: If parts cannot be written.
-    """
-    from assay.eval.shard_grading import write_summary
-    from assay.eval.shards import plan_shards
+    def __init__(self, given: Namespace, outputs: Outputs) -> None:
+        from assay.eval.part_directory import PartDirectory
 
-    with plan_shards(
-        rows.path,
-        graders,
-        given.out,
-        form=cast("Form | None", given.parts),
-        reading=rows.reading,
-        threshold=threshold,
-        rows=given.shard_rows,
-        retry_errors=given.retry_errors,
-    ) as plan:
-        there = len(plan.shards) - len(plan.missing)
-        if there:
-            said = f"{there:,} of {len(plan.shards):,} parts are there"
-            print(f"resuming {given.out}, where {said}", file=sys.stderr)
-        begun = time.monotonic()
-        if not _carry_out(given, plan, threshold):
-            said = f"{len(plan.done):,} of {len(plan.shards):,} parts are in {given.out}"
-            again = "the same command goes on with the rest"
-            print(f"interrupted; {said}: {again}", file=sys.stderr)
-            return INTERRUPTED
-        summary = write_summary(plan, time.monotonic() - begun)
-    now, seconds = int(cast("int", summary["graded_now"])), cast("float", summary["seconds"])
-    rate = f", {summary['rows_per_second']:,.0f}/s" if now and summary["rows_per_second"] else ""
-    did = f"; {now:,} rows in {seconds:.1f} s{rate}" if now else "; nothing was left to do"
-    return _conclude(summary, outputs, did)
+        self._out, self._outputs = given.out, outputs
+        self.sink = PartDirectory(
+            given.out,
+            form=cast("Form | None", given.parts),
+            rows=given.shard_rows,
+            retry_errors=given.retry_errors,
+        )
+
+    def resuming(self, plan: RowPlan) -> str:
+        """What is gone on with."""
+        del plan
+        every = len(self.sink.parts)
+        there = every - len(self.sink.missing)
+        return f"{self._out}, where {there:,} of {every:,} parts are there"
+
+    def interrupted(self, plan: RowPlan) -> str:
+        """What is kept."""
+        del plan
+        kept = f"{len(self.sink.done):,} of {len(self.sink.parts):,} parts are in {self._out}"
+        return f"{kept}: the same command goes on with the rest"
+
+    def conclude(self, plan: RowPlan) -> int:
+        """Tell what all parts come to."""
+        del plan
+        return _conclude(self.sink.summary, self._outputs, is_new=True)
 
 
 def report_parts(given: Namespace, outputs: Outputs) -> int:
@@ -154,142 +125,95 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
                 hint=f"a part is a dataset: assay grade {given.run.rstrip('/')}/parts/PART "
                 "--graders FILE stores its rows as a run",
             )
-    return _conclude({**summary_of(Path(given.run)), "directory": given.run}, outputs, "")
+    told = {**summary_of(Path(given.run)), "directory": given.run}
+    return _conclude(told, outputs, is_new=False)
 
 
-def _conclude(summary: dict[str, Json], outputs: Outputs, did: str) -> int:
-    code, line = _verdict(summary, outputs)
+_WORK = ("directory", "parts", "graded_now", "seconds", "rows_per_second", "first_left_out")
+"""What is told of parts beside their summary."""
+
+
+def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> int:
+    """Write what all parts come to, and give the exit status of the verdict that is printed.
+
+    Args:
+        told: What stands in their ``summary.json``.
+        outputs: What was asked for.
+        is_new: Whether they were graded now.
+    """
+    from assay.reports.parts import summary_of_parts
+    from assay.reports.summary import verdict
+
+    summary = summary_of_parts(told)
+    decided = verdict(summary, fail_under=outputs.fail_under, strict=outputs.strict)
     if outputs.json:
-        print(json.dumps({**summary, "verdict": line, "exit": code}))
-    else:
-        _tell(summary, did)
-        print(line)
-    return code
+        numbers = summary.to_dict()
+        numbers["verdict"] = {"code": decided.code, "line": decided.line}
+        print(json.dumps({"parts": {name: told.get(name) for name in _WORK}, "summary": numbers}))
+        return decided.code
+    _tell(summary, told, is_new=is_new)
+    print(decided.line)
+    return decided.code
 
 
-def write_rows(out: str, rows: RowRun, store: Store) -> None:
+def _tell(summary: Summary, told: Mapping[str, Json], *, is_new: bool) -> None:
+    from assay.reports.figures import count, score
+    from assay.reports.plain import one_line
+
+    totals, reward = summary.totals, summary.totals.reward
+    said = [count(totals.total, "row")]
+    if totals.has_verdicts:
+        said += [f"{totals.passed:,} passed", f"{totals.failed:,} failed"]
+    else:  # any score passes, so that passing says nothing
+        said.append(f"{totals.scored:,} scored")
+    if totals.errors:
+        said.append(count(totals.errors, "error"))
+    others = (
+        (totals.skipped, "skipped"),
+        (totals.flagged, "flagged"),
+        (summary.malformed, "left out"),
+    )
+    said += [f"{number:,} {what}" for number, what in others if number]
+    print("  ".join(said))
+    if reward.mean is not None:
+        has_ends = reward.low is not None and reward.high is not None
+        ends = f"  (95 %: {score(reward.low)} to {score(reward.high)})" if has_ends else ""
+        print(f"mean reward {score(reward.mean)}{ends}")
+    for cause in summary.causes[:_CAUSES]:
+        print(f"  {cause.count:,} x {one_line(cause.text, 160)}")
+    if (more := len(summary.causes) - _CAUSES) > 0:
+        print(f"  and {count(more, 'other cause')}, in summary.json")
+    if told["first_left_out"]:
+        print(f"  left out, the first: {one_line(str(told['first_left_out']), 160)}")
+    now, seconds = cast("int", told["graded_now"]), cast("float", told["seconds"])
+    rate = f", {told['rows_per_second']:,.0f}/s" if told["rows_per_second"] else ""
+    did = f"; {now:,} rows in {seconds:.1f} s{rate}" if now else "; nothing was left to do"
+    parts = count(cast("int", told["parts"]), "part")
+    print(f"{parts} in {Path(str(told['directory']), 'parts')}{did if is_new else ''}")
+
+
+def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
     """Write the rows of a finished run, in their order, each with its grade; whole or not at all.
 
     As JSON a row has the whole cell for its ``grade``; as a table it has what a part has.
     """
-    from assay.eval.batch import in_batches
     from assay.eval.grades import Grade, score_names
-    from assay.eval.parts import PartWriter, column_kinds, columns_of, commit, temporary, ungraded
+    from assay.eval.parts import PartWriter, commit, temporary, ungraded
     from assay.reports.opened import cell_dict
 
-    form, names = cast("Form", form_of(out)), score_names(spec.label for spec in rows.graders)
-    known: dict[str, str] = {}
-    if form in TABLE_FORMS:
-        for row in rows.data.rows():
-            column_kinds(row.fields, known)
-    target = Path(out)
+    form, names = cast("Form", form_of(out)), score_names(spec.label for spec in plan.work.graders)
+    target, data = Path(out), plan.terms.data
     with temporary(target) as file:
-        with PartWriter(file, form, names, columns_of(known)) as to:
-            for batch in in_batches(rows.data.rows(), _OUT_ROWS):
-                cells = store.cells_of(rows.run.id, [row.id for row in batch])
-                found = [cells[row.id] for row in batch]
+        with PartWriter(file, form, names, data.columns) as to:
+            for rows in (one.rows for shard in data.shards for one in plan.work.blocks(shard)):
+                cells = store.cells_of(run_id, [row.id for row, _ in rows])
+                found = [cells[row.id] for row, _ in rows]
                 if form in TABLE_FORMS:
                     grades = [Grade.of_cell(cell, graders=len(names)) for cell in found]
-                    to.fields([row.fields for row in batch], grades)
+                    to.fields([row.fields for row, _ in rows], grades)
                 else:
                     to.objects(
                         {**ungraded(row.fields), "grade": cell_dict(cell)}
-                        for row, cell in zip(batch, found, strict=True)
+                        for (row, _), cell in zip(rows, found, strict=True)
                     )
         commit(file, target, replace=True)
-
-
-def _carry_out(given: Namespace, plan: ShardPlan, threshold: float) -> bool:
-    """Grade what is missing; whether it came to its end."""
-    from rich.console import Console
-
-    from assay.cli.judging import cost_so_far
-    from assay.eval.shard_grading import grade_shards
-    from assay.reports.progress import progress
-
-    before = sum(tally.rows for tally in plan.done.values())
-    console = Console(stderr=True, highlight=False)
-    shown = progress(console, plan.rows, before=before, things="rows", note=cost_so_far)
-
-    def on_shard(_: Shard, tally: Tally) -> None:
-        ended: dict[Ended, int] = {
-            "scored" if threshold <= 0.0 else "pass": tally.passed,
-            "fail": tally.failed,
-            "error": tally.errors,
-            "skipped": tally.skipped,
-        }
-        shown.add(Counter(ended).elements())
-
-    workers = worker_count(given.workers, plan.work.graders)
-    try:
-        # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
-            if cluster is None:
-                work = grade_shards(plan, on_shard=on_shard, workers=workers)
-            else:
-                from assay.eval.sent_shards import grade_shards_on
-
-                work = grade_shards_on(cluster, plan, on_shard=on_shard, workers=given.workers or 0)
-            asyncio.run(work)
-    except KeyboardInterrupt:
-        return False
-    return True
-
-
-def _tell(summary: dict[str, Json], did: str) -> None:
-    from assay.reports.figures import count, score
-    from assay.reports.plain import one_line
-
-    figures = cast("dict[str, float]", summary)
-    mean = cast("dict[str, float | None]", summary["mean"])
-    said = [count(int(figures["rows"]), "row")]
-    if figures["scored"]:  # where any score passes, passing says nothing
-        said.append(f"{int(figures['scored']):,} scored")
-    else:
-        said += [f"{int(figures[name]):,} {name}" for name in ("passed", "failed")]
-    if figures["errors"]:
-        said.append(count(int(figures["errors"]), "error"))
-    said += [
-        f"{int(figures[name]):,} {name.replace('_', ' ')}"
-        for name in ("skipped", "flagged", "left_out")
-        if figures[name]
-    ]
-    print("  ".join(said))
-    if mean["mean"] is not None:
-        low, high = mean["low"], mean["high"]
-        has_ends = low is not None and high is not None
-        ends = f"  (95 %: {score(low)} to {score(high)})" if has_ends else ""
-        print(f"mean reward {score(mean['mean'])}{ends}")
-    causes = cast("list[dict[str, Json]]", summary["causes"])
-    for cause in causes[:_CAUSES]:
-        print(f"  {cause['count']:,} x {one_line(str(cause['text']), 160)}")
-    if len(causes) > _CAUSES:
-        print(f"  and {count(len(causes) - _CAUSES, 'other cause')}, in summary.json")
-    if summary["first_left_out"]:
-        print(f"  left out, the first: {one_line(str(summary['first_left_out']), 160)}")
-    parts = count(int(figures["parts"]), "part")
-    print(f"{parts} in {Path(str(summary['directory']), 'parts')}{did}")
-
-
-def _verdict(summary: dict[str, Json], outputs: Outputs) -> tuple[int, str]:
-    """As it is decided of a run."""
-    from assay.reports.summary import NotGraded, Summary, verdict
-    from assay.reports.totals import Totals
-    from assay.scoring.intervals import Interval
-
-    figures, partly = cast("dict[str, Any]", summary), cast("Any", summary["not_graded"])
-    counts = ("graded", "passed", "failed", "scored", "errors", "skipped", "flagged")
-    totals = Totals(
-        total=figures["graded"] + figures["errors"] + figures["skipped"],
-        reward=Interval(**figures["mean"]),
-        **{name: figures[name] for name in counts},
-    )
-    if not totals.total:
-        return BAD_INPUT, "NO VERDICT: every row is malformed"
-    whole = Summary(
-        totals=totals,
-        malformed=figures["left_out"],
-        not_graded=NotGraded(**partly) if partly else None,
-    )
-    decided = verdict(whole, fail_under=outputs.fail_under, strict=outputs.strict)
-    return decided.code, decided.line

@@ -15,6 +15,7 @@ from assay.scoring.combine import unique_names
 from assay.scoring.intervals import Interval, spread_interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
+from assay.shown import Ended
 from assay.store.records import NOT_GRADED, CellRecord, CellStatus
 from assay.tasks.rows import Row
 
@@ -167,7 +168,7 @@ def _noted(notes: Mapping[str, Json]) -> str | None:
 _MOST_CAUSES = 100
 _CAUSE = 200
 _MOST_GRADERS = 20
-_COUNTS = ("passed", "failed", "scored", "errors", "skipped", "flagged", "left_out")
+_COUNTS = ("passed", "failed", "scored", "errors", "skipped", "flagged")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,8 +185,6 @@ class Tally:
         share: The largest share of a row's weight that was.
         skipped_graders: Graders that were skipped in such rows, and why.
         flagged: With a sign of tampering.
-        left_out: Malformed rows that were left out, which are none of the others.
-        first_left_out: What is wrong with the first of them.
         total: The sum of the rewards.
         squares: The sum of their squares.
         least: The smallest.
@@ -202,8 +201,6 @@ class Tally:
     share: float = 0.0
     skipped_graders: dict[str, str] = field(default_factory=dict[str, str])
     flagged: int = 0
-    left_out: int = 0
-    first_left_out: str = ""
     total: float = 0.0
     squares: float = 0.0
     least: float = inf
@@ -250,22 +247,22 @@ class Tally:
         is_new = cause not in self.causes and len(self.causes) >= _MOST_CAUSES
         self.causes["others" if is_new else cause] += times
 
-    def leave_out(self, why: str) -> None:
-        """Count a malformed row."""
-        self.left_out += 1
-        self.first_left_out = self.first_left_out or why
-
     def include(self, other: Tally) -> None:
         """Add the rows of another tally, which come after those of this one."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self._skip(other.partly, other.share, other.skipped_graders)
-        self.first_left_out = self.first_left_out or other.first_left_out
         self.total += other.total
         self.squares += other.squares
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         for cause, times in other.causes.items():
             self._count(cause, times)
+
+    def ended(self) -> Counter[Ended]:
+        """How many ended in which way, as that is shown."""
+        passed = self.passed - self.scored
+        counts: dict[Ended, int] = {"pass": passed, "scored": self.scored, "fail": self.failed}
+        return Counter({**counts, "error": self.errors, "skipped": self.skipped})
 
     def mean(self) -> Interval:
         """The mean reward with its 95 % interval; of nothing graded, None."""
@@ -284,7 +281,6 @@ class Tally:
             "partly": self.partly,
             "share": self.share,
             "skipped_graders": dict[str, Json](self.skipped_graders),
-            "first_left_out": self.first_left_out,
             "total": self.total,
             "squares": self.squares,
             "least": self.least if self.graded else None,
@@ -300,16 +296,22 @@ class Tally:
             KeyError, TypeError, ValueError: If it did not.
         """
         given = cast("dict[str, float]", data)
+        if wrong := [name for name in (*_COUNTS, "partly") if type(data[name]) is not int]:
+            raise ValueError(f"{wrong[0]!r} is no number of rows")
+        causes = cast("dict[str, Json]", data["causes"])
+        if not all(type(times) is int for times in causes.values()):
+            raise ValueError("a cause has no number of rows")
         least, most = data["least"], data["most"]
         return cls(
-            **{name: int(given[name]) for name in _COUNTS},
-            partly=int(given["partly"]),
+            **{name: int(given[name]) for name in (*_COUNTS, "partly")},
             share=float(given["share"]),
-            skipped_graders=dict(cast("dict[str, str]", data["skipped_graders"])),
-            first_left_out=str(data["first_left_out"]),
+            skipped_graders={
+                name: str(why)
+                for name, why in cast("dict[str, Json]", data["skipped_graders"]).items()
+            },
             total=float(given["total"]),
             squares=float(given["squares"]),
             least=inf if least is None else float(given["least"]),
             most=-inf if most is None else float(given["most"]),
-            causes=Counter(cast("dict[str, int]", data["causes"])),
+            causes=Counter(cast("dict[str, int]", causes)),
         )

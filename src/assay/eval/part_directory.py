@@ -1,36 +1,414 @@
-"""The directory that a dataset is graded into: whose it is, and whether its plan is the same."""
+"""A directory of parts as where graded rows go: each shard becomes a file, named by its plan.
+
+A part is there whole or not at all. Its name has a digest of everything that decides what stands in
+it, and it does not depend on when, where or in which order it was made: after an interruption the
+same plan, ``manifest.json``, goes on and gives the same bytes; another plan is refused. Whoever
+grades writes the part, and sends back only a tally, what it comes to; so neither side holds more
+than a few rows. A tally that is lost is made again from the part.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import cast
+from types import TracebackType
+from typing import IO, Self, cast
 
 from assay.errors import AssayError, InputError, StoreError, reason_of
-from assay.eval.parts import commit, read_groups, temporary
-from assay.eval.shard_work import PARTS, TALLIES
+from assay.eval.grades import Grade, Tally, score_names
+from assay.eval.parts import (
+    Column,
+    PartWriter,
+    commit,
+    read_grades,
+    read_groups,
+    require_columns,
+    temporary,
+)
+from assay.eval.recorded import RowTerms
+from assay.eval.records import digest_with_files
+from assay.eval.row_grading import computes, is_pure
+from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
+from assay.eval.shards import Shard, Source, Version
+from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.shown import Ended
 from assay.store.kept import held
 from assay.store.records import GROUP, CellRecord
-from assay.tasks.formats import FORMS
+from assay.tasks.formats import FORMS, TABLE_FORMS, Form
+from assay.tasks.rows import Row
+from assay.tasks.tables import Table, load_arrow
+from assay.version import __version__
 
-__all__ = [
-    "MANIFEST",
-    "SUMMARY",
-    "agree",
-    "cells_of",
-    "opened_for_parts",
-    "replace_json",
-    "summary_of",
-]
+__all__ = ["MANIFEST", "PARTS", "SUMMARY", "PartDirectory", "PartsOut", "cells_of", "summary_of"]
 
 MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
+PARTS, TALLIES = "parts", "tallies"
+
+_ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
+"""Rows of a shard by default: tenths of a second of work, so that its files cost little beside
+it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
+a machine have a share of 100,000. A death may lose them."""
+_BYTES = 64 << 20
+
+
+class PartDirectory:
+    """Where graded rows become files.
+
+    Args:
+        place: The directory; it is made, or has what an earlier grading of the same left.
+        form: As what parts are written; by default Parquet where all files are tables, else JSONL.
+        rows: How many a part has; by default as many as suit the graders.
+        retry_errors: Whether rows that could not be graded are graded again.
+
+    Attributes:
+        parts: Those that there will be, as shards.
+        missing: Those that are not there yet, or have errors that are to be graded again.
+        todo_rows: Rows that are to be graded: of a part with errors, these alone.
+        done: What the parts come to that are there, by the numbers of their shards.
+        summary: What all of them come to, once they are there.
+    """
+
+    by_batches = False
+    is_shared = True
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        form: Form | None = None,
+        rows: int | None = None,
+        retry_errors: bool = False,
+    ) -> None:
+        self.place = Path(place)
+        self._form, self._rows, self._retry_errors = form, rows, retry_errors
+        self._has_tables = False
+        self.parts: tuple[Shard, ...] = ()
+        self.missing: tuple[Shard, ...] = ()
+        self.todo_rows = self.before = 0
+        self.done: dict[int, Tally] = {}
+        self._changed: set[str] = set()
+        self._left_out = 0, ""
+        self.summary: dict[str, Json] = {}
+
+    def shard_size(self, graders: Sequence[GraderSpec]) -> tuple[int, int]:
+        """Bytes and rows that a shard has at most."""
+        if self._rows:
+            return sys.maxsize, self._rows
+        if is_pure(graders):
+            return _BYTES, _ROWS
+        return _BYTES, _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
+
+    def becomes_table(self, sources: Sequence[Source]) -> bool:
+        """Whether rows that are JSON become a table, whose columns are yet to be found.
+
+        Raises:
+            InputError: For files that cannot become parts of the form that is asked for.
+        """
+        tables = [one for one in sources if one.is_table]
+        are_all = len(tables) == len(sources)
+        form = self._form = self._form or ("parquet" if are_all else "jsonl")
+        self._has_tables = form in TABLE_FORMS or bool(tables)
+        if form not in TABLE_FORMS:
+            return False
+        for one in tables:
+            with closing(Table(one.path, one.name)) as table:
+                require_columns(table, form)
+        if tables and not are_all:
+            raise InputError(
+                f"{tables[0].name} is a table, and other files of the dataset are not",
+                hint="write JSON lines: --parts jsonl",
+            )
+        return not tables
+
+    @contextmanager
+    def agreed(self, terms: RowTerms) -> Generator[PartsOut]:
+        """Keep the plan in the directory, which is nobody else's until the block ends.
+
+        Raises:
+            InputError: If it holds something else, saying what differs; or is somebody's now.
+            StoreError: If it cannot be written.
+        """
+        data, graders, form = terms.data, terms.graders, cast("Form", self._form)
+        self._left_out = data.left_out, data.first_left_out
+        decided: dict[str, Json] = {
+            "assay": __version__,
+            "graders": digest_with_files(graders),
+            "options": {
+                "threshold": terms.threshold,
+                "map": dict[str, Json](data.reading.mapping),
+                "on_bad_row": "skip" if data.may_skip else "stop",
+                "shard_rows": self.shard_size(graders)[1],
+                "parts": form,
+            },
+            "files": [
+                {"name": one.name, "digest": data.versions[one.path].digest} for one in data.sources
+            ],
+            "columns": None if data.columns is None else dict[str, Json](data.columns),
+        }
+        with _opened(self.place):
+            self.parts = tuple(_named(shard, data.versions, decided, form) for shard in data.shards)
+            _agree(self.place, {**decided, "shards": [_listed(shard) for shard in self.parts]})
+            out = PartsOut(
+                directory=str(self.place.absolute()),
+                manifest=_digest_of_plan(self.place),
+                form=form,
+                columns=data.columns,
+                has_tables=self._has_tables,
+            )
+            self._look_what_is_there(out, terms.threshold)
+            if self.missing:  # what stands there is of other parts than there will be
+                (self.place / SUMMARY).unlink(missing_ok=True)
+            try:
+                yield out
+            finally:
+                self._disown()  # once nobody writes any more
+
+    def _look_what_is_there(self, out: PartsOut, threshold: float) -> None:
+        named = {one.name for one in (self.place / PARTS).iterdir()}
+        missing: list[Shard] = []
+        for shard in self.parts:
+            if shard.part not in named:
+                missing.append(shard)
+                self.todo_rows += shard.rows
+                continue
+            self.done[shard.number] = tally = out.tally(shard, threshold)
+            if self._retry_errors and tally.errors:
+                del self.done[shard.number]
+                missing.append(replace(shard, again=True))
+                self.todo_rows += tally.errors
+        self.missing = tuple(missing)
+        self.before = sum(tally.rows for tally in self.done.values())
+
+    def refuse(self, shard: Shard) -> None:
+        """Remove a part in the end, and others of its file that nobody has looked at yet."""
+        self._changed.add(shard.source.path)
+
+    def _disown(self) -> None:
+        for shard in self.missing:
+            if shard.source.path in self._changed and shard.number not in self.done:
+                (self.place / PARTS / shard.part).unlink(missing_ok=True)
+
+    def todo(self) -> Sequence[Shard]:
+        """What is missing."""
+        return self.missing
+
+    def keep(self, shard: Shard, made: object) -> Counter[Ended]:
+        """Count a part that is there now; how its rows ended."""
+        self.done[shard.number] = tally = cast("Tally", made)
+        return tally.ended()
+
+    def tally(self) -> Tally:
+        """What the parts that are there come to."""
+        whole = Tally()
+        for number in sorted(self.done):
+            whole.include(self.done[number])
+        return whole
+
+    def finish(self, seconds: float) -> None:
+        """Write ``summary.json``: what all parts come to, and what it took now."""
+        tally, now = self.tally(), self.todo_rows
+        mean = tally.mean()
+        self.summary = {
+            "directory": str(self.place),
+            **tally.to_dict(),
+            "graded": tally.graded,
+            "left_out": self._left_out[0],
+            "first_left_out": self._left_out[1],
+            "mean": {"mean": mean.mean, "low": mean.low, "high": mean.high, "n": mean.n},
+            "parts": len(self.parts),
+            "graded_now": now,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(now / seconds, 1) if seconds > 0 else None,
+        }
+        _replace_json(self.place / SUMMARY, self.summary)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsOut:
+    """Writes parts, for whoever grades.
+
+    Attributes:
+        directory: Where they are.
+        manifest: Digest of the plan that stands there.
+        form: As what they are written.
+        columns: Of tables that are made of JSON rows; None where rows have theirs.
+        has_tables: Whether what is read or written is Parquet or Arrow.
+    """
+
+    directory: str
+    manifest: str
+    form: Form
+    columns: tuple[Column, ...] | None = None
+    has_tables: bool = False
+
+    def prepare(self) -> None:
+        """Load what tables need, and see that the plan is here that there is where it was made.
+
+        Raises:
+            InputError: If another machine does not see the directory.
+        """
+        directory = Path(self.directory)
+        try:
+            found = _digest_of_plan(directory)
+            tempfile.TemporaryFile(dir=directory / PARTS).close()
+        except OSError as error:
+            raise InputError(
+                f"{directory} cannot be written there: {error.strerror}", hint=NOT_SHARED
+            ) from error
+        if found != self.manifest:
+            raise InputError(f"{directory} is a different directory there", hint=NOT_SHARED)
+        if self.has_tables:
+            load_arrow()
+
+    def writing(self, work: ShardWork, shard: Shard) -> _Part:
+        """Begin a part."""
+        return _Part(self, work, shard)
+
+    def path(self, shard: Shard) -> Path:
+        """Where the part of a shard is."""
+        return Path(self.directory, PARTS, shard.part)
+
+    def tally(self, shard: Shard, threshold: float) -> Tally:
+        """What a part that is there comes to.
+
+        Raises:
+            StoreError: If it is damaged.
+        """
+        part = self.path(shard)
+        kept = _kept_tally(part)
+        if kept is not None and kept.rows == shard.rows:
+            return kept
+        tally = Tally()
+        for grade in read_grades(part, self.form):
+            tally.add(grade, threshold=threshold)
+        if tally.rows != shard.rows:
+            raise StoreError(
+                f"{part} is damaged: it has {tally.rows} of {shard.rows} rows",
+                hint="remove it, and the same command writes it again",
+            )
+        _keep_tally(part, tally)
+        return tally
+
+
+class _Part:
+    """A part that is being written; it has its name once it is whole."""
+
+    def __init__(self, out: PartsOut, work: ShardWork, shard: Shard) -> None:
+        self._out, self._work, self._shard = out, work, shard
+        self._target = out.path(shard)
+        self._names = score_names(spec.label for spec in work.graders)
+        self._earlier = read_grades(self._target, out.form) if shard.again else iter(())
+        self._kept: list[Grade] = []
+        self._tally = Tally()
+
+    def __enter__(self) -> Self:
+        if self._shard.again:
+            _tally_file(self._target).unlink(missing_ok=True)  # it is of the part that gives way
+        with ExitStack() as opened:
+            self._file: IO[bytes] = opened.enter_context(temporary(self._target))
+            writer = PartWriter(self._file, self._out.form, self._names, self._out.columns)
+            self._to = opened.enter_context(writer)
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def ended(self, count: int) -> Sequence[int]:
+        self._kept = list(islice(self._earlier, count))
+        return [place for place, one in enumerate(self._kept) if one.status != "error"]
+
+    def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
+        del seconds
+        kept, self._kept = self._kept[: len(results)], self._kept[len(results) :]
+        known: dict[int, Grade] = {}  # equal scores share one result
+        grades: list[Grade] = []
+        for place, ((row, _), result) in enumerate(zip(block.rows, results, strict=True)):
+            if result is None:
+                grade = kept[place]
+            elif (alike := known.get(id(result))) is not None:
+                grade = alike.called(row.id)
+            else:
+                grade = known[id(result)] = self._grade(row, result)
+            grades.append(grade)
+            self._tally.add(grade, threshold=self._work.threshold)
+        if self._out.form not in TABLE_FORMS:
+            self._to.lines(((row.fields, line) for row, line in block.rows), grades)
+        elif block.batch is not None and self._out.columns is None:
+            self._to.batch(block.batch, grades)
+        else:
+            self._to.fields([row.fields for row, _ in block.rows], grades)
+
+    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
+        work = self._work
+        grade = Grade.of(row, result, threshold=work.threshold, graders=len(work.graders))
+        if not work.place:
+            return grade
+        told = {
+            name: text.replace(work.place, "")
+            for name in ("error", "reason", "not_graded")
+            if (text := getattr(grade, name)) is not None
+        }
+        return replace(grade, **told)
+
+    def made(self) -> Tally:
+        self._to.close()
+        if not commit(self._file, self._target, replace=self._shard.again):
+            return self._out.tally(self._shard, self._work.threshold)  # another was first
+        _keep_tally(self._target, self._tally)
+        return self._tally
+
+
+# ---- the directory -----------------------------------------------------------------------------
+
+
+def _named(
+    shard: Shard, versions: Mapping[str, Version], decided: Mapping[str, Json], form: Form
+) -> Shard:
+    """With the name of its part."""
+    same = {name: value for name, value in decided.items() if name != "files"}
+    version, stretch = versions[shard.source.path].digest, shard.stretch
+    key: list[Json] = [same, version, shard.source.before, stretch.start, stretch.size]
+    if shard.twins:
+        key.append(list(shard.twins))
+    digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
+    part = f"{shard.number:05d}-{digest.hexdigest()}.{form}"
+    return replace(shard, part=part)
+
+
+def _digest_of_plan(place: Path) -> str:
+    return hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest()
+
+
+def _listed(shard: Shard) -> Json:
+    stretch = shard.stretch
+    return {
+        "part": shard.part,
+        "file": shard.source.name,
+        "first": stretch.number,
+        "rows": stretch.rows,
+        "start": stretch.start,
+        "size": stretch.size,
+    }
 
 
 @contextmanager
-def opened_for_parts(place: Path) -> Generator[None]:
+def _opened(place: Path) -> Generator[None]:
     """Make a directory, or take one that has parts; nobody else grades into it meanwhile.
 
     A new one is removed again if the block raises an `AssayError` before its first part.
@@ -95,7 +473,7 @@ def _unmake(place: Path) -> None:
         place.rmdir()
 
 
-def agree(place: Path, manifest: Mapping[str, Json]) -> None:
+def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
     """Keep the plan in the directory, or check that the plan that is there is the same.
 
     Raises:
@@ -105,7 +483,7 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     try:
         earlier = _read(file)
     except FileNotFoundError:
-        replace_json(file, manifest)
+        _replace_json(file, manifest)
         return
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
@@ -115,7 +493,7 @@ def agree(place: Path, manifest: Mapping[str, Json]) -> None:
     if earlier == same:
         return
     if not any((place / PARTS).iterdir()):  # a plan without any part yet
-        replace_json(file, manifest)
+        _replace_json(file, manifest)
         return
     differs = "; ".join(_differences(earlier, same)) or "its shards"
     raise InputError(
@@ -152,6 +530,36 @@ def _by_name(files: Json) -> dict[str, Json]:
     return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
 
 
+def _tally_file(part: Path) -> Path:
+    return part.parent.parent / TALLIES / f"{part.name}.json"
+
+
+def _keep_tally(part: Path, tally: Tally) -> None:
+    """Write what a part comes to; where that is lost, the part tells it."""
+    path = _tally_file(part)
+    try:
+        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
+        with temporary(path) as file:
+            file.write(text)
+            file.flush()
+            Path(file.name).replace(path)
+    except (OSError, StoreError):
+        return
+
+
+def _kept_tally(part: Path) -> Tally | None:
+    """What was kept of a part; None where it is not there, or the part is not as long any more."""
+    try:
+        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
+        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
+        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+# ---- reading back ------------------------------------------------------------------------------
+
+
 def summary_of(place: Path) -> dict[str, Json]:
     """What all parts of a directory come to, once they are there.
 
@@ -160,7 +568,7 @@ def summary_of(place: Path) -> dict[str, Json]:
     """
     with _told(place):
         _finished(place)
-        return _summary(_read(place / SUMMARY))
+        return _summary(place)[0]
 
 
 def cells_of(place: Path) -> Iterator[CellRecord]:
@@ -178,8 +586,7 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
         made = None if columns is None else tuple(columns.items())
         if (form := options["parts"]) not in FORMS:
             raise ValueError(f"{MANIFEST} names no form of parts")
-        summary = _summary(_read(place / SUMMARY))
-        expected = sum(cast("int", summary[name]) for name in ("graded", "errors", "skipped"))
+        expected = _summary(place)[1].rows
     for part in parts:
         for grade, group in read_groups(place / PARTS / part, form, mapping, made):
             yield CellRecord(
@@ -225,50 +632,20 @@ def _told(place: Path) -> Generator[None]:
         raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
 
 
-_COUNTS = (
-    "rows",
-    "graded",
-    "passed",
-    "failed",
-    "scored",
-    "errors",
-    "skipped",
-    "flagged",
-    "left_out",
-    "parts",
-)
-
-
-def _summary(data: Json) -> dict[str, Json]:
+def _summary(place: Path) -> tuple[dict[str, Json], Tally]:
     """A summary that others may have written, if it has what one has."""
-    found = cast("dict[str, Json]", data)
-    wrong = [name for name in _COUNTS if type(found[name]) is not int]
-    mean = cast("dict[str, Json]", found["mean"])
-    ends = [mean[name] for name in ("mean", "low", "high")]
-    wrong += ["mean"] * any(type(one) not in (int, float, type(None)) for one in ends)
-    wrong += ["first_left_out"] * (type(found["first_left_out"]) is not str)
-    causes = cast("list[dict[str, Json]]", found["causes"])
-    wrong += ["causes"] * any(
-        type(one["count"]) is not int or type(one["text"]) is not str for one in causes
-    )
-    partly = cast("dict[str, Json] | None", found["not_graded"])
-    wrong += ["not_graded"] * (partly is not None and not _is_not_graded(partly))
-    if wrong:
-        raise ValueError(f"{SUMMARY}: {wrong[0]!r} is not what it should be")
-    return found
-
-
-def _is_not_graded(partly: Mapping[str, Json]) -> bool:
-    graders = cast("dict[str, Json]", partly["graders"])
-    texts = all(type(why) is str for why in graders.values())
-    return type(partly["cells"]) is int and type(partly["share"]) in (int, float) and texts
+    found = cast("dict[str, Json]", _read(place / SUMMARY))
+    for name, kind in (("left_out", int), ("parts", int), ("first_left_out", str)):
+        if type(found[name]) is not kind:
+            raise ValueError(f"{SUMMARY}: {name!r} is not what it should be")
+    return {**found, "directory": str(place)}, Tally.from_dict(found)
 
 
 def _read(file: Path) -> Json:
     return cast("Json", json.loads(file.read_text(encoding="utf-8")))
 
 
-def replace_json(file: Path, data: Mapping[str, Json]) -> None:
+def _replace_json(file: Path, data: Mapping[str, Json]) -> None:
     """Write a file of JSON, whole or not at all.
 
     Raises:

@@ -213,12 +213,17 @@ class PartWriter:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Write what is held; the file itself is left open."""
+        """Write what is held, if nobody has; the file itself is left open."""
         with suppress(OSError) if error else nullcontext():  # what it says has been said
-            self._flush()
-            if self._form in TABLE_FORMS and self._to is not None:
-                self._to.close()
-            self._open.close()
+            self.close()
+
+    def close(self) -> None:
+        """Write what is held."""
+        self._flush()
+        if self._form in TABLE_FORMS and self._to is not None:
+            self._to.close()
+            self._to = None
+        self._open.close()
 
     def _graded(self, grades: Sequence[Grade]) -> dict[str, Any]:
         pa = arrow()

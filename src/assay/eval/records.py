@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, reaches
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from assay.tasks.rows import Row
 
 __all__ = [
+    "digest_with_files",
     "graded_by",
     "graders_digest",
     "reaches_threshold",
@@ -202,6 +204,12 @@ def graders_digest(graders: Sequence[GraderSpec]) -> str:
     """A digest of declared graders and of the assay that runs them."""
     declared = json.dumps([to_json(spec) for spec in graders], sort_keys=True)
     return graded_by(declared)
+
+
+def digest_with_files(graders: Sequence[GraderSpec]) -> str:
+    """The same, and a digest of the files that they name."""
+    made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
+    return f"{graders_digest(graders)} {made_of}"
 
 
 def graded_by(declared: str) -> str:

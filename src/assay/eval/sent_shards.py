@@ -1,17 +1,15 @@
-"""Shards graded by actors of a cluster: paths go to them, parts appear where all see them."""
+"""Shards graded by actors of a cluster: to those that see the files go only their places."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import cast
 
-from assay.errors import AssayError, InputError
+from assay.errors import InputError
 from assay.eval.actors import (
     DEPTH,
     SLOW_SECONDS,
@@ -21,20 +19,18 @@ from assay.eval.actors import (
 )
 from assay.eval.cluster import Cluster
 from assay.eval.cluster_limits import limited_actors
-from assay.eval.grades import Tally
-from assay.eval.part_directory import MANIFEST
+from assay.eval.datasets import OURS
 from assay.eval.pieces import by_pieces
+from assay.eval.recorded import RowPlan
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.sent_graders import SentGraders
-from assay.eval.shard_grading import OnShard, grade_shards
-from assay.eval.shard_rows import Shard
-from assay.eval.shard_work import PARTS, ShardWork
-from assay.eval.shards import OURS, ShardPlan
+from assay.eval.shard_work import NOT_SHARED, ShardWork, batch_size
+from assay.eval.shards import Shard, read_shard
+from assay.tasks.task import RunOptions
 
-__all__ = ["SentShards", "grade_shards_on"]
+__all__ = ["SentShards", "sent_shards"]
 
 _BATCHES = 8
-_NOT_SHARED = "the data and --out DIR/ must be where every machine of the cluster sees them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +49,12 @@ class SentShards:
     Attributes:
         work: What is done here.
         sent: Its graders on their way.
-        manifest: Digest of the plan that stands in its directory.
-        sizes: How long each file of the dataset is, by its path.
+        sizes: How long each file of the dataset is that they have to see, by its path.
         at_once: Batches of rows under way, of graders that do not only compute.
     """
 
     work: ShardWork
     sent: SentGraders
-    manifest: str
     sizes: tuple[tuple[str, int], ...]
     at_once: int
     _turn: asyncio.Semaphore | None = field(default=None, init=False)
@@ -71,30 +65,20 @@ class SentShards:
         Raises:
             AssayError: If it does not see them, or a grader cannot run here.
         """
-        directory = Path(self.work.directory)
-        try:
-            found = manifest_digest(directory)
-            tempfile.TemporaryFile(dir=directory / PARTS).close()
-        except OSError as error:
-            raise InputError(
-                f"{directory} cannot be written there: {error.strerror}", hint=_NOT_SHARED
-            ) from error
-        if found != self.manifest:
-            raise InputError(f"{directory} is a different directory there", hint=_NOT_SHARED)
         for path, size in self.sizes:
             try:
                 there = Path(path).stat().st_size
             except OSError as error:
                 raise InputError(
-                    f"{path} cannot be read there: {error.strerror}", hint=_NOT_SHARED
+                    f"{path} cannot be read there: {error.strerror}", hint=NOT_SHARED
                 ) from error
             if there < size:
-                raise InputError(f"{path} is a different file there", hint=_NOT_SHARED)
+                raise InputError(f"{path} is a different file there", hint=NOT_SHARED)
         self.work.prepare()
         place = worker_directory()
         self.work = replace(self.work, graders=self.sent.unpacked(place), place=place)
 
-    async def __call__(self, request: Shard | _Attempt) -> Tally | AssayError | None:
+    async def __call__(self, request: Shard | _Attempt) -> object:
         """Grade a shard, or try some of its rows."""
         if isinstance(request, _Attempt):
             return await self.work.attempt(request.shard, request.first, request.last)
@@ -103,53 +87,56 @@ class SentShards:
         return await self.work.grade(request, self._turn)
 
 
-def manifest_digest(directory: Path) -> str:
-    """What tells one plan from another."""
-    return hashlib.sha256((directory / MANIFEST).read_bytes()).hexdigest()
-
-
-async def grade_shards_on(
-    cluster: Cluster, plan: ShardPlan, *, on_shard: OnShard, workers: int = 0
-) -> None:
-    """Grade what is missing on a cluster.
+@asynccontextmanager
+async def sent_shards(
+    cluster: Cluster, plan: RowPlan, workers: int
+) -> AsyncGenerator[tuple[Callable[[Shard], Awaitable[object]], int]]:
+    """What has a cluster grade a shard, and how many it may have under way.
 
     Args:
-        cluster: Where.
-        plan: What `assay.eval.shards.plan_shards` gave.
-        on_shard: Told of each shard whose part is there now.
+        cluster: Which.
+        plan: What is graded.
         workers: Actors; by default one for each core.
 
     Raises:
-        InputError: For a malformed row, or a file that changed meanwhile.
-        StoreError: If a part cannot be written.
         GraderError: If no worker can do it, as one that does not see the files.
     """
-    pure, asks = is_pure(plan.work.graders), not computes(plan.work.graders)
-    kinds = [spec.kind.grader for spec in plan.work.graders]
-    size = min((kind.batch_size for kind in kinds), default=1)
-    waits = any(kind.waits for kind in kinds)
-    sizes = {path: one.size for path, one in plan.versions.items() if not path.startswith(OURS)}
+    graders, sink = plan.work.graders, plan.sink
+    waits = any(spec.kind.grader.waits for spec in graders)
+    batches = 1 if batch_size(graders) == 1 else _BATCHES
+    at_once = WAITING if waits else batches
+    versions = plan.terms.data.versions
+    sizes = {path: one.size for path, one in versions.items() if not path.startswith(OURS)}
     work = SentShards(
         work=plan.work,
-        sent=SentGraders.of(plan.work.graders),
-        manifest=manifest_digest(plan.directory),
-        sizes=tuple(sizes.items()),
-        at_once=WAITING if waits else 1 if size == 1 else _BATCHES,
+        sent=SentGraders.of(graders),
+        sizes=tuple(sizes.items()) if sink.is_shared else (),
+        at_once=at_once,
     )
-    # Rows in a file of this process alone are sent, and held ready only for whom they are.
-    is_sent = len(sizes) < len(plan.versions)
-    room = workers or (max(1, cluster.cores) if is_sent else cluster.room)
-    patience = SLOW_SECONDS if pure else None
-    async with limited_actors(cluster, work, workers, asks=asks, patience=patience) as pool:
-        await grade_shards(
-            plan, on_shard=on_shard, pool=partial(_graded, pool), at_once=DEPTH * room
-        )
+    limit: float | None = SLOW_SECONDS
+    if sink.by_batches:
+        limit += 0.0 if computes(graders) else RunOptions().grading_timeout or 0.0
+    elif not is_pure(graders):
+        limit = None  # nobody knows how long a whole shard may take
+    # Rows that are sent are held ready only for those whom they are for.
+    is_sent = not sink.is_shared or len(sizes) < len(versions)
+    room = workers or (max(1, cluster.cores) if is_sent and sink.is_shared else cluster.room)
+    depth = max(DEPTH, at_once) if sink.by_batches and not computes(graders) else DEPTH
+
+    def given(shard: Shard) -> Shard:
+        if shard.lines is not None or (sink.is_shared and not shard.source.path.startswith(OURS)):
+            return shard
+        return replace(shard, lines=[one for lines, _ in read_shard(shard) for one in lines])
+
+    async with limited_actors(
+        cluster, work, workers, asks=not computes(graders), depth=depth, patience=limit
+    ) as pool:
+        yield lambda shard: _graded(pool, given(shard)), depth * room
 
 
-async def _graded(pool: Callable[[object], Awaitable[object]], request: object) -> object:
+async def _graded(pool: Callable[[object], Awaitable[object]], shard: Shard) -> object:
     """Have workers grade a shard; rows over which workers die are found, and become errors."""
-    assert isinstance(request, Shard), "shards are what is graded"
-    shard, every = request, range(request.stretch.rows)
+    every = range(shard.rows)
 
     async def ask(rows: Sequence[int]) -> object:
         if rows == every:

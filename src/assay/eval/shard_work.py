@@ -1,48 +1,79 @@
-"""One shard of a dataset, graded and committed as one file: what a process or an actor does.
+"""One shard of a dataset, graded: what this process does, a fork of it, or an actor of a cluster.
 
-A part is there whole or not at all, and does not depend on when, where or in which order it was
-made. What could not be graded is a row of it that says so. Beside it stands a tally, what it comes
-to, which is read from the part where that is lost.
+What could not be graded is a row that says so. Where the graded rows go is the business of an
+`Out`, of which each sink has its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import time
 from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import Protocol
 
-from assay.errors import AssayError, InputError, StoreError
+from assay.errors import AssayError, InputError
 from assay.eval.batch import in_batches
-from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import Column, PartWriter, commit, read_grades, temporary
 from assay.eval.row_grading import computes, is_pure, row_results, without_loop
-from assay.eval.shard_rows import Shard, read_row_of, read_shard
-from assay.eval.stretches import STRETCH_ROWS
+from assay.eval.shards import Shard, read_row_of, read_shard
 from assay.graders.spec import GraderSpec
-from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.rows import Row
-from assay.tasks.tables import Batch, load_arrow
+from assay.tasks.tables import Batch
 
-__all__ = [
-    "PARTS",
-    "TALLIES",
-    "ShardWork",
-]
+__all__ = ["NOT_SHARED", "Block", "Out", "ShardWork", "Writer", "batch_size"]
 
-PARTS, TALLIES = "parts", "tallies"
+NOT_SHARED = "the data and --out DIR/ must be where every machine of the cluster sees them"
+"""What helps where another machine does not see the files."""
+
+_COMPUTED = 1_024
+"""Rows that graders which compute are given together at most."""
+
+
+def batch_size(graders: Sequence[GraderSpec]) -> int:
+    """Rows that are handed together to graders that do not only compute."""
+    return min((spec.kind.grader.batch_size for spec in graders), default=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
     """Some rows of a shard that are well-formed, and, of a table, their columns."""
 
     rows: Sequence[tuple[Row, bytes]]
     batch: Batch | None = None
+
+
+class Writer(Protocol):
+    """Takes the rows of one shard, in their order."""
+
+    def ended(self, count: int) -> Sequence[int]:
+        """Places among the next rows of those that have a grade already."""
+        ...
+
+    def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
+        """Take rows with their results; None for those that have a grade.
+
+        A result that several rows share is one object. Each row took so many seconds.
+        """
+        ...
+
+    def made(self) -> object:
+        """What the driver is given of the shard, once all its rows are there."""
+        ...
+
+
+class Out(Protocol):
+    """What whoever grades does with graded rows; can be pickled."""
+
+    def prepare(self) -> None:
+        """Load what is needed: once, before the first shard."""
+        ...
+
+    def writing(self, work: ShardWork, shard: Shard) -> AbstractContextManager[Writer]:
+        """Begin a shard."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,41 +83,32 @@ class ShardWork:
     Attributes:
         graders: What every row goes through.
         threshold: Reward that a row needs to pass.
-        directory: Where the parts are, for whoever grades.
-        form: As what they are written.
-        columns: Of tables that are made of JSON rows; None where rows have theirs.
+        out: Where the graded rows go.
+        label: Field that people labelled; None for none.
         may_skip: Whether malformed rows are left out, rather than ending all.
         place: Directory of files that graders name and that were sent along; what is written names
             them without it.
-        has_tables: Whether what is read or written is Parquet or Arrow.
         at_once: Batches of rows under way in a process, of graders that do not only compute.
     """
 
     graders: tuple[GraderSpec, ...]
     threshold: float
-    directory: str
-    form: Form
-    columns: tuple[Column, ...] | None = None
+    out: Out
+    label: str | None = None
     may_skip: bool = False
     place: str = ""
-    has_tables: bool = False
     at_once: int = 32
 
     def prepare(self) -> None:
         """Load what a process needs that grades shards: once, before the first."""
-        if self.has_tables:
-            load_arrow()
+        self.out.prepare()
 
-    def __call__(
-        self, shard: Shard
-    ) -> Tally | AssayError | Coroutine[None, None, Tally | AssayError]:
-        """Grade a shard: at once where graders only compute, else as `grade`."""
+    def __call__(self, shard: Shard) -> object | Coroutine[None, None, object]:
+        """Grade a shard: at once where graders only compare, else as `grade`."""
         return without_loop(self.grade(shard)) if is_pure(self.graders) else self.grade(shard)
 
-    async def grade(
-        self, shard: Shard, turn: asyncio.Semaphore | None = None
-    ) -> Tally | AssayError:
-        """Grade a shard and commit its part.
+    async def grade(self, shard: Shard, turn: asyncio.Semaphore | None = None) -> object:
+        """Grade a shard.
 
         Args:
             shard: Which.
@@ -94,12 +116,11 @@ class ShardWork:
                 ``at_once`` of this one.
 
         Returns:
-            What it comes to, its part being there; or the error that ends the whole, such as a
-            malformed row or a full disk.
+            What its sink makes of it; or the error that ends the whole, such as a row that became
+            malformed, or a full disk.
         """
-        target = Path(self.directory, PARTS, shard.part)
         try:
-            return await self._write(shard, target, turn)
+            return await self._grade(shard, turn)
         except AssayError as error:
             return error
 
@@ -112,135 +133,69 @@ class ShardWork:
             last: Place after the last of them.
         """
         start = 0
-        for block in self._blocks(shard, Tally()):
+        for block in self.blocks(shard):
             rows = [row for row, _ in block.rows][max(0, first - start) : max(0, last - start)]
             start += len(block.rows)
-            await self._grades(rows, iter(()), None)
+            await self._results(rows, {}, None)
 
-    async def _write(self, shard: Shard, target: Path, turn: asyncio.Semaphore | None) -> Tally:
-        start, given_up = 0, dict(shard.given_up)
-        tally, names = Tally(), score_names(spec.label for spec in self.graders)
-        earlier = read_grades(target, self.form) if shard.again else iter(())
-        if shard.again:
-            _tally_file(target).unlink(missing_ok=True)  # it is of the part that gives way
-        with temporary(target) as file:
-            with PartWriter(file, self.form, names, self.columns) as to:
-                for blocks in self._together(self._blocks(shard, tally)):
-                    rows = [row for block in blocks for row, _ in block.rows]
-                    lost = [given_up.get(start + n) for n in range(len(rows))] if given_up else ()
-                    grades = iter(await self._grades(rows, earlier, turn, lost))
-                    start += len(rows)
-                    for block in blocks:
-                        done = list(islice(grades, len(block.rows)))
-                        self._put(to, block, done)
-                        for grade in done:
-                            tally.add(grade, threshold=self.threshold)
-            if tally.rows + tally.left_out != shard.stretch.rows:
+    async def _grade(self, shard: Shard, turn: asyncio.Semaphore | None) -> object:
+        count, given_up = 0, dict(shard.given_up)
+        with self.out.writing(self, shard) as to:
+            for blocks in self._together(self.blocks(shard)):
+                rows = [row for block in blocks for row, _ in block.rows]
+                known: dict[int, EvaluationResult | None] = dict.fromkeys(to.ended(len(rows)))
+                for place in range(len(rows)) if given_up else ():
+                    if (why := given_up.get(count + place)) is not None:
+                        known[place] = EvaluationResult.from_error(f"[grading] {why}")
+                begun = time.monotonic()
+                results = iter(await self._results(rows, known, turn))
+                seconds = (time.monotonic() - begun) / max(1, len(rows))
+                for block in blocks:
+                    to.put(block, list(islice(results, len(block.rows))), seconds)
+                count += len(rows)
+            if count != shard.rows:
                 raise InputError(
-                    f"{shard.source.name} now has {tally.rows + tally.left_out} rows instead of "
-                    f"{shard.stretch.rows}",
+                    f"{shard.source.name} now has {count} rows instead of {shard.rows}",
                     hint="was it changed, or is it damaged?",
                 )
-            if not commit(file, target, replace=shard.again):
-                return self.tally(shard, target)  # another attempt was first
-        _keep_tally(target, tally)
-        return tally
+            return to.made()
 
-    def tally(self, shard: Shard, part: Path) -> Tally:
-        """What a part that is there comes to.
-
-        Raises:
-            StoreError: If it is damaged.
-            InputError: If rows cannot be read.
-        """
-        kept = _kept_tally(part)
-        if kept is not None and kept.rows + kept.left_out == shard.stretch.rows:
-            return kept
-        tally = Tally()
-        for grade in read_grades(part, self.form):
-            tally.add(grade, threshold=self.threshold)
-        if self.may_skip and tally.rows < shard.stretch.rows:
-            for _ in self._blocks(shard, tally):  # which rows were left out is not in the part
-                pass
-        if tally.rows + tally.left_out != shard.stretch.rows:
-            raise StoreError(
-                f"{part} is damaged: it has {tally.rows} of {shard.stretch.rows} rows",
-                hint="remove it, and the same command writes it again",
-            )
-        _keep_tally(part, tally)
-        return tally
-
-    def _together(self, blocks: Iterator[_Block]) -> Iterator[Sequence[_Block]]:
+    def _together(self, blocks: Iterator[Block]) -> Iterator[Sequence[Block]]:
         """Blocks that are graded together: of graders that wait, all of a shard."""
         if is_pure(self.graders):
             yield from ([block] for block in blocks)
         else:
             yield list(blocks)
 
-    async def _grades(
+    async def _results(
         self,
         rows: Sequence[Row],
-        earlier: Iterator[Grade],
+        known: dict[int, EvaluationResult | None],
         turn: asyncio.Semaphore | None,
-        lost: Sequence[str | None] = (),
-    ) -> list[Grade]:
-        kept = list(islice(earlier, len(rows)))
-        ended = {place: one for place, one in enumerate(kept) if one.status != "error"}
-        for place, why in enumerate(lost):
-            if why is not None:
-                failed = EvaluationResult.from_error(f"[grading] {why}")
-                ended[place] = self._grade(rows[place], failed)
-        todo = [place for place in range(len(rows)) if place not in ended]
-        size = min((spec.kind.grader.batch_size for spec in self.graders), default=1)
-        batches = list(in_batches(todo, STRETCH_ROWS if computes(self.graders) else size))
-
+    ) -> list[EvaluationResult | None]:
+        """The results of rows, those that are known already by their places included."""
+        if is_pure(self.graders) and not known:
+            return [*await row_results(self.graders, rows)]
+        todo = [place for place in range(len(rows)) if place not in known]
+        size = _COMPUTED if computes(self.graders) else batch_size(self.graders)
+        batches = list(in_batches(todo, size))
         limit = turn or asyncio.Semaphore(self.at_once)
 
-        async def work(batch: list[int]) -> list[Grade]:
-            results = await row_results(self.graders, [rows[place] for place in batch])
-            known: dict[int, Grade] = {}  # equal scores share one result
-            grades: list[Grade] = []
-            for place, result in zip(batch, results, strict=True):
-                row, alike = rows[place], known.get(id(result))
-                grade = self._grade(row, result) if alike is None else alike.called(row.id)
-                known.setdefault(id(result), grade)
-                grades.append(grade)
-            return grades
-
-        async def in_turn(batch: list[int]) -> list[Grade]:
+        async def in_turn(batch: list[int]) -> list[EvaluationResult]:
             async with limit:
-                return await work(batch)
+                return await row_results(self.graders, [rows[place] for place in batch])
 
-        if is_pure(self.graders):
-            found = [await work(batch) for batch in batches]
+        if is_pure(self.graders):  # without a loop
+            found = [await in_turn(batch) for batch in batches]
         else:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(in_turn(batch)) for batch in batches]
             found = [task.result() for task in tasks]
-        for batch, grades in zip(batches, found, strict=True):
-            ended.update(zip(batch, grades, strict=True))
-        return [ended[place] for place in range(len(rows))]
+        for batch, results in zip(batches, found, strict=True):
+            known.update(zip(batch, results, strict=True))
+        return [known[place] for place in range(len(rows))]
 
-    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
-        grade = Grade.of(row, result, threshold=self.threshold, graders=len(self.graders))
-        if not self.place:
-            return grade
-        told = {
-            name: text.replace(self.place, "")
-            for name in ("error", "reason", "not_graded")
-            if (text := getattr(grade, name)) is not None
-        }
-        return replace(grade, **told)
-
-    def _put(self, to: PartWriter, block: _Block, grades: Sequence[Grade]) -> None:
-        if self.form not in TABLE_FORMS:
-            to.lines(((row.fields, line) for row, line in block.rows), grades)
-        elif block.batch is not None and self.columns is None:
-            to.batch(block.batch, grades)
-        else:
-            to.fields([row.fields for row, _ in block.rows], grades)
-
-    def _blocks(self, shard: Shard, tally: Tally) -> Iterator[_Block]:
+    def blocks(self, shard: Shard) -> Iterator[Block]:
         """The well-formed rows of a shard; others are left out, or end it.
 
         Raises:
@@ -251,46 +206,16 @@ class ShardWork:
             kept: list[tuple[Row, bytes]] = []
             places: list[int] = []
             for place, (number, line) in enumerate(lines):
+                if number in twins:
+                    continue
                 try:
-                    row, text = read_row_of(line, number, source, self.graders)
-                except InputError as error:
+                    kept.append(read_row_of(line, number, source, label=self.label))
+                except InputError:
                     if not self.may_skip:
                         raise
-                    tally.leave_out(str(error))
                     continue
-                if number in twins:
-                    tally.leave_out(f"{row.file}: id {row.id!r} is that of an earlier row")
-                    continue
-                kept.append((row, text))
                 places.append(place)
             if batch is not None and len(kept) < len(lines):
-                yield _Block(kept, batch.take(places) if places else batch.slice(0, 0))
+                yield Block(kept, batch.take(places) if places else batch.slice(0, 0))
             else:
-                yield _Block(kept, batch)
-
-
-def _tally_file(part: Path) -> Path:
-    return part.parent.parent / TALLIES / f"{part.name}.json"
-
-
-def _keep_tally(part: Path, tally: Tally) -> None:
-    """Write what a part comes to; where that is lost, the part tells it."""
-    path = _tally_file(part)
-    try:
-        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
-        with temporary(path) as file:
-            file.write(text)
-            file.flush()
-            Path(file.name).replace(path)
-    except (OSError, StoreError):
-        return
-
-
-def _kept_tally(part: Path) -> Tally | None:
-    """What was kept of a part; None where it is not there, or the part is not as long any more."""
-    try:
-        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
-        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
-        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+                yield Block(kept, batch)

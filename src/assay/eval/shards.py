@@ -1,360 +1,267 @@
-"""Plan how a dataset of any size becomes a directory of parts, each row exactly once.
-
-A dataset is cut into shards by a plan, ``manifest.json``. Each becomes one file in ``parts/``,
-named by its number and by a digest of everything that decides what stands in it. After an
-interruption the same plan goes on and gives the same bytes; another plan is refused. Workers
-(`assay.eval.shard_work`) are sent only paths and places of rows, and send back only tallies, so
-that neither side holds more than a few rows.
-"""
+"""A dataset in shards: which rows of which file, whether they are the same still, and they."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import field, replace
-from itertools import islice
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.eval.first_look import look_through
-from assay.eval.grades import Tally
-from assay.eval.part_directory import SUMMARY, agree, opened_for_parts
-from assay.eval.parts import require_columns
-from assay.eval.records import graders_digest
-from assay.eval.row_grading import ROW_PARTS, computes, is_pure
-from assay.eval.shard_rows import Shard, Source, read_shard
-from assay.eval.shard_work import PARTS, ShardWork
-from assay.eval.stretches import Stretch, Version, survey, version_of
-from assay.eval.twins import Twins
-from assay.frozen import frozen
-from assay.graders.apply import require_parts
-from assay.graders.digest import grader_digest
-from assay.graders.spec import GraderSpec
-from assay.scoring.json_safe import Json
-from assay.tasks.formats import TABLE_FORMS, Form
-from assay.tasks.json_rows import parse_line
-from assay.tasks.row_files import MOST_NAMES, Reading, no_field, opened, renamed
-from assay.tasks.row_sets import files_of
-from assay.tasks.rows import as_json_lines
-from assay.tasks.tables import Table
-from assay.version import __version__
+from assay.eval.batch import in_batches
+from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
+from assay.tasks.row_files import Parts, Unit, place_of, renamed_line
+from assay.tasks.rows import Row, parse_row
+from assay.tasks.tables import Batch, Table, lines_of
 
-__all__ = ["OURS", "ShardPlan", "plan_shards", "shard_rows"]
+__all__ = [
+    "Lines",
+    "Shard",
+    "Source",
+    "Stretch",
+    "Version",
+    "read_row_of",
+    "read_shard",
+    "survey",
+    "version_of",
+]
 
-_ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
-"""Rows of a shard by default: tenths of a second of work, so that its files cost little beside
-it (5 ms on a disk; a cluster's actor takes another to be asked), and few enough that all cores of
-a machine have a share of 100,000. A death may lose them."""
-_BYTES = 64 << 20
-OURS = "/proc/self/"
-"""Where files of this process alone are."""
+Lines: TypeAlias = "Sequence[tuple[int, bytes | InputError]]"
+"""Rows with their numbers in their file: the text of each, or what is wrong with it."""
+
+_TOGETHER = 256
+"""Rows that graders which compute are given together."""
+_CHUNK = 1 << 20
 
 
-@frozen(kw_only=True)
-class ShardPlan:
-    """What there is to do, and what is done.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file of a dataset.
 
     Attributes:
-        directory: Where the parts are.
-        work: Grades a shard.
-        shards: All of them, in the order of the rows.
-        missing: Those that have no part yet, or have errors that are to be graded again.
-        todo: Rows of those that are to be graded: of a part with errors, these alone.
-        done: What the parts come to that are there, by the numbers of their shards.
-        versions: The files as they were when the plan was made, by their paths.
-        left_out: Malformed rows that were left out already when the plan was made.
-        changed: Paths of files that were found to have changed meanwhile.
+        path: Where it is.
+        name: What people call it.
+        before: Rows, or lines, of the files before it.
+        unit: What numbers of its lines count.
+        is_table: Whether it is Parquet or Arrow; else it is JSON lines.
+        mapping: Fields of rows, each with the name that it has there.
     """
 
-    directory: Path
-    work: ShardWork
-    shards: tuple[Shard, ...]
-    missing: tuple[Shard, ...]
-    todo: int
-    done: dict[int, Tally]
-    versions: Mapping[str, Version]
-    left_out: int = 0
-    changed: set[str] = field(default_factory=set[str])
-
-    @property
-    def rows(self) -> int:
-        """Rows of all shards."""
-        return sum(shard.stretch.rows for shard in self.shards)
-
-    def tally(self) -> Tally:
-        """What the parts that are there come to."""
-        whole = Tally(left_out=self.left_out)
-        for number in sorted(self.done):
-            whole.include(self.done[number])
-        return whole
+    path: str
+    name: str
+    before: int = 0
+    unit: Unit = "line"
+    is_table: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def shard_rows(graders: Sequence[GraderSpec]) -> int:
-    """Rows of a shard, where nobody says how many."""
-    if is_pure(graders):
-        return _ROWS
-    return _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive rows of a file.
+
+    Attributes:
+        number: That of the first line, or row of a table.
+        start: Where in the file that line begins, in bytes; of a table, the rows before it.
+        size: How long all of them are, in bytes; of a table, in rows.
+        rows: How many of them are rows; other lines are blank.
+    """
+
+    number: int
+    start: int
+    size: int
+    rows: int
 
 
-@contextmanager
-def plan_shards(
-    data: str,
-    graders: Sequence[GraderSpec],
-    directory: str,
-    *,
-    form: Form | None = None,
-    reading: Reading | None = None,
-    threshold: float = 1.0,
-    rows: int | None = None,
-    retry_errors: bool = False,
-) -> Generator[ShardPlan]:
-    """Plan how a dataset is graded into a directory, which is nobody else's until the block ends.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Consecutive rows of a file, which are graded and kept together.
 
-    Args:
-        data: The path of a dataset, of whatever form; see `assay.tasks.row_files.opened`.
-        graders: What every row goes through.
-        directory: Where to; it is made, or has what an earlier grading of the same left.
-        form: As what parts are written; by default Parquet where all files are tables.
-        reading: How rows are read; with ``on_bad_row``, malformed ones are left out.
-        threshold: Reward that a row needs to pass.
-        rows: How many a shard has.
-        retry_errors: Whether rows that could not be graded are graded again.
+    Attributes:
+        number: Its place among the shards of the dataset, from 0 up.
+        source: The file.
+        stretch: Where in it they are.
+        rows: How many of them are well-formed, and have no twin before them.
+        twins: Numbers of rows that are left out, as an earlier one has their id.
+        part: The name of the file that they become, in a directory of parts.
+        again: Whether that is there already, and the errors in it are to be graded again.
+        lines: The rows themselves, where they are not all of the stretch, or where whoever grades
+            them cannot read the file.
+        given_up: Rows that are errors without being graded, by their places in it, and why.
+    """
+
+    number: int
+    source: Source
+    stretch: Stretch
+    rows: int
+    twins: tuple[int, ...] = ()
+    part: str = ""
+    again: bool = False
+    lines: Lines | None = None
+    given_up: tuple[tuple[int, str], ...] = ()
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Version:
+    """A file as it was read; more may be appended to it.
+
+    Attributes:
+        file: Its path.
+        stamp: What changes when it is written.
+        size: How many bytes were read.
+        digest: Theirs.
+    """
+
+    file: str
+    stamp: tuple[int, ...]
+    size: int
+    digest: str
+
+    def holds(self) -> bool:
+        """Whether the bytes that were read are still there."""
+        try:
+            with Path(self.file).open("rb") as handle:
+                stamp = _stamp(handle.fileno())
+                if stamp != self.stamp:
+                    digest, left = hashlib.blake2b(digest_size=32), self.size
+                    while left and (chunk := handle.read(min(left, _CHUNK))):
+                        digest.update(chunk)
+                        left -= len(chunk)
+                    if digest.hexdigest() != self.digest:
+                        return False
+                    self.stamp = stamp
+        except OSError:
+            return False
+        return True
+
+
+def version_of(file: str, name: str) -> Version:
+    """The version of any file.
 
     Raises:
-        InputError: For rows that cannot be read, graders that cannot run, or a directory that holds
-            something else; then it says what differs.
-        StoreError: If the directory cannot be written.
+        InputError: If it cannot be read.
     """
-    require_parts(graders, ROW_PARTS | {"trace"})
-    reading, graders = reading or Reading(), tuple(graders)
-    size = (sys.maxsize, rows) if rows else (_BYTES, shard_rows(graders))
-    with ExitStack() as stack:
-        place = Path(directory)
-        stack.enter_context(opened_for_parts(place))
-        found, left_out = _surveyed(data, reading, size, stack)
-        sources = tuple(source for source, _, _ in found)
-        versions = {source.path: version for source, _, version in found}
-        _require_mapped(data, sources, reading)
-        if not any(stretches for _, stretches, _ in found):
-            raise InputError(f"{reading.name or data} has no rows")
-        if form is None:
-            form = "parquet" if all(one.is_table for one in sources) else "jsonl"
-        if form in TABLE_FORMS:
-            for one in sources:
-                if one.is_table:
-                    with closing(Table(one.path, one.name)) as table:
-                        require_columns(table, form)
-        listed = tuple(_shards(found))
-        may_skip = reading.on_bad_row is not None
-        columns, twins = look_through(
-            listed,
-            for_table=_becomes_table(form, sources),
-            has_to_be_sound=not (is_pure(graders) or may_skip),
-            may_have_twins=may_skip,
-        )
-        work = ShardWork(
-            graders=graders,
-            threshold=threshold,
-            directory=str(place.absolute()),
-            form=form,
-            columns=columns,
-            may_skip=may_skip,
-            has_tables=form in TABLE_FORMS or any(one.is_table for one in sources),
-        )
-        decided: dict[str, Json] = {
-            "assay": __version__,
-            "graders": _digest(graders),
-            "options": {
-                "threshold": threshold,
-                "map": dict[str, Json](reading.mapping),
-                "on_bad_row": "skip" if may_skip else "stop",
-                "shard_rows": size[1],
-                "parts": form,
-            },
-            "files": [{"name": one.name, "digest": version.digest} for one, _, version in found],
-            "columns": None if columns is None else dict[str, Json](columns),
-        }
-        shards = tuple(_named(shard, twins, versions, decided, form) for shard in listed)
-        agree(place, {**decided, "shards": [_listed(shard) for shard in shards]})
-        done, missing, todo = _there(place, shards, work, retry_errors=retry_errors)
-        if missing:  # what stands there is of other parts than there will be
-            (place / SUMMARY).unlink(missing_ok=True)
-        plan = ShardPlan(
-            directory=place,
-            work=work,
-            shards=shards,
-            missing=missing,
-            todo=todo,
-            done=done,
-            versions=versions,
-            left_out=left_out,
-        )
-        stack.callback(_disown, plan)  # once nobody writes any more
-        yield plan
+    try:
+        with Path(file).open("rb") as handle:
+            stamp = _stamp(handle.fileno())
+            digest = hashlib.file_digest(handle, partial(hashlib.blake2b, digest_size=32))
+            return Version(file, stamp, handle.tell(), digest.hexdigest())
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from error
 
 
-def _disown(plan: ShardPlan) -> None:
-    """Remove parts that may be of other rows: the file changed before they were looked at."""
-    for shard in plan.missing:
-        if shard.source.path in plan.changed and shard.number not in plan.done:
-            (plan.directory / PARTS / shard.part).unlink(missing_ok=True)
+def _stamp(descriptor: int) -> tuple[int, ...]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-# ---- the plan ----------------------------------------------------------------------------------
+def survey(
+    file: str, name: str, *, rows: int, size: int
+) -> tuple[tuple[Stretch, ...], Version, int]:
+    """A file of JSON lines in stretches, its version, and the number of its last row; none is read.
 
+    Args:
+        file: Its path.
+        name: What people call it.
+        rows: How many each stretch has at most.
+        size: Bytes after which one ends, too.
 
-def _surveyed(
-    data: str, reading: Reading, size: tuple[int, int], stack: ExitStack
-) -> tuple[list[tuple[Source, tuple[Stretch, ...], Version]], int]:
-    """The files of a dataset as whoever grades reads them, and how many rows were left out yet."""
-    found: list[tuple[Source, tuple[Stretch, ...], Version]] = []
-    before = left_out = 0
-    for file in files_of(data) or [data]:
-        one = replace(reading, mapping={}, on_bad_row=None)
-        with opened(file, one) as rows:
-            name, unit, is_plain = rows.name, rows.unit, rows.is_plain
-        path = file if file.startswith(OURS) else str(Path(file).absolute())
-        mapping, is_table = reading.mapping, False
-        if unit == "row" and not is_plain:
-            is_table = Path(path).is_file()
-        if not (is_plain or is_table):
-            # Packed, an array, a table of text: nobody can begin in the middle of it.
-            lines = stack.enter_context(as_json_lines(file, reading=reading))
-            path, unit, mapping = lines.path, lines.unit, dict[str, str]()
-            left_out += lines.left_out
-        source = Source(
-            path=path,
-            name=name,
-            before=before,
-            unit=unit,
-            is_table=is_table,
-            mapping=mapping,
-        )
-        stretches, version = _stretches(source, *size)
-        found.append((source, stretches, version))
-        if stretches:
-            before += _last(source, stretches[-1])
-    return found, left_out
-
-
-def _last(source: Source, stretch: Stretch) -> int:
-    """The number of the last row, by which those of the next file are counted on."""
-    if source.is_table:
-        return stretch.start + stretch.rows
-    shard = Shard(number=0, source=source, stretch=stretch, part="")
-    return max(number for lines, _ in read_shard(shard) for number, _ in lines)
-
-
-def _require_mapped(data: str, sources: Sequence[Source], reading: Reading) -> None:
-    """Refuse names of fields that no row has; most often, the first row has them.
-
-    Of files that became JSON lines, the names were checked there.
+    Raises:
+        InputError: If it cannot be read.
     """
-    wanted, found = set(reading.mapping.values()), set[str]()
-    if not all(one.mapping for one in sources):
+    stretches: list[Stretch] = []
+    digest = hashlib.blake2b(digest_size=32)
+    place = length = held = last = 0
+    first = number = 1
+    try:
+        with Path(file).open("rb") as handle:
+            stamp = _stamp(handle.fileno())
+            for number, line in enumerate(
+                iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1
+            ):
+                digest.update(line)
+                length += len(line)
+                if not line.isspace():
+                    held, last = held + 1, number
+                if held == rows or length >= size:
+                    stretches.append(Stretch(first, place, length, held))
+                    place, length, held, first = place + length, 0, 0, number + 1
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from error
+    if held:
+        stretches.append(Stretch(first, place, length, held))
+    return tuple(stretches), Version(file, stamp, place + length, digest.hexdigest()), last
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def read_row_of(
+    line: bytes | InputError,
+    number: int,
+    source: Source,
+    *,
+    label: str | None = None,
+) -> tuple[Row, bytes]:
+    """A row of a file, and its text with the names that rows have.
+
+    Args:
+        line: Its text, or what is wrong with it.
+        number: That of its line, or of the row, in the file.
+        source: The file.
+        label: Field that people labelled; None for none.
+
+    Raises:
+        InputError: If it is malformed, naming file and place.
+    """
+    name, unit, number = source.name, source.unit, number + source.before
+    parts: Parts = ((source.before, name, unit),) if source.before else ()
+    try:
+        if isinstance(line, InputError):
+            raise line
+        if source.mapping:
+            line = renamed_line(parse_line(line), source.mapping, set())
+    except InputError as error:
+        where = place_of(name, number, unit, parts)
+        raise InputError(error.message, location=where, hint=error.hint) from error
+    row = parse_row(line, number, name, label=label, unit=unit, parts=parts)
+    return row, line
+
+
+def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:
+    """The rows of a shard, some at a time, and, of a table, their columns."""
+    source, stretch = shard.source, shard.stretch
+    if source.is_table and shard.lines is None:
+        table = Table(source.path, source.name)
+        try:
+            for start, batch in table.batches(stretch.start, stretch.size):
+                for offset in range(0, batch.num_rows, _TOGETHER):
+                    some = batch.slice(offset, _TOGETHER)
+                    lines = lines_of(some, source.mapping)
+                    yield list(enumerate(lines, start + offset + 1)), some
+        finally:
+            table.close()
         return
-    others: dict[str, None] = {}
-    for source in sources:
-        as_named = replace(reading, name=source.name, mapping={}, on_bad_row=None)
-        with opened(source.path, as_named) as rows:
-            for _, line in rows.lines:
-                with suppress(InputError):  # which is told where it is graded
-                    if isinstance(line, bytes):
-                        row = parse_line(line)
-                        others.update(dict.fromkeys(islice(row, MOST_NAMES - len(others))))
-                        renamed(row, reading.mapping, found)
-                if wanted <= found:
+    for some in in_batches(_lines(shard) if shard.lines is None else shard.lines, _TOGETHER):
+        yield some, None
+
+
+def _lines(shard: Shard) -> Iterator[tuple[int, bytes]]:
+    left = shard.stretch.size
+    try:
+        with Path(shard.source.path).open("rb") as handle:
+            handle.seek(shard.stretch.start)
+            lines = iter(partial(handle.readline, MAX_LINE_BYTES + 1), b"")
+            for number, line in enumerate(lines, shard.stretch.number):
+                if not line.isspace():
+                    yield number, line
+                left -= len(line)
+                if left <= 0:
                     return
-    raise no_field(min(wanted - found), reading.name or data, others)
-
-
-def _stretches(source: Source, size: int, rows: int) -> tuple[tuple[Stretch, ...], Version]:
-    if not source.is_table:
-        return survey(source.path, source.name, rows=rows, size=size)
-    with closing(Table(source.path, source.name)) as table:
-        total = table.count()
-    found = tuple(
-        Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
-        for start in range(0, total, rows)
-    )
-    return found, version_of(source.path, source.name)
-
-
-def _becomes_table(form: Form, sources: Sequence[Source]) -> bool:
-    """Whether rows that are JSON become a table, whose columns are yet to be found."""
-    if form not in TABLE_FORMS or all(one.is_table for one in sources):
-        return False
-    if table := next((one for one in sources if one.is_table), None):
-        raise InputError(
-            f"{table.name} is a table, and other files of the dataset are not",
-            hint="write JSON lines: --parts jsonl",
-        )
-    return True
-
-
-def _digest(graders: Sequence[GraderSpec]) -> str:
-    made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
-    return f"{graders_digest(graders)} {made_of}"
-
-
-def _shards(
-    found: Iterable[tuple[Source, Sequence[Stretch], Version]],
-) -> Iterator[Shard]:
-    every = ((source, stretch) for source, stretches, _ in found for stretch in stretches)
-    for number, (source, stretch) in enumerate(every):
-        yield Shard(number=number, source=source, stretch=stretch, part="")
-
-
-def _named(
-    shard: Shard,
-    twins: Twins,
-    versions: Mapping[str, Version],
-    decided: Mapping[str, Json],
-    form: Form,
-) -> Shard:
-    """With the name of its part, and the rows that it leaves out."""
-    same = {name: value for name, value in decided.items() if name != "files"}
-    version, left_out = versions[shard.source.path].digest, twins.get(shard.number, ())
-    stretch = shard.stretch
-    key: list[Json] = [same, version, shard.source.before, stretch.start, stretch.size]
-    if left_out:
-        key.append(list(left_out))
-    digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
-    part = f"{shard.number:05d}-{digest.hexdigest()}.{form}"
-    return replace(shard, part=part, twins=left_out)
-
-
-def _listed(shard: Shard) -> Json:
-    stretch = shard.stretch
-    return {
-        "part": shard.part,
-        "file": shard.source.name,
-        "first": stretch.number,
-        "rows": stretch.rows,
-        "start": stretch.start,
-        "size": stretch.size,
-    }
-
-
-def _there(
-    place: Path, shards: Sequence[Shard], work: ShardWork, *, retry_errors: bool
-) -> tuple[dict[int, Tally], tuple[Shard, ...], int]:
-    """What the parts that are there come to, the shards that are to be graded, and their rows."""
-    named = {one.name for one in (place / PARTS).iterdir()}
-    done: dict[int, Tally] = {}
-    missing: list[Shard] = []
-    todo = 0
-    for shard in shards:
-        if shard.part not in named:
-            missing.append(shard)
-            todo += shard.stretch.rows
-            continue
-        done[shard.number] = tally = work.tally(shard, place / PARTS / shard.part)
-        if retry_errors and tally.errors:
-            del done[shard.number]
-            missing.append(replace(shard, again=True))
-            todo += tally.errors
-    return done, tuple(missing), todo
+    except OSError as error:
+        raise InputError(f"cannot read {shard.source.name}: {error.strerror}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +13,7 @@ from assay.reports.outcome import WORDS, Ended, counted, ended
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
-from assay.store.records import CellKey, CellRecord, CellRow
+from assay.store.records import CellKey, CellRecord
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -112,12 +112,6 @@ class Progress:
         self._running.pop(cell.key, None)
         self.add([ended(cell)])
 
-    def rows(self, rows: Sequence[CellRow]) -> None:
-        """Count cells as they are stored."""
-        self.add(
-            _ended(status=row.status, passed=row.passed, threshold=row.threshold) for row in rows
-        )
-
     def graded(self, graded: Graded) -> None:
         """Count an outcome that no threshold was applied to."""
         self.add([graded.status])
@@ -204,11 +198,3 @@ class LiveProgress(Progress):
     def beside(self) -> Cell:
         """What stands beside the bar; nothing until there is something to say."""
         return self._page.text(*(self.parts() if self._ended else []), self.said())
-
-
-def _ended(*, status: str, passed: int | None, threshold: float) -> Ended:
-    if status == "graded":
-        if threshold <= 0.0:
-            return "scored"
-        return "pass" if passed else "fail"
-    return "error" if status == "error" else "skipped"

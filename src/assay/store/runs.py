@@ -445,10 +445,6 @@ class Store:
             skipped=ended.get(("skipped", None), 0),
         )
 
-    def case_count(self, run_id: str) -> int:
-        """How many cases of a run have a result, whatever its harness, model and trial."""
-        return self._results.rows("count(DISTINCT case_id)", {"run_id": run_id})[0][0]
-
     def agents(self, run_id: str) -> list[tuple[str, str]]:
         """Harness and model of each agent of a run that has a result, in order."""
         self._require_run(run_id)

@@ -57,7 +57,6 @@ class Reading:
         name: What people call the file; by default its path.
         labels: Columns of tables whose cells may be true, false or numbers; others are text.
         unit: What the lines of JSONL stand for, where the file was made of another one.
-        parts: The files that the lines of JSONL stand for, where it was made of several.
         on_bad_row: Told of each malformed row, which is left out then; by default the first one
             ends the reading.
     """
@@ -67,7 +66,6 @@ class Reading:
     name: str = ""
     labels: tuple[str, ...] = ()
     unit: Unit = "line"
-    parts: Parts = ()
     on_bad_row: Callable[[InputError], None] | None = None
 
 
@@ -164,7 +162,6 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
             is_plain=form == "jsonl" and source is handle and not reading.mapping,
             unit=unit,
             lines=lines,
-            parts=reading.parts,
         )
 
 

@@ -7,20 +7,20 @@ import json
 from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.tasks.formats import Format
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
     Parts,
     Reading,
+    RowFile,
     Unit,
     opened,
     place_of,
@@ -71,27 +71,22 @@ def read_rows(
     Raises:
         InputError: For a malformed row, naming file and place, unless `reading` leaves it out.
     """
-    for _, _, row in _checked(file, tuple(graders), label, reading):
-        yield row
-
-
-def _checked(
-    file: str,
-    graders: tuple[GraderSpec, ...],
-    label: str | None,
-    reading: Reading,
-    several: list[tuple[int, str, Unit]] | None = None,
-) -> Iterator[tuple[int, bytes, Row]]:
     seen, twins = SeenIds(), 0
     reading = _with_label(reading, label)
     with opened(file, reading) as found:
-        unit, parts = found.unit, found.parts
+        unit, parts, all_graders = found.unit, found.parts, tuple(graders)
         for number, line in found.lines:
             try:
                 if isinstance(line, InputError):
                     raise _at(line, found.place(number))
                 row = parse_row(
-                    line, number, found.name, graders=graders, label=label, unit=unit, parts=parts
+                    line,
+                    number,
+                    found.name,
+                    graders=all_graders,
+                    label=label,
+                    unit=unit,
+                    parts=parts,
                 )
                 if not seen.add(row.id):
                     twins += 1
@@ -103,9 +98,7 @@ def _checked(
                     raise
                 reading.on_bad_row(error)
             else:
-                yield number, line, row
-        if several is not None:
-            several.extend(parts)
+                yield row
 
 
 _MOST_LOOKED_UP = 20
@@ -166,65 +159,6 @@ def parse_row(
         raise _at(error, place_of(file, number, unit, parts)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonLines:
-    """A dataset as a file of JSON lines, whatever it was before.
-
-    Attributes:
-        path: Where they are; line for line those of the dataset, as far as it has lines.
-        name: What people call the dataset.
-        unit: What the numbers of its lines count.
-        format: As it was asked for, see `Reading`.
-        mapping: As in `Reading`.
-        left_out: Malformed rows that are left out.
-        first_left_out: What is wrong with the first of them.
-        parts: The files that it was made of, where these are several.
-    """
-
-    path: str
-    name: str
-    unit: Unit = "line"
-    format: Format = ""
-    mapping: Mapping[str, str] = field(default_factory=dict[str, str])
-    left_out: int = 0
-    first_left_out: str = ""
-    parts: Parts = ()
-
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Those that hold something, with their numbers."""
-        with opened(self.path, self._reading) as found:
-            for number, line in found.lines:
-                if isinstance(line, bytes):  # as all lines of JSONL
-                    yield number, line
-
-    def rows(self, *, label: str | None = None) -> Iterator[Row]:
-        """Read them; see `read_rows`."""
-        return read_rows(self.path, graders=(), label=label, reading=self._reading)
-
-    def parse(
-        self,
-        line: bytes,
-        number: int,
-        *,
-        graders: tuple[GraderSpec, ...] = (),
-        label: str | None = None,
-    ) -> Row:
-        """Read one of the lines; see `parse_row`."""
-        return parse_row(
-            line,
-            number,
-            self.name,
-            graders=graders,
-            label=label,
-            unit=self.unit,
-            parts=self.parts,
-        )
-
-    @property
-    def _reading(self) -> Reading:
-        return Reading(format="jsonl", name=self.name, unit=self.unit, parts=self.parts)
-
-
 def twin(identity: str, other: Location | str, where: Location) -> InputError:
     """What is wrong with a row whose id is also that of another one."""
     return InputError(
@@ -237,59 +171,35 @@ def twin(identity: str, other: Location | str, where: Location) -> InputError:
 @contextmanager
 def as_json_lines(
     file: str, *, label: str | None = None, reading: Reading = AS_IT_IS
-) -> Generator[JsonLines]:
-    """Give a dataset as a file of JSON lines: itself, or one that is there until the block ends.
+) -> Generator[tuple[str, Unit]]:
+    """Give a file of rows as one of JSON lines, which is there until the block ends.
+
+    Yields:
+        Its path, and what the numbers of its lines count: a row stands in the line of its number,
+        and nothing where one cannot be read.
 
     Raises:
-        InputError: If it cannot be read, or its rows cannot be told apart.
+        InputError: If the file cannot be read; or a row of it, unless `reading` leaves it out.
+        StoreError: If there is no room for it.
     """
-    reading = _with_label(reading, label)
-    with opened(file, reading) as found:
-        is_there = found.is_plain and reading.on_bad_row is None
-        name, unit, parts = found.name, found.unit, found.parts
-    if is_there:
-        yield JsonLines(path=file, name=name, unit=unit, parts=parts)
-        return
-    left_out: list[str] = []
-    several: list[tuple[int, str, Unit]] = []
-
-    def leave_out(error: InputError) -> None:
-        left_out.append("" if left_out else str(error))
-        if reading.on_bad_row is not None:
-            reading.on_bad_row(error)
-
-    with unnamed() as (kept, path):
+    with opened(file, _with_label(reading, label)) as found, unnamed() as (kept, path):
         try:
-            if reading.on_bad_row is None:
-                _copy(_well_formed(file, reading, several), kept)
-            else:
-                skipping = replace(reading, on_bad_row=leave_out)
-                checked = _checked(file, (), label, skipping, several)
-                _copy(((number, line) for number, line, _ in checked), kept)
+            _copy(_readable(found, reading), kept)
             kept.flush()
         except OSError as error:
-            raise StoreError(f"{name} cannot be unpacked: {error}", hint=ROOM) from error
-        yield JsonLines(
-            path=path,
-            name=name,
-            unit=unit,
-            format=reading.format,
-            mapping=reading.mapping,
-            left_out=len(left_out),
-            first_left_out=left_out[0] if left_out else "",
-            parts=tuple(several),
-        )
+            raise StoreError(f"{found.name} cannot be unpacked: {error}", hint=ROOM) from error
+        yield path, found.unit
 
 
-def _well_formed(
-    file: str, reading: Reading, several: list[tuple[int, str, Unit]]
-) -> Iterator[tuple[int, bytes]]:
-    with opened(file, reading) as found:
-        for number, line in found.lines:
-            if isinstance(line, InputError):
-                raise _at(line, found.place(number))
+def _readable(found: RowFile, reading: Reading) -> Iterator[tuple[int, bytes]]:
+    for number, line in found.lines:
+        if isinstance(line, bytes):
             yield number, line
-        several.extend(found.parts)
+            continue
+        error = _at(line, found.place(number))
+        if reading.on_bad_row is None:
+            raise error
+        reading.on_bad_row(error)
 
 
 _BLANK = b"\n" * 4_096

@@ -12,13 +12,7 @@ from itertools import combinations
 from math import fsum
 from typing import cast
 
-from assay.eval.calibration.asking import (
-    Options,
-    Target,
-    attacks_on,
-    controls_on,
-    key_of,
-)
+from assay.eval.calibration.asking import Options, Target, attacks_on, controls_on, key_of
 from assay.eval.calibration.card import (
     AttackCount,
     Attacked,

@@ -441,11 +441,16 @@ async def load_once(
 async def _calls(
     pool: FunctionPool, payloads: Sequence[bytes], seconds: float | None
 ) -> list[Outcome]:
-    """The outcomes of calls, as many as are begun in time; of slow ones one at a time is."""
-    if seconds is None:
-        return await pool.call_many(payloads)
-    end = time.monotonic() + seconds
-    outcomes: list[Outcome] = []
+    """The outcomes of calls, as many as are begun in time; of slow ones one at a time is.
+
+    What is endless for the first is asked nothing more.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    outcomes = await pool.call_many(payloads[:1])
+    if not outcomes or outcomes[0].status.endswith("_timeout"):
+        return outcomes
+    if end is None:
+        return [*outcomes, *await pool.call_many(payloads[1:])]
     at_once = 1
     while len(outcomes) < len(payloads) and (began := time.monotonic()) < end:
         part = payloads[len(outcomes) : len(outcomes) + at_once]

@@ -1,0 +1,43 @@
+"""What the parts of a graded dataset come to, as a run is summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from assay.eval.grades import Tally
+from assay.reports.summary import Cause, NotGraded, Summary
+from assay.reports.totals import Totals
+from assay.scoring.intervals import wilson
+from assay.scoring.json_safe import Json
+
+__all__ = ["summary_of_parts"]
+
+
+def summary_of_parts(told: Mapping[str, Json]) -> Summary:
+    """The summary of parts, of what their ``summary.json`` tells.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    tally = Tally.from_dict(told)
+    totals = Totals(
+        total=tally.rows,
+        graded=tally.graded,
+        passed=tally.passed,
+        failed=tally.failed,
+        scored=tally.scored,
+        errors=tally.errors,
+        skipped=tally.skipped,
+        flagged=tally.flagged,
+        cases=tally.graded,
+        reward=tally.mean(),
+        pass_rate=wilson(tally.passed, tally.graded),
+    )
+    partly = NotGraded(cells=tally.partly, share=tally.share, graders=tally.skipped_graders)
+    return Summary(
+        totals=totals,
+        malformed=cast("int", told["left_out"]),
+        causes=tuple(Cause(times, text) for text, times in tally.causes.most_common()),
+        not_graded=partly if tally.partly else None,
+    )
