@@ -198,7 +198,7 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
         with pytest.raises(InputError, match="cannot read"):
             await grade_rows(planned, on_ended=leave, workers=1)
         file.write_text("{")
-        with pytest.raises(InputError, match="not a JSON object|now has 0 rows"):
+        with pytest.raises(InputError, match=r"not a JSON object|now has 0 rows"):
             await grade_rows(planned)
     away.rename(file)
     with plan_rows(str(file), EXACT, second) as again:
