@@ -5,22 +5,39 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pickle
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import pytest
 
-from assay.eval import row_store
+from assay.eval import row_store, sent_shards
+from assay.eval.actors import EndsWorkersError
 from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.recorded import Sink, grade_rows, plan_rows
 from assay.eval.row_store import RowStore
+from assay.eval.sent_shards import SentShards
+from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.store import Store
 
 ROWS = 25
+GRADERS = {"compares": "exact_match", "waits": f"python:{__name__}:Told"}
+
+
+class Told(Grader):
+    """Does not only compute."""
+
+    @classmethod
+    async def compute_score(cls, answer: str) -> float:
+        return float(answer == "Oslo")
+
+
 Kept: TypeAlias = "dict[str, object]"
 
 
@@ -38,14 +55,21 @@ def write(root: Path) -> Path:
     return root / "rows.jsonl"
 
 
-def into_store(data: Path, place: Path, graders: tuple[GraderSpec, ...]) -> None:
-    with Store.open(str(place)) as store, plan_rows(str(data), graders, RowStore(store)) as plan:
-        asyncio.run(grade_rows(plan, workers=1))
+@contextmanager
+def into_store(place: Path) -> Generator[Sink]:
+    with Store.open(str(place)) as store:
+        yield RowStore(store)
 
 
-def into_directory(data: Path, place: Path, graders: tuple[GraderSpec, ...]) -> None:
-    with plan_rows(str(data), graders, PartDirectory(str(place), rows=9)) as plan:
-        asyncio.run(grade_rows(plan, workers=1))
+@contextmanager
+def into_directory(place: Path) -> Generator[Sink]:
+    yield PartDirectory(str(place), rows=9)
+
+
+def grade(way: str, data: Path, place: Path, cluster: Any = None, kind: str = "compares") -> None:
+    graders = (GraderSpec(type=GRADERS[kind]),)
+    with WAYS[way][0](place) as to, plan_rows(str(data), graders, to) as plan:
+        asyncio.run(grade_rows(plan, workers=1, cluster=cluster))
 
 
 def stored(place: Path) -> Kept:
@@ -111,19 +135,58 @@ def test_what_is_killed_at_any_moment_comes_to_the_same(
 ) -> None:
     """The oracle: one that nobody interrupted."""
     monkeypatch.setattr(row_store, "_ROWS", 9)
-    (grade, kept), data = WAYS[way], write(tmp_path)
-    graders = (GraderSpec(type="exact_match"),)
-    grade(data, tmp_path / "whole", graders)
+    kept, data = WAYS[way][1], write(tmp_path)
+    grade(way, data, tmp_path / "whole")
     whole, at, were_killed = kept(tmp_path / "whole"), 0, 0
     while True:
         place = tmp_path / f"killed-{at}"
-        was_killed = killed(partial(grade, data, place, graders), at)
+        was_killed = killed(partial(grade, way, data, place), at)
         if place.exists() and (way == "store" or (place / "parts").is_dir()):
             there = kept(place)
             assert there == {name: whole[name] for name in there}
-        grade(data, place, graders)
+        grade(way, data, place)
         assert kept(place) == whole
         if not was_killed:
             break
         at, were_killed = at + 1, were_killed + 1
     assert were_killed > (4 if way == "store" else 15)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", GRADERS)
+def test_actors_elsewhere_make_the_same_and_a_row_over_which_they_die_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, kind: str
+) -> None:
+    """Without a cluster: what travels is pickled, and one row ends whoever is given it."""
+    kept, data = WAYS[way][1], write(tmp_path)
+    grade(way, data, tmp_path / "here", kind=kind)
+
+    @asynccontextmanager
+    async def actors(
+        _: object, work: SentShards, count: int, **more: object
+    ) -> AsyncGenerator[Any]:
+        del count, more
+        there = pickle.loads(pickle.dumps(work))
+        there.prepare()
+
+        async def pool(request: Any) -> object:
+            request = pickle.loads(pickle.dumps(request))
+            shard = getattr(request, "shard", request)
+            ids = [row.id for block in there.work.blocks(shard) for row, _ in block.rows]
+            first, last = getattr(request, "first", 0), getattr(request, "last", len(ids))
+            if poison in ids[first:last] and ids.index(poison) not in dict(shard.given_up):
+                raise EndsWorkersError("workers died over it")
+            return await there(request)
+
+        yield pool
+
+    monkeypatch.setattr(sent_shards, "limited_actors", actors)
+    monkeypatch.setattr(sent_shards, "worker_directory", lambda: str(tmp_path / "sent"))
+    cluster: Any = SimpleNamespace(room=2, cores=2)
+    for poison in ("", "r5"):
+        place = tmp_path / f"there-{poison}"
+        grade(way, data, place, cluster, kind)
+        if not poison:
+            assert kept(place) == kept(tmp_path / "here")
+        else:
+            assert "workers died over it" in str(kept(place))

@@ -37,7 +37,9 @@ export default function TracesPage() {
       <DataTabs />
       <div className="page-head">
         <h1>Traces</h1>
-        {traces && traces.length > 0 && <Command text={`assay server traces collect answers${where}`} />}
+        {traces && traces.length > 0 && (
+          <Command text={`assay server traces collect answers${where}`} />
+        )}
       </div>
       {found.isPending && <Loading what="Loading traces" />}
       {found.error && <ProblemBox problem={found.error} retry={() => found.refetch()} />}

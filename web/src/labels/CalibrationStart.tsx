@@ -38,7 +38,10 @@ export function CalibrationStart({ project }: { project: string }) {
   if (fields.length === 0) {
     const asked = new URLSearchParams({ goal: "20", grader: search.get("grader") ?? "" });
     return (
-      <Empty title="There are no labels to calibrate on" command="assay calibrate label answers.jsonl">
+      <Empty
+        title="There are no labels to calibrate on"
+        command="assay calibrate label answers.jsonl"
+      >
         <p>
           <Link className="button primary" to={`/p/${project}/labels/queue?${asked}`}>
             Label 20 examples

@@ -30,7 +30,10 @@ export default function LabelsPage() {
       {sets.error && <ProblemBox problem={sets.error} retry={() => sets.refetch()} />}
       {sets.isLoading && <Loading what="Loading labels" />}
       {sets.data?.items.length === 0 && (
-        <Empty title="Nobody has labelled anything yet" command="assay calibrate label answers.jsonl">
+        <Empty
+          title="Nobody has labelled anything yet"
+          command="assay calibrate label answers.jsonl"
+        >
           <p>
             What people say of some answers tells how far a grader can be trusted. Twenty are a
             beginning: label them here, one key each, or in a terminal.

@@ -40,7 +40,10 @@ export function KeysPart({ me }: Part) {
       {keys.isPending && <Loading what="Loading keys" />}
       {keys.error && <ProblemBox problem={keys.error} retry={() => keys.refetch()} />}
       {found?.length === 0 && (
-        <Empty title="No keys yet" command="assay server keys create ci --role editor --expires 90d">
+        <Empty
+          title="No keys yet"
+          command="assay server keys create ci --role editor --expires 90d"
+        >
           <p>People and programs elsewhere need one; this machine's one-time link needs none.</p>
         </Empty>
       )}
