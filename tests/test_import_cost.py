@@ -128,10 +128,12 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
     assert len(modules) < 400
 
 
-@pytest.mark.parametrize("noun", ["datasets", "jobs", "scores", "runs", "keys"])
+@pytest.mark.parametrize(
+    "noun", ["server datasets", "server jobs", "server scores", "runs", "server keys"]
+)
 def test_a_command_on_what_is_stored_loads_no_grader(tmp_path: Path, noun: str) -> None:
     Database.open(str(tmp_path / "home")).close()
-    modules = _loaded_by([noun, "list"], tmp_path)
+    modules = _loaded_by([*noun.split(), "list"], tmp_path)
     assert "assay.store.database" in modules
     assert not [name for name in modules if name.startswith(("assay.graders", "assay.types"))]
 

@@ -203,8 +203,8 @@ def test_a_file_of_huge_cells_stays_within_bounds(tmp_path: Path) -> None:
 def test_the_matrix_is_bounded_and_can_be_sorted_by_what_failed(tmp_path: Path) -> None:
     cells = [cell(f"r{n}") for n in range(1_100)]
     run = run_of(report(tmp_path, *cells, failing("r1", trial=2), limit=1))
-    assert len(run["matrix"]["cases"]) == run["matrix"]["total"] == 1_000
-    assert run["matrix"]["cases"][run["worst"][0]]["case"] == "r1"
+    assert len(run["matrix"]["items"]) == run["matrix"]["total"] == 1_000
+    assert run["matrix"]["items"][run["worst"][0]]["case"] == "r1"
     assert run["left_out"][1] == "100 cases are not in the matrix"
 
 
@@ -220,7 +220,7 @@ def test_agents_errors_agreement_trials_and_mixed_graders_are_there(tmp_path: Pa
     run = run_of(found)
     (flaky,) = [
         one
-        for case in run["matrix"]["cases"]
+        for case in run["matrix"]["items"]
         for one in case["cells"]
         if one is not None and one["flaky"]
     ]
