@@ -7,17 +7,19 @@ import json
 import os
 import signal
 import sys
-from io import StringIO
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.cli.main import main
+from assay.eval.calibration.labelled import read_items
+from assay.eval.calibration.labelling import kept_row
 from assay.registry import Registry
 from assay.scoring.json_safe import Json
 from assay.store.cards import Cards
 from assay.store.database import Database
+from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
 from tests.definitions import definition
@@ -221,11 +223,14 @@ def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
     assert "read these" in calibrate("--show", "latest")[1]
 
 
-def test_labels_of_the_store(calibrate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    for rater, keys in (("ada", "p\nf\n" * 10), ("bo", "p\nf\n" * 9 + "f\nn\n")):
-        monkeypatch.setattr(sys, "stdin", StringIO(keys))
-        with pytest.raises(SystemExit):
-            main(["calibrate", "label", "labels.jsonl", "--rater", rater])
+def test_labels_of_the_store(calibrate: Command) -> None:
+    said = {"ada": ["PASS", "FAIL"] * 10, "bo": [*["PASS", "FAIL"] * 9, "FAIL", "NA"]}
+    items = list(read_items("labels.jsonl"))
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        for rater, labels in said.items():
+            for item, label in zip(items, labels, strict=True):
+                record = LabelRecord(item=item.digest, field="label", rater=rater, label=label)
+                Labels(database).add("default", record, kept_row(item))
     for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
         card = calibrate.json("graders.yaml", *arguments)
         coverage = cast("dict[str, Json]", card["coverage"])
@@ -650,7 +655,10 @@ _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
     (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
     (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
     (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),
-    (("label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"), "no labels 'lable'"),
+    (
+        ("calibrate", "label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"),
+        "no labels 'lable'",
+    ),
     (("calibrate", "graders.yaml", "labels.jsonl", "--html", "x"), "try: assay calibrate --help"),
     (("graders", "test", "says", "labels.jsonl", "--wat"), "try: assay graders test --help"),
 ]
@@ -682,7 +690,7 @@ def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        ("endpoint", "cap"),
+        ("serve", "grader", "cap"),
         ("calibrate", "cap", "rows.jsonl"),
         ("graders", "test", "cap", "rows.jsonl"),
     ],

@@ -48,7 +48,10 @@ def _export(here: Path, *arguments: str) -> list[dict[str, Json]]:
 
 def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -> None:
     options = ("--rater", "ada", "--criterion", "Is it right?", "--limit", "2", "--shuffle", "7")
-    with opened_page(here, "label", "data.jsonl", *options) as link, httpx.Client() as browser:
+    with (
+        opened_page(here, "calibrate", "label", "data.jsonl", *options) as link,
+        httpx.Client() as browser,
+    ):
         place = urlsplit(browser.get(link).headers["location"])
         asked = {name: value for name, (value,) in parse_qs(place.query).items()}
         dataset = asked.pop("dataset")
@@ -68,7 +71,7 @@ def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -
         said = {"item": first["item"], "label": "PASS", "dataset": dataset,
                 "place": first["place"], "field": "label", "rater": "ada"}  # fmt: skip
         assert browser.post(labels, json=said, headers={"Origin": site}).is_success
-    with opened_page(here, "label", "data.jsonl", "--rater", "ada") as link:
+    with opened_page(here, "calibrate", "label", "data.jsonl", "--rater", "ada") as link:
         assert parse_qs(parse_qs(urlsplit(link).query)["next"][0])  # the same dataset, once
         assert f"dataset={dataset}" in parse_qs(urlsplit(link).query)["next"][0]
     (row,) = _export(here)

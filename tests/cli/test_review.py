@@ -107,7 +107,7 @@ def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path:
     (held,) = [
         c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
     ]
-    with opened_page(tmp_path, "review", "latest") as link, httpx.Client() as browser:
+    with opened_page(tmp_path, "runs", "review", "latest") as link, httpx.Client() as browser:
         place = browser.get(link).headers["location"]
         assert place.startswith("/runs/")
         assert place.endswith("?flagged=true")

@@ -867,7 +867,7 @@ async def test_a_task_is_placed_at_a_url(served: ServedProcess) -> None:
 def test_what_is_served_is_listed_and_run_on_the_command_line(
     served: ServedProcess, tmp_path: Path
 ) -> None:
-    listed = json.loads(assay_command("tasks", served.websocket, "--json", cwd=tmp_path).stdout)
+    listed = json.loads(assay_command("list", served.websocket, "--json", cwd=tmp_path).stdout)
     assert listed["environments"][0]["name"] == "demo"
     assert "add" in [task["id"] for task in listed["tasks"]]
     (tmp_path / "agent.py").write_text("async def three(run):\n    return '3'\n")

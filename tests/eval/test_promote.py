@@ -114,7 +114,7 @@ def echoed(root: Path) -> Path:
 
 
 def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    words = ("promote", "latest", "kit", "--trial", "1", "--as", "kept")
+    words = ("runs", "promote", "latest", "kit", "--trial", "1", "--as", "kept")
     root = echoed(tmp_path)
     assert assay(*words, cwd=root).returncode == 0
     mine = root / "evals/kit/recordings/kept/mine.txt"

@@ -512,7 +512,7 @@ def test_an_empty_batch_and_hostile_rows() -> None:
     assert EXACT.grade_batch_now([]).rewards == []
     assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
     assert repr(EXACT.grade_batch_now(ROWS * 100)).count("graded") == 1
-    rows: list[object] = [3, None, {"answer": 3}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
+    rows: list[object] = [3, None, {"answer": 3.0}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
     batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
     assert batch.rewards == [None] * 6 + [1.0]
     assert {one.outcome for one in batch.graded[:6]} == {"bad_item"}

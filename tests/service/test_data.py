@@ -94,7 +94,7 @@ async def test_rows_are_told_from_any_place_on_and_never_whole_in_a_list(desk: D
 
 
 async def test_a_file_is_read_before_it_is_stored(desk: Desk) -> None:
-    lines = '{"output": "4", "target": "4", "k": 1}\n\n{"output": 5}\n[]\n{"answer": "\u2028"}\n'
+    lines = '{"output": "4", "target": "4", "k": 1}\n\n{"output": 5.0}\n[]\n{"answer": "\u2028"}\n'
     found = await ask(datasets.read_lines, desk, lines)
     assert [(row.number, bool(row.fault)) for row in found.rows] == [
         (1, True),
@@ -107,7 +107,7 @@ async def test_a_file_is_read_before_it_is_stored(desk: Desk) -> None:
     assert found.likely == {"expected": "target"}
     mapped = await ask(datasets.read_lines, desk, lines, {"answer": "output", "expected": "target"})
     assert (mapped.rows[0].answer, mapped.rows[0].expected) == ("4", "4")
-    assert "must be text, got int" in mapped.rows[1].fault
+    assert "must be text, got float" in mapped.rows[1].fault
     assert list(Datasets(desk.database).page("default")) == []
 
 
