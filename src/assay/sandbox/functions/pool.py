@@ -445,15 +445,15 @@ async def _calls(
 
     What is endless for the first is asked nothing more.
     """
-    end = None if seconds is None else time.monotonic() + seconds
+    began = time.monotonic()
+    end = None if seconds is None else began + seconds
     outcomes = await pool.call_many(payloads[:1])
     if not outcomes or outcomes[0].status.endswith("_timeout"):
         return outcomes
     if end is None:
         return [*outcomes, *await pool.call_many(payloads[1:])]
-    at_once = 1
-    while len(outcomes) < len(payloads) and (began := time.monotonic()) < end:
+    while len(outcomes) < len(payloads) and (now := time.monotonic()) < end:
+        at_once = _QUICK_CALLS if now - began < _QUICK_SECONDS else 1
         part = payloads[len(outcomes) : len(outcomes) + at_once]
-        outcomes += await pool.call_many(part)
-        at_once = _QUICK_CALLS if time.monotonic() - began < _QUICK_SECONDS else 1
+        outcomes, began = [*outcomes, *await pool.call_many(part)], now
     return outcomes
