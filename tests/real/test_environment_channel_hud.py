@@ -708,7 +708,7 @@ async def solve(run):
 def test_what_hud_serves_is_run_kept_and_graded_again_on_the_command_line(
     theirs: str, tmp_path: Path
 ) -> None:
-    listed = json.loads(assay_command("tasks", theirs, "--json", cwd=tmp_path).stdout)
+    listed = json.loads(assay_command("list", theirs, "--json", cwd=tmp_path).stdout)
     (environment,) = listed["environments"]
     assert (environment["name"], environment["version"]) == ("theirs", "3.2.1")
     assert "raises" in [task["id"] for task in listed["tasks"]]

@@ -152,7 +152,7 @@ def test_what_a_machine_that_is_cut_off_was_at_is_graded_on_another(machines: Ma
     words = ["grade", "rows.jsonl", "-g", "g.yaml", "--engine", "ray"]
     graded = machines.begin(1, *words)
     assert graded.stderr is not None
-    while " of 400 cells" not in (line := graded.stderr.readline()):
+    while " of 400 rows" not in (line := graded.stderr.readline()):
         assert line, "it ended early"
     machines.cut(2)
     _, said = graded.communicate(timeout=120)

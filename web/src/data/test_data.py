@@ -76,7 +76,7 @@ def test_a_file_is_looked_at_mended_and_stored(
         expect(main.get_by_role("link", name="Data")).to_have_attribute("aria-current", "page")
 
     # A mistake beyond what is looked at: told with its line, and nothing is stored.
-    lines = ['{"answer": "4"}'] * 60 + ['{"answer": 5}', "{]"]
+    lines = ['{"answer": "4"}'] * 60 + ['{"answer": 5.0}', "{]"]
     file.write_text("\n".join(lines))
     upload(page, file)
     page.get_by_role("textbox", name="Key").fill("bad")

@@ -285,7 +285,7 @@ function useMetadataKeys(project: string, dataset: string | null): readonly stri
     queryFn: ({ signal }) =>
       ask(
         api.GET("/api/v1/projects/{project}/datasets/{key}/rows", {
-          params: { path: { project, key: dataset ?? "" }, query: { limit: 1 } },
+          params: { path: { project, key: dataset ?? "" }, query: { limit: 1, whole: true } },
           signal,
         }),
       ),
