@@ -197,9 +197,30 @@ def test_the_readme_names_every_kind_that_runs() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
+    docs = _ROOT / "docs"
     listed = (_ROOT / "mkdocs.yml").read_text("utf-8")
-    pages = [str(p.relative_to(_ROOT / "docs")) for p in (_ROOT / "docs").rglob("*.md")]
-    assert [page for page in pages if page not in listed] == []
+    pages = [page.name for page in docs.glob("*.md")]
+    assert [page for page in pages if f": {page}\n" not in listed] == []
+
+    decided = (docs / "decisions" / "index.md").read_text("utf-8")
+    pages = [page.name for page in (docs / "decisions").glob("0*.md")]
+    assert [page for page in pages if f"({page})" not in decided] == []
+
+
+def test_every_link_leads_to_a_page_and_its_heading() -> None:
+    lost: list[str] = []
+    for page in [*_PAGES, _ROOT / "CHANGELOG.md"]:
+        for link in re.findall(r"\]\(([^)\s:]+)\)", _BLOCK.sub("", page.read_text("utf-8"))):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                lost.append(f"{page.relative_to(_ROOT)}: {link}")
+    assert lost == []
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", _STEP.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
 
 
 def test_grader_lists_of_the_pages_load() -> None:
