@@ -223,6 +223,23 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
 
 
+def test_commands_of_shell_blocks_are_ones_that_assay_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a shell block shows is not run: it wants a key, a cluster or files that nobody has."""
+    from assay.cli.main import parse
+
+    blocks = [block for page in _PAGES for name in ("sh", "bash") for block in _blocks(page, name)]
+    lines = re.sub(r"\\\n|[ \t]#.*|>.*", "", "".join(blocks)).splitlines()
+    commands = [part for line in lines for part in re.split(r"&&|[|;&]", line)]
+    shown = [found[1] for each in commands if (found := re.match(r"\s*(?:\S*/)?assay (.*)", each))]
+    assert len(shown) > 100
+    for command in shown:
+        with contextlib.suppress(SystemExit):
+            parse(shlex.split(command))
+        assert capsys.readouterr().err == "", command
+
+
 def test_grader_lists_of_the_pages_load() -> None:
     loaded = [
         load_graders(block)
