@@ -128,7 +128,7 @@ def started(code: str, arguments: list[str], home: Path) -> ServerProcess:
     """Start a server, which first prints its address as JSON, and wait until it has."""
     popen = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "ASSAY_HOME": str(home)},
+        env={**os.environ, "ASSAY_DB": str(home)},
         stdin=subprocess.PIPE,  # some end with it
         stdout=subprocess.PIPE,
         text=True,
@@ -156,7 +156,7 @@ def _key(home: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", _OURS, "keys", "create", "bench", "--role", "admin", "--project",
          "*", "--json"],
-        env={**os.environ, "ASSAY_HOME": str(home)},
+        env={**os.environ, "ASSAY_DB": str(home)},
         capture_output=True,
         text=True,
         check=True,

@@ -61,7 +61,7 @@ def test_a_worked_page_does_what_it_shows(
     """Blocks with a title are files; of console blocks, every command gives the output below it."""
     reader = _Reader(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     with reader.servers:

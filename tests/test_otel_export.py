@@ -510,7 +510,7 @@ def test_without_the_option_nothing_is_exported_or_loaded(tmp_path: Path) -> Non
         from assay.cli.main import main
         os.chdir({str(tmp_path)!r})
         os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
-        os.environ["ASSAY_HOME"] = ".assay"
+        os.environ["ASSAY_DB"] = ".assay"
         try:
             main(["run", "evals"])
         except SystemExit:

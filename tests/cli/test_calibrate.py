@@ -85,7 +85,7 @@ def _measure(card: dict[str, Json], name: str) -> Json:
 
 def _store_grader() -> None:
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "yes"}
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         made = definition("declared", graders=(declared,))
         asyncio.run(Registry(database, "default").create("says", made))
 
@@ -196,7 +196,7 @@ _REFUSED: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused(
     calibrate: Command, arguments: list[str], said: str
 ) -> None:
-    Database.open(os.environ["ASSAY_HOME"]).close()
+    Database.open(os.environ["ASSAY_DB"]).close()
     code, out, err = calibrate(*arguments)
     assert (code, out) == (2, "")
     assert said in err
@@ -226,7 +226,7 @@ def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
 def test_labels_of_the_store(calibrate: Command) -> None:
     said = {"ada": ["PASS", "FAIL"] * 10, "bo": [*["PASS", "FAIL"] * 9, "FAIL", "NA"]}
     items = list(read_items("labels.jsonl"))
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         for rater, labels in said.items():
             for item, label in zip(items, labels, strict=True):
                 record = LabelRecord(item=item.digest, field="label", rater=rater, label=label)
@@ -255,7 +255,7 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
 
 def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
     """A row's own label must not count where those of the store are asked for."""
-    Database.open(os.environ["ASSAY_HOME"]).close()
+    Database.open(os.environ["ASSAY_DB"]).close()
     code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
     assert code == 2
     assert "assay calibrate label DATA.jsonl" in err
@@ -355,7 +355,7 @@ def test_a_card_stands_beside_what_graders_test_says(
     found = json.loads(tested("--json"))["calibration"]
     assert (found["card"], found["stale"], found["n"]) == (made["id"], False, 20)
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "no"}
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         made = definition("declared", graders=(declared,))
         asyncio.run(Registry(database, "default").update("says", made))
     assert "STALE, measured before a change: graders changed" in tested()
@@ -566,14 +566,14 @@ def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: C
 
 
 def _kept() -> int:
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         ((number,),) = database.rows("SELECT count(*) FROM judgement WHERE card = ''")
     return cast("int", number)
 
 
 def test_evidence_of_a_card_is_kept(calibrate: Command) -> None:
     made = calibrate.json("graders.yaml", "labels.jsonl")
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         cards = Cards(database)
         record = cards.get("default", str(made["id"]))
         labels = cast("dict[str, Json]", made["labels"])
@@ -586,21 +586,21 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
     from argparse import Namespace
 
     from assay.cli.named_grader import named_grader
+    from assay.cli.options import store_named
     from assay.errors import InputError
 
     address = "http://127.0.0.1:9/v1#capital"
     made = definition("binary_judge", criteria="Says yes.", judge_model=address)
-    given = Namespace(
-        grader="cap", project="default", db="postgresql://shared", trust_authors=False
-    )
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    given = Namespace(grader="cap", project="default", trust_authors=False)
+    trusting = Namespace(**{**vars(given), "trust_authors": True})
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         registry = Registry(database, "default", allow_internal=True)
         asyncio.run(registry.create("cap", made))
-        with pytest.raises(InputError, match="may not name the address of a model here"):
-            named_grader(given, database)
-        for trusted in (Namespace(**{**vars(given), "trust_authors": True}),
-                        Namespace(**{**vars(given), "db": None})):  # fmt: skip
-            assert named_grader(trusted, database).models == (address,)
+        with store_named("postgresql://shared"):
+            with pytest.raises(InputError, match="may not name the address of a model here"):
+                named_grader(given, database)
+            assert named_grader(trusting, database).models == (address,)
+        assert named_grader(given, database).models == (address,)
     assert calibrate("--list", "--trust-authors")[0] == 0
 
 
@@ -621,7 +621,7 @@ def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> 
     _judge_rows(40)
     with FakeJudge(honest) as fake:
         made = definition("binary_judge", criteria="The answer says yes.", judge_model=fake.model)
-        with Database.open(os.environ["ASSAY_HOME"]) as database:
+        with Database.open(os.environ["ASSAY_DB"]) as database:
             registry = Registry(database, "default", allow_internal=True)
             asyncio.run(registry.create("cap", made))
         out, err = tested()

@@ -42,7 +42,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "sdists"))
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -285,7 +285,7 @@ def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> 
     assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
     assay("runs", "export", "latest", "--into", "out", cwd=place)
     for words in (("regrade", "latest"), ("run", "--resume", "latest")):
-        other = {"ASSAY_HOME": str(place / f"other-{words[0]}")}
+        other = {"ASSAY_DB": str(place / f"other-{words[0]}")}
         assert assay("runs", "import", "out", cwd=place, env=other).returncode == 0
         done = assay(*words, cwd=place, env=other)
         assert (done.returncode, "was imported" in done.stderr) == (2, True), done.stderr

@@ -218,7 +218,7 @@ def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
 
     def full(*_: object) -> None:
         raise StoreError("the disk is full", hint="the same command goes on")

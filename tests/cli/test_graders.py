@@ -28,7 +28,7 @@ _BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mea
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a dataset and graders."""
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
     monkeypatch.chdir(tmp_path)
     rows("rows.jsonl", _ROWS)
     Path("graders.yaml").write_text(_TOTALS, "utf-8")

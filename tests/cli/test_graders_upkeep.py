@@ -43,7 +43,7 @@ class Command:
 def graders(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Command:
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text('{"id": "a", "answer": "It is 4.", "expected": "4"}\n', "utf-8")

@@ -34,7 +34,7 @@ def call(
 ) -> Call:
     """Runs the command in this process, with a store of its own; what it prints."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
     monkeypatch.setenv("COLUMNS", "160")
 
     def run(*words: str, code: int | None = None) -> str:

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from assay.cli import run as run_command
-from assay.cli.main import _COMMANDS, main, parse
+from assay.cli.main import COMMANDS, main, parse
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -345,7 +345,7 @@ def test_an_unknown_option_or_command_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_help_of_every_command_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in _COMMANDS:
+    for command in COMMANDS:
         with pytest.raises(SystemExit) as ended:
             parse([*command.split(), "--help"])
         shown = capsys.readouterr().out
@@ -358,7 +358,8 @@ def test_help_of_every_command_teaches(capsys: pytest.CaptureFixture[str]) -> No
         ("eval", "there is no `assay eval`: it is `assay run`"),
         ("label answers.jsonl", "it is `assay calibrate label`"),
         ("repot", "did you mean report?"),
-        ("server dataset", "did you mean datasets?"),
+        ("server jobs", "it is `assay server ACTION jobs`"),
+        ("server lst jobs", "did you mean list?"),
         ("runs revew latest", "did you mean review?"),
     ],
 )
@@ -591,7 +592,7 @@ def test_a_matrix_that_is_refused_before_its_first_cell_leaves_no_run(
     """As a cluster refuses tasks of a Python file."""
     echo_case(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
 
     def refuse(*_: object, **__: object) -> int:
         raise InputError("it cannot be run there")

@@ -144,7 +144,7 @@ def test_a_store_that_is_not_there_is_told_by_what_reads_it_and_is_not_made(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """A name that was mistyped made a store, and an empty page on it."""
-    done = assay(*words, cwd=tmp_path, env={"ASSAY_HOME": "typo"})
+    done = assay(*words, cwd=tmp_path, env={"ASSAY_DB": "typo"})
     assert (done.returncode, "there is no store at typo" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "typo").exists()
 
@@ -309,7 +309,7 @@ def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     both = kept_files(tmp_path)
     done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
     assert done["files"] == 2  # the second recording's file, and its workspace's manifest
-    (noted,) = found(assay("server", "audit", "--json", cwd=tmp_path))["items"]
+    (noted,) = found(assay("server", "list", "audit", "--json", cwd=tmp_path))["items"]
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before

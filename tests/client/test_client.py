@@ -652,7 +652,7 @@ async def grade(thread: StringThread) -> float:
 def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path))
     source = HIGH
     with assay.Client() as client:
         with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):

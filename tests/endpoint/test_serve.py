@@ -215,7 +215,7 @@ def test_what_cannot_be_served_is_bad_input(
     (tmp_path / "odd.py").write_text("def grade(anser, expected): return 1.0")
     (tmp_path / "files.yaml").write_text("- {type: files, patterns: [x]}")
     monkeypatch.chdir(tmp_path)
-    Database.open(os.environ["ASSAY_HOME"]).close()
+    Database.open(os.environ["ASSAY_DB"]).close()
     for arguments, said in REFUSED:
         with pytest.raises(SystemExit) as ended:
             main(["serve", "grader", *arguments])

@@ -656,7 +656,7 @@ def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
         subprocess.Popen(
             [*COMMAND, "run", "evals"],
             cwd=tmp_path,
-            env={**environment(tmp_path), "ASSAY_HOME": str(tmp_path / f".assay{number}")},
+            env={**environment(tmp_path), "ASSAY_DB": str(tmp_path / f".assay{number}")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -150,7 +150,7 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     assert token not in listed.stdout
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
-    assert assay("server", "keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
+    assert assay("server", "delete", "key", str(record["id"]), cwd=tmp_path).returncode == 0
     assay("server", "keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
     listed = assay("server", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
     assert "revoked 2" in listed

@@ -25,7 +25,7 @@ from assay.cli.options import (
     explain,
     number_between,
     positive,
-    state_home,
+    store_place,
     store_there,
 )
 from assay.cli.rows import RowsGiven, add_reading, rows_given
@@ -134,7 +134,7 @@ def _names(text: str) -> tuple[str, ...]:
 def run(given: Namespace) -> int:
     """Calibrate a grader, or list the calibration cards."""
     reads = given.list or given.show or given.labels_from_store
-    with Database.open(store_there(given.db) if reads else given.db or state_home()) as database:
+    with Database.open(store_there() if reads else store_place()) as database:
         cards = Cards(database)
         if given.list:
             return _list(cards, given)

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from assay.cli.options import RUN, add_json, check_targets, explain, share, store_there
+from assay.cli.options import RUN, add_db, add_json, check_targets, explain, share, store_there
 from assay.errors import InputError
 from assay.reports.comparing.found import comparison_verdict
 from assay.reports.comparing.pairing import compare
@@ -56,6 +56,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--all", action="store_true", help="open every case that changed")
     option("--html", metavar="FILE", help="also write it as one HTML file")
+    add_db(parser)
     add_json(parser)
 
 

@@ -156,7 +156,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     from assay.store.database import Database
 
     key, number = key_and_number(given.grader)
-    database = stack.enter_context(Database.open(store_there(given.db)))
+    database = stack.enter_context(Database.open(store_there()))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)

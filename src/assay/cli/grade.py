@@ -16,8 +16,10 @@ from assay.cli.options import (
     EXITS,
     INTERRUPTED,
     Outputs,
+    add_db,
     add_engine,
     add_outputs,
+    add_trust_authors,
     add_workers,
     bounds,
     check_targets,
@@ -26,7 +28,7 @@ from assay.cli.options import (
     file_warnings,
     is_trusted,
     share,
-    state_home,
+    store_place,
     store_there,
     tell_warnings,
     worker_count,
@@ -103,6 +105,8 @@ def add(parser: ArgumentParser) -> None:
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
+    add_db(parser, "of a stored grader; `default` by default")
+    add_trust_authors(parser)
 
 
 def run(given: Namespace) -> int:
@@ -249,7 +253,7 @@ class _Stored:
 def _stored(given: Namespace, outputs: Outputs) -> Generator[_Stored]:
     from assay.store.runs import Store
 
-    with exporting(given) as export, Store.open(state_home()) as store:
+    with exporting(given) as export, Store.open(store_place()) as store:
         yield _Stored(given, outputs, store, export)
 
 
@@ -269,7 +273,7 @@ def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]
     from assay.registry.policy import Permissions
     from assay.store.database import Database
 
-    own = Namespace(grader=given.graders, project="default", db="", trust_authors=False)
+    own = Namespace(grader=given.graders, project=given.project, trust_authors=given.trust_authors)
     with Database.open(store_there()) as database:
         version = stored_version(own, database)
     definition, trusted = definition_of(version), is_trusted(own)

@@ -183,7 +183,7 @@ def _validate(given: Namespace) -> int:
     from assay.registry.grading import Permissions
     from assay.registry.validation import validate
 
-    trusted = Permissions(custom_code=not is_shared(given), internal=True)
+    trusted = Permissions(custom_code=not is_shared(), internal=True)
     report: ValidationReport = _run(validate(definition, samples, trusted))
     preview = _preview(definition)
     if given.json:

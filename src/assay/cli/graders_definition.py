@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_shared, key_and_number
-from assay.cli.verbs import place_of, store_of
+from assay.cli.options import is_shared, key_and_number, store_place
+from assay.cli.verbs import store_of
 from assay.errors import InputError, Location
 from assay.graders.functions.source import read_source
 from assay.registry import Registry
@@ -58,7 +58,7 @@ def opened(
         yield Registry(
             database,
             given.project,
-            allow_custom_code=not is_shared(given) if trusted is None else trusted,
+            allow_custom_code=not is_shared() if trusted is None else trusted,
             allow_internal=trusted is not False,
         )
         if change:
@@ -77,11 +77,11 @@ def key_and_version(given: Namespace) -> tuple[str, int | None]:
     return key, number or given.version
 
 
-def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
+def standing_of(version: GraderVersion) -> Standing | None:
     """The calibration card of a stored grader; None where there is none."""
     from assay.reports.standing import stored_standing
 
-    with Database.open(place_of(given)) as database:
+    with Database.open(store_place()) as database:
         return stored_standing(database, version)
 
 

@@ -147,7 +147,7 @@ def try_grader(given: Namespace) -> int:
         with redirect_stdout(sys.stderr), bar as shown:
             graded = asyncio.run(_in_parts(registry, version, items, shown.graded))
     summary = {**_summary(graded), "malformed": malformed}
-    standing = standing_of(given, version)
+    standing = standing_of(version)
     if given.json:
         written: list[Json] = [
             {**one.to_dict(), "file": file} for one, (_, _, file) in zip(graded, rows, strict=True)

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from rich.console import Console
 
-from assay.cli.options import add_db, check_targets, explain, state_home, user_name, whole
+from assay.cli.options import add_db, check_targets, explain, store_place, user_name, whole
 from assay.cli.rows import add_reading, rows_given
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, NotFoundError
@@ -76,7 +76,7 @@ _FIELD = "label"
 def run(given: Namespace) -> int:
     """Open the page on the rows, or write those that have labels."""
     check_targets((given.export,), inputs=(given.data,))
-    where: str = given.db or state_home()
+    where = store_place()
     if given.export:
         with Database.open(where) as database:
             return _export(given, Labels(database))

@@ -221,18 +221,47 @@ def _require_room(target: str, folder: Path) -> None:
         raise InputError(f"cannot write {target!r}: {error.strerror}") from error
 
 
+_PLACES: list[str] = []
+"""The store that the options of the command name, for all its threads."""
+
+
+@contextmanager
+def store_named(place: str | None) -> Generator[None]:
+    """Within it, the store is at a place, if one is named; see `store_place`."""
+    if place is None:
+        yield
+        return
+    _PLACES.append(place)
+    try:
+        yield
+    finally:
+        _PLACES.pop()
+
+
+def store_place() -> str:
+    """Where the store is: ``--db``, ``ASSAY_DB``, or ``.assay`` in the working directory.
+
+    Raises:
+        InputError: If only the variable that was its name before is set.
+    """
+    if "ASSAY_HOME" in os.environ and "ASSAY_DB" not in os.environ:
+        raise InputError("ASSAY_HOME is called ASSAY_DB now", hint="set that instead")
+    return _PLACES[-1] if _PLACES else os.environ.get("ASSAY_DB") or str(Path.cwd() / ".assay")
+
+
 def state_home() -> str:
-    """Where state lives: ``ASSAY_HOME``, or ``.assay`` in the working directory."""
-    return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
+    """The directory of what is kept as files: the store's, or ``.assay`` beside a database."""
+    place = store_place()
+    return str(Path.cwd() / ".assay") if "://" in place else place
 
 
-def store_there(named: str = "") -> str:
-    """Where the store is that is to be read: the place that is named, or where state lives.
+def store_there() -> str:
+    """Where the store is that is to be read.
 
     Raises:
         InputError: If there is none: a name that was mistyped makes nothing.
     """
-    place = named or state_home()
+    place = store_place()
     folder = Path(place)
     with suppress(OSError):  # opening it says what is wrong
         if "://" not in place and (
@@ -241,14 +270,14 @@ def store_there(named: str = "") -> str:
             raise InputError(
                 f"there is no store at {place}",
                 hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make "
-                "one; --db or ASSAY_HOME names another",
+                "one; --db or ASSAY_DB names another",
             )
     return place
 
 
-def is_shared(given: Namespace) -> bool:
-    """Whether others may store graders there, too: a server's database, not a directory."""
-    return "://" in (given.db or state_home())
+def is_shared() -> bool:
+    """Whether others may store graders there, too: in a server's database, not a directory."""
+    return "://" in store_place()
 
 
 def key_and_number(text: str) -> tuple[str, int | None]:
@@ -270,7 +299,7 @@ def is_trusted(given: Namespace) -> bool:
     addresses that they name are called. In a store of one's own they may; where others store
     graders, too, only with ``--trust-authors``.
     """
-    return given.trust_authors or not is_shared(given)
+    return given.trust_authors or not is_shared()
 
 
 def add_trust_authors(parser: ArgumentParser) -> None:
@@ -286,7 +315,8 @@ def add_trust_authors(parser: ArgumentParser) -> None:
 def add_db(parser: ArgumentParser, project: str = "") -> None:
     """Add where the store is; and ``--project``, where `project` says what it is there for."""
     add = parser.add_argument
-    add("--db", metavar="WHERE", help="a directory or postgresql://...; .assay by default")
+    where = "the store: a directory, or postgresql://USER@HOST/NAME; $ASSAY_DB, else .assay"
+    add("--db", metavar="WHERE", help=where)
     if project:
         add("--project", default="default", metavar="KEY", help=project)
 

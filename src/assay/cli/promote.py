@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 
-from assay.cli.options import RUN, add_json, explain, positive, store_there
+from assay.cli.options import RUN, add_db, add_json, explain, positive, store_there
 from assay.eval.promote import cell_of, play_command, promote
 from assay.reports.figures import count
 from assay.reports.plain import one_line
@@ -37,6 +37,7 @@ def add(parser: ArgumentParser) -> None:
     option("--trial", type=positive, metavar="N", help="of several trials: this one")
     option("--as", dest="name", required=True, metavar="NAME", help="name of the recording")
     option("--force", action="store_true", help="replace a recording of that name")
+    add_db(parser)
     add_json(parser)
 
 

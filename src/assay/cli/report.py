@@ -17,12 +17,13 @@ from assay.cli.options import (
     NOT_GRADED,
     RUN,
     Outputs,
+    add_db,
     add_outputs,
     check_targets,
     explain,
     is_parts,
     positive,
-    state_home,
+    store_place,
     store_there,
 )
 from assay.errors import InputError
@@ -61,6 +62,7 @@ def add(parser: ArgumentParser) -> None:
         help="with --json: every cell opened, with prompt, answer, steps and diffs",
     )
     add_outputs(parser)
+    add_db(parser)
 
 
 def _add_cell(option: Callable[..., object], purpose: str) -> None:
@@ -81,6 +83,7 @@ def add_workspace(parser: ArgumentParser) -> None:
     option("--model", metavar="NAME", help="only this model")
     option("--trial", type=positive, metavar="N", help="only this trial")
     option("--out", metavar="DIRECTORY", help="where to; by default CASE-workspace")
+    add_db(parser)
 
 
 def conclude(
@@ -186,7 +189,7 @@ _OUT = "standard output"
 
 def _shelf(*, as_json: bool) -> Shelf | None:
     """The calibration cards that stand beside scores; JSON has a place for them without any."""
-    with Database.open(state_home()) as database:
+    with Database.open(store_place()) as database:
         cards = Cards(database).newest()
     if not cards and not as_json:
         return None

@@ -17,6 +17,7 @@ from assay.cli.options import (
     INTERRUPTED,
     RUN,
     Outputs,
+    add_db,
     add_engine,
     add_outputs,
     add_workers,
@@ -26,6 +27,7 @@ from assay.cli.options import (
     file_warnings,
     positive,
     state_home,
+    store_place,
     store_there,
     tell_warnings,
     worker_count,
@@ -113,6 +115,7 @@ def add(parser: ArgumentParser) -> None:
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
+    add_db(parser)
 
 
 def add_regrade(parser: ArgumentParser) -> None:
@@ -135,6 +138,7 @@ def add_regrade(parser: ArgumentParser) -> None:
     add_workers(parser)
     add_judging(parser)
     add_outputs(parser)
+    add_db(parser)
 
 
 def settling(*, workers: int, locked: bool = False) -> Settle:
@@ -215,8 +219,8 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
-    home = state_home() if given.resume is None else store_there()
-    with exporting(given), engine_given(given) as cluster, Store.open(home) as store:
+    place = store_place() if given.resume is None else store_there()
+    with exporting(given), engine_given(given) as cluster, Store.open(place) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from assay.cli import nouns
-from assay.cli.options import state_home, store_there
+from assay.cli.options import store_place, store_there
 from assay.errors import InputError
 from assay.reports.figures import count
 from assay.store.runs import Store
@@ -49,7 +49,7 @@ def run(given: Namespace) -> int:
     if given.action == "export":
         with Store.open(store_there()) as store:
             return _export(given, store)
-    with Store.open(state_home()) as store:
+    with Store.open(store_place()) as store:
         return _import(given, store)
 
 

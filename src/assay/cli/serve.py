@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from assay.cli.options import (
+    add_db,
     add_engine,
     explain,
     number_between,
     port,
     positive,
-    state_home,
+    store_place,
 )
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRole
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _SERVE_MORE = """\
 Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
 this machine can reach it, it prints a link that logs in once; others need a key, which
-`assay server keys` makes.
+`assay server list keys` makes.
 Ctrl-C or SIGTERM ends it when the batches in flight are stored.
 """
 _SERVE = """\
@@ -52,7 +53,7 @@ def add(parser: ArgumentParser) -> None:
         help="where to listen; by default for this machine only",
     )
     add("--port", type=port, default=8400, metavar="N", help="8400 by default; 0 takes a free one")
-    add_store(parser)
+    add_db(parser)
     add(
         "--allow-host",
         action="append",
@@ -119,19 +120,10 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--audit-log",
         metavar="FILE",
-        help="append a line of JSON for each change, too; `assay server audit` shows them",
+        help="append a line of JSON for each change, too; `assay server list audit` shows them",
     )
     add("--quiet", action="store_true", help="no line for each request")
     add("--json", action="store_true", help="say where it listens as one JSON object")
-
-
-def add_store(parser: ArgumentParser) -> None:
-    """Add where the store of a server is; see `store_location`."""
-    parser.add_argument(
-        "--db",
-        metavar="WHERE",
-        help="a directory, or postgresql://USER@HOST/NAME; $ASSAY_DB or .assay by default",
-    )
 
 
 def _secret(text: str) -> tuple[str, str]:
@@ -149,7 +141,7 @@ def run(given: Namespace) -> int:
     from assay.server.context import ServerSettings
     from assay.sockets import is_loopback, listen
 
-    where = store_location(given.db)
+    where = store_place()
     with listen(given.host, given.port) as opened:
         token = _first_key(where, given.create_key)
         is_local = is_loopback(given.host) and not given.proxy
@@ -178,11 +170,6 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def store_location(db: str | None) -> str:
-    """Where the store is: the option, ``ASSAY_DB``, or the directory of all other commands."""
-    return db or os.environ.get("ASSAY_DB") or state_home()
-
-
 def require_server(command: str) -> None:
     """Say what to install where the server's parts are missing."""
     for module in ("fastapi", "uvicorn", "prometheus_client"):
@@ -205,7 +192,7 @@ def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     if needs_key and not is_open:
         raise InputError(
             f"others can reach {host}, and there is no API key yet",
-            hint="add --create-key NAME, or make one with `assay server keys create`",
+            hint="add --create-key NAME, or make one with `assay server create keys`",
         )
 
 

@@ -8,7 +8,16 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import cast
 
-from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, store_there
+from assay.cli.options import (
+    NOT_GRADED,
+    RUN,
+    add_db,
+    add_json,
+    explain,
+    is_parts,
+    share,
+    store_there,
+)
 from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
@@ -61,6 +70,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--floor", metavar="RUN", help="a run of the same cases in which nothing is done, or little"
     )
+    add_db(parser)
     add_json(parser)
 
 

@@ -212,7 +212,7 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
                     ("",),
                     f"this needs the role {role} {place}, and the key {identity.name!r} is "
                     f"{identity.role} of {theirs}",
-                    f"use a key that is {role}; `assay server keys create --role {role}` makes one",
+                    f"use a key that is {role}; `assay server create keys --role {role}` makes one",
                 )
             ],
         )

@@ -116,7 +116,7 @@ function Beginning({ project }: { project: string }) {
             New grader
           </Link>
         ) : (
-          <Command text="assay server keys create NAME --role editor" />
+          <Command text="assay server create keys NAME --role editor" />
         )}
         <Command text="assay init my-suite" />
       </section>
