@@ -154,7 +154,7 @@ def _running(code: str, arguments: list[str], home: Path) -> Generator[ServerPro
 
 def _key(home: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _OURS, "keys", "create", "bench", "--role", "admin", "--project",
+        [sys.executable, "-c", _OURS, "server", "create", "key", "bench", "--role", "admin", "--project",
          "*", "--json"],
         env={**os.environ, "ASSAY_DB": str(home)},
         capture_output=True,

@@ -141,7 +141,7 @@ async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -
 
 
 def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
-    made = assay("server", "keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
+    made = assay("server", "create", "key", "ci", "--role", "viewer", "--json", cwd=tmp_path)
     record = result(made)
     token = str(record["token"])
     assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", token)
@@ -151,7 +151,7 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
     assert assay("server", "delete", "key", str(record["id"]), cwd=tmp_path).returncode == 0
-    assay("server", "keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
+    assay("server", "create", "key", "soon", "--expires", "90d", cwd=tmp_path)
     listed = assay("server", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
     assert "revoked 2" in listed
     assert "used never, expires 2" in listed
