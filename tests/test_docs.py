@@ -101,7 +101,8 @@ class _Reader:
     def follow(self, console: str) -> None:
         for step in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
             line, _, output = step.partition("\n")
-            said = self._run(shlex.split(self._here(line), comments=True))
+            command = re.sub(r"\s#.*", "", self._here(line))  # within a word, as in a URL, # is a #
+            said = self._run(shlex.split(command))
             for chosen, written in self._chosen.items():
                 said = said.replace(written, chosen)
             assert _shows(output, said), f"$ {line}\nsays\n{said}\nand not\n{output}"
