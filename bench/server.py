@@ -99,7 +99,7 @@ def _key(home: Path) -> str:
     return str(json.loads(done.stdout)["token"])
 
 
-_SERVE = ["serve", "--port", "0", "--json", "--quiet"]
+_SERVE = ["serve", "--port", "0", "--json", "--set", "quiet=true"]
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:

@@ -264,7 +264,7 @@ def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> 
 def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:
     capsys.readouterr()
     with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "--graders", "graders.yaml", *more))
+        main(("grade", "labels.jsonl", "graders.yaml", *more))
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -273,7 +273,9 @@ def test_a_card_stands_beside_every_score_of_the_grader(
 ) -> None:
     assert "Calibrated" not in _grade(capsys)
     made = calibrate.json("graders.yaml", "labels.jsonl")
-    shown = _grade(capsys, "--html", "report.html")
+    shown = _grade(capsys)
+    with pytest.raises(SystemExit):
+        main(("report", "--html", "report.html"))
     assert "Calibrated says: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
     assert "agreement with people: kappa 0.80 [" in Path("report.html").read_text("utf-8")
@@ -331,34 +333,10 @@ def test_a_card_of_a_functions_file_stands_beside_its_scores(
     calibrate.json("says.py", "labels.jsonl")
     capsys.readouterr()
     with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "--function", "says.py"))
+        main(("grade", "labels.jsonl", "says.py"))
     shown = " ".join(capsys.readouterr().out.split())
     assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
-
-
-def test_a_card_stands_beside_what_graders_test_says(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _store_grader()
-
-    def tested(*more: str) -> str:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main(("graders", "test", "says", "labels.jsonl", *more))
-        return capsys.readouterr().out
-
-    assert "agreement with people" not in tested()
-    assert json.loads(tested("--json"))["calibration"] is None
-    made = calibrate.json("says", "labels.jsonl")
-    assert "agreement with people: kappa 0.80 [" in tested()
-    found = json.loads(tested("--json"))["calibration"]
-    assert (found["card"], found["stale"], found["n"]) == (made["id"], False, 20)
-    declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "no"}
-    with Database.open(os.environ["ASSAY_DB"]) as database:
-        made = definition("declared", graders=(declared,))
-        asyncio.run(Registry(database, "default").update("says", made))
-    assert "STALE, measured before a change: graders changed" in tested()
 
 
 def test_graders_that_were_calibrated_together_have_one_card(
@@ -474,7 +452,7 @@ def test_what_is_worth_a_look_in_a_template_is_said_once(
         Path("typo.yaml").write_text(_TEMPLATE.format(model=fake.model), "utf-8")
         words = {
             "calibrate": ("calibrate", "typo.yaml", "rows.jsonl"),
-            "grade": ("grade", "rows.jsonl", "-g", "typo.yaml"),
+            "grade": ("grade", "rows.jsonl", "typo.yaml"),
             "validate": ("validate", "typo.yaml"),
         }[command]
         with pytest.raises(SystemExit) as ended:
@@ -604,37 +582,6 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
     assert calibrate("--list", "--trust-authors")[0] == 0
 
 
-def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> None:
-
-    def honest(asked: Asked) -> Json:
-        answer = asked.fenced("answer")
-        is_met = answer.startswith("yes") and "says yes" in asked.outside
-        return {"evidence": [answer], "reasoning": "so", "score": "PASS" if is_met else "FAIL"}
-
-    def tested(*more: str) -> tuple[str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main(("graders", "test", "cap", "rows.jsonl", *more))
-        said = capsys.readouterr()
-        return said.out, said.err
-
-    _judge_rows(40)
-    with FakeJudge(honest) as fake:
-        made = definition("binary_judge", criteria="The answer says yes.", judge_model=fake.model)
-        with Database.open(os.environ["ASSAY_DB"]) as database:
-            registry = Registry(database, "default", allow_internal=True)
-            asyncio.run(registry.create("cap", made))
-        out, err = tested()
-        assert "cap@1: mean 0.5" in out
-        assert "40 of 40 rows" in err
-        assert "models: 40 judgements asked" in err
-        before = fake.count
-        found = json.loads(tested("--json")[0])
-        assert [row["id"] for row in found["rows"]] == [str(n) for n in range(1, 41)]
-        assert fake.count == before
-        assert "40 errors" in tested("--max-cost", "0", "--judge-cache", "off")[0]
-
-
 def test_graders_show_tells_the_card(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -652,15 +599,16 @@ def test_graders_show_tells_the_card(
 
 
 _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
-    (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
-    (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
-    (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),
+    (("grade", "labels.jsonl", "-g", "graders.yaml"), "name the grader after the rows"),
+    (("grade", "labels.jsonl", "graders.yaml", "--judge-cache", "off"), "ASSAY_CACHE"),
+    (("grade", "labels.jsonl"), "the following arguments are required: GRADER"),
+    (("graders", "validate", "graders.yaml"), "it is `assay validate FILE`"),
     (
         ("calibrate", "label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"),
         "no labels 'lable'",
     ),
-    (("calibrate", "graders.yaml", "labels.jsonl", "--html", "x"), "try: assay calibrate --help"),
-    (("graders", "test", "says", "labels.jsonl", "--wat"), "try: assay graders test --help"),
+    (("calibrate", "graders.yaml", "labels.jsonl", "--htm", "x"), "try: assay calibrate --help"),
+    (("graders", "show", "says", "--wat"), "try: assay graders show --help"),
 ]
 
 
@@ -692,7 +640,7 @@ def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> No
     [
         ("serve", "grader", "cap"),
         ("calibrate", "cap", "rows.jsonl"),
-        ("graders", "test", "cap", "rows.jsonl"),
+        ("grade", "rows.jsonl", "cap"),
     ],
 )
 def test_no_command_asks_the_address_of_a_stranger(

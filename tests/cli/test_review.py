@@ -125,7 +125,7 @@ def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path:
 def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("[{type: exact_match}]")
     (tmp_path / "r.jsonl").write_text('{"answer": "4", "expected": "4"}')
-    call("grade", "r.jsonl", "--graders", "g.yaml", code=0)
+    call("grade", "r.jsonl", "g.yaml", code=0)
     said = call("runs", "review", "latest", code=0)
     assert said.startswith("no cell of run ")
     assert said.endswith(" is held or flagged\n")

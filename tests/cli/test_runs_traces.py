@@ -114,7 +114,7 @@ def test_a_run_s_traces_leave_in_each_format_and_are_graded_again(tmp_path: Path
     (tmp_path / "graders.yaml").write_text(
         "- {type: contains, substring: fixed}\n- {type: tool_correctness, expected: [execute]}\n"
     )
-    graders = ("-g", "graders.yaml", "--json")
+    graders = ("graders.yaml", "--json")
     good = Trace(
         steps=[TRACE.steps[0], TRACE.steps[1],
                ToolStep(call=CALL, result=ToolResult(content="a.py", id="c")), TRACE.steps[4]],
@@ -149,7 +149,7 @@ def test_options_of_one_export_are_refused_for_the_other(
 ) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "x"}\n')
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: x}\n")
-    assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path)
+    assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     done = assay("runs", "export", "latest", *more, cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (2, True)
 

@@ -667,6 +667,6 @@ def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_store
 
 def test_assay_graders_create_shows_what_its_checks_say(tmp_path: Path) -> None:
     (tmp_path / "high.py").write_text(HIGH)
-    done = run_assay("graders", "create", "high", "--function", "high.py", cwd=tmp_path)
+    done = run_assay("graders", "create", "high", "high.py", cwd=tmp_path)
     assert done.returncode == 0
     assert "it returned 7, outside [0, 1]" in " ".join((done.stdout + done.stderr).split())

@@ -154,7 +154,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], 
 def test_rows_have_no_case_to_be_recorded_for(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps({"id": "a", "answer": "1", "expected": "1"}))
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
-    assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
+    assay("grade", "d.jsonl", "g.yaml", cwd=tmp_path)
     done = assay("runs", "promote", "latest", "a", "--as", "x", cwd=tmp_path)
     assert (done.returncode, "it takes a cell of a case" in done.stderr) == (2, True)
 

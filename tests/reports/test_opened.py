@@ -71,7 +71,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (root / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    graded = assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=root)
+    graded = assay("grade", "rows.jsonl", "graders.yaml", cwd=root)
     assert graded.returncode == 1, graded.stderr
     return root
 

@@ -153,7 +153,7 @@ def run_init(given: Namespace) -> int:
     answers, graders = shlex.quote(f"{directory}/answers.jsonl"), f"{directory}/graders.yaml"
     print(f"\nA suite that runs; {directory}/README.md explains it. Try:\n")
     print(f"  assay run {place}")
-    print(f"  assay grade {answers} --graders {shlex.quote(graders)} --label correct")
+    print(f"  assay grade {answers} {shlex.quote(graders)} --label correct")
     print(f"\n{directory}/harnesses.yaml says how to ask a model of your own.")
     return 0
 

@@ -313,5 +313,5 @@ def _print_next(page: Page, suite: Suite, place: Path) -> None:
     if (place / GRADERS).exists():
         graders = shlex.quote(str(place / GRADERS))
         rows = shlex.quote(str(place / ROWS)) if suite.rows else "YOUR_ROWS.jsonl"
-        page.line(f"Try:  assay grade {rows} --graders {graders}")
+        page.line(f"Try:  assay grade {rows} {graders}")
     page.blank()

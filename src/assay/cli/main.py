@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn, cast
 
-from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, joined_ranges, store_named
+from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, store_named
 from assay.errors import AssayError, InputError
 
 __all__ = ["COMMANDS", "command_parser", "main", "parse"]
@@ -98,6 +98,9 @@ _MEANT = {
     "tasks": "list",
     "test": "selftest",
     "trainability": "runs trainability",
+    "graders test": "grade DATA KEY",
+    "graders validate": "validate FILE",
+    "graders versions": "graders list KEY",
     "workspace": "runs workspace",
     **{thing: f"server list {thing}" for thing in _STORED},
     **{f"server {thing}": f"server ACTION {thing}" for thing in _STORED},
@@ -252,11 +255,20 @@ class _Parser(ArgumentParser):
     ) -> tuple[Namespace, list[str]]:
         words = sys.argv[1:] if args is None else args
         self._called, self._words = _called(self, words), words
-        return super().parse_known_args(joined_ranges(words), namespace or Namespace())
+        return super().parse_known_args(words, namespace or Namespace())
 
     def error(self, message: str) -> NoReturn:
         import difflib
         import re
+
+        from assay.cli.moved import meant_by
+
+        command = self._called.prog.removeprefix("assay ")
+        valid_options = _option_names(self._called)
+        for word in self._words:
+            option = word.partition("=")[0]
+            if option not in valid_options and (meant := meant_by(command, option)):
+                self.exit(2, f"error: `assay {command}` has no {option}: {meant}\n")
 
         hint = ""
         wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)

@@ -66,6 +66,7 @@ class Verb:
         question: What is asked before a deletion, behind the names; nothing by default.
         instead: An option, and the operation that is asked where the option is given.
         keeps: The operation that shows what stays as it is where no option speaks of it.
+        one: What is listed instead where one of the things is named.
         without: Parameters that no option speaks of.
         names: What options are called that are not called as their parameter.
         defaults: Of parameters that must be given over HTTP.
@@ -84,6 +85,7 @@ class Verb:
     question: str = ""
     instead: tuple[str, str] = ("", "")
     keeps: str = ""
+    one: Verb | None = None
     without: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     defaults: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -134,7 +136,12 @@ def noun_of(noun: str) -> Noun:
 
 def verb_of(given: Namespace) -> Verb:
     """What the command that was given asks for."""
-    return noun_of(given.noun).verbs[given.action]
+    verb = noun_of(given.noun).verbs[given.action]
+    return (
+        verb.one
+        if verb.one and getattr(given, operation_of(given.noun, verb.one.asks).places[0].name)
+        else verb
+    )
 
 
 def add_verbs(parser: ArgumentParser, noun: str) -> AddAction:
@@ -229,6 +236,9 @@ def _inputs(noun: str, verb: Verb) -> Iterator[tuple[str, dict[str, Any]]]:
             yield _input(verb, one)
     if option == "project":
         yield "--project", {"default": "", "metavar": "KEY", "help": "only of this project"}
+    if verb.one:
+        named = operation_of(noun, verb.one.asks).places[0]
+        yield named.name, {"nargs": "?", "metavar": named.sent_as.upper(), "help": verb.one.about}
     if verb.since:
         when = "only newer ones: 2026-11-21, 12h, 7d, 4w"
         yield "--since", {"type": moment, "metavar": "WHEN", "help": when}

@@ -6,7 +6,6 @@ import math
 import os
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,7 +34,6 @@ exit status: 0 all passed, 1 some cell did not pass, 2 bad input,
 3 something could not be graded, 130 interrupted"""
 
 _WAITING = 64
-_NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
 
 
 @frozen(kw_only=True)
@@ -62,7 +60,7 @@ class Outputs:
         return cls(
             json=given.json,
             junit=given.junit,
-            html=given.html,
+            html=getattr(given, "html", None),
             fail_under=given.fail_under,
             strict=given.strict,
         )
@@ -145,39 +143,6 @@ def require_yes(question: str, *, yes: bool) -> None:
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InputError("nothing was deleted")
-
-
-def bounds(text: str) -> tuple[float, float]:
-    """What ``--range`` takes, as ``LOW,HIGH``; `joined_ranges` makes that of ``LOW HIGH``."""
-    from argparse import ArgumentTypeError
-
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = 0.0
-    if not -math.inf < low < high < math.inf:
-        message = f"{text!r} is not two numbers, the lower one first, such as -1,1"
-        raise ArgumentTypeError(message)
-    return low, high
-
-
-def joined_ranges(arguments: Sequence[str]) -> list[str]:
-    """Write ``--range LOW HIGH`` and ``--range LOW,HIGH`` as ``--range=LOW,HIGH``.
-
-    argparse would take ``-1,1`` for an option, and two numbers for one too many.
-    """
-    given = deque(arguments)
-    joined: list[str] = []
-    while given:
-        word = given.popleft()
-        if word == "--":
-            return [*joined, word, *given]
-        if word == "--range" and given and _NUMBERS.fullmatch(given[0]):
-            word += f"={given.popleft()}"
-            if "," not in word and given and _NUMBERS.fullmatch(given[0]):
-                word += f",{given.popleft()}"
-        joined.append(word)
-    return joined
 
 
 def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> None:
@@ -321,6 +286,17 @@ def add_db(parser: ArgumentParser, project: str = "") -> None:
         add("--project", default="default", metavar="KEY", help=project)
 
 
+def add_set(parser: ArgumentParser, what: str) -> None:
+    """Add what gives fields of a record; see `assay.cli.fields`."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help=f"{what}: JSON, else text; @FILE is what is in a file; null removes",
+    )
+
+
 def is_parts(name: str) -> bool:
     """Whether a run's name is a directory that ``assay grade --out DIR/`` wrote."""
     if not Path(name).is_dir():
@@ -393,7 +369,6 @@ def add_outputs(parser: ArgumentParser) -> None:
     add_json(parser)
     add = parser.add_argument
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
-    add("--html", metavar="FILE", help="also write a report as one HTML file")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
     add("--strict", action="store_true", help="exit 3 where a grader was skipped")
 

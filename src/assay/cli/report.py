@@ -62,6 +62,8 @@ def add(parser: ArgumentParser) -> None:
         help="with --json: every cell opened, with prompt, answer, steps and diffs",
     )
     add_outputs(parser)
+    html = "also write a report as one HTML file"
+    parser.add_argument("--html", metavar="FILE", help=html)
     add_db(parser)
 
 

@@ -57,7 +57,7 @@ _EXAMPLES = """\
   assay run --resume latest"""
 _REGRADE = """\
   assay regrade latest
-  assay regrade latest --graders stricter.yaml
+  assay regrade latest stricter.yaml
   assay regrade 20261121-0908 --only tests"""
 _REGRADE_MORE = """\
 What was kept is graded by the cases as they are now, or by other graders. Results are added to
@@ -124,9 +124,10 @@ def add_regrade(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("run", metavar="RUN", help=RUN)
     option(
-        "--graders",
-        metavar="FILE",
-        help="YAML file: graders to use instead of the cases' own; a dataset's run needs it",
+        "graders",
+        nargs="?",
+        metavar="GRADERS",
+        help="a file of graders to use instead of the cases' own; a dataset's run needs it",
     )
     option(
         "--only",
@@ -217,7 +218,7 @@ def run(given: Namespace) -> int:
         InputError: For whatever is wrong with the cases or the options.
     """
     outputs = Outputs.of(given)
-    check_targets((outputs.junit, outputs.html), inputs=given.paths)
+    check_targets((outputs.junit,), inputs=given.paths)
     workers = worker_count(given.workers)
     place = store_place() if given.resume is None else store_there()
     with exporting(given), engine_given(given) as cluster, Store.open(place) as store:
@@ -370,7 +371,7 @@ def run_regrade(given: Namespace) -> int:
 
     outputs = Outputs.of(given)
     named = () if given.graders is None else (given.graders,)
-    check_targets((outputs.junit, outputs.html), inputs=named)
+    check_targets((outputs.junit,), inputs=named)
     graders = load_graders(given.graders, alone=True) if given.graders is not None else None
     with Store.open(store_there()) as store:
         workers = worker_count(given.workers)

@@ -266,23 +266,28 @@ NOUNS: Mapping[str, Noun] = {
         empty="no graders; start with: assay graders create --help",
         more="""\
 A grader has a key, versions that never change, and a lock. What is stored was validated before;
-scores say which version gave them. State is in .assay (or ASSAY_DB), or where --db says.""",
+scores say which version gave them. `assay validate` checks files of graders, and
+`assay grade DATA KEY` grades with a stored one.""",
         examples="""\
-  assay graders validate exact.py --sample answers.jsonl
-  assay graders create exact --function exact.py --description "Equal, but for white space"
-  assay graders test exact answers.jsonl
+  assay graders create exact exact.py --description "Equal, but for white space"
+  assay graders list exact           # its versions
+  assay graders show exact@1
   assay graders diff exact           # the newest version against the one before
-  assay graders diff exact --from 1 --to 3
-  assay graders export --into graders && git add graders""",
+  assay graders diff exact@3 --from 1
+  assay graders export --out graders && git add graders""",
         verbs={
             "list": Verb(
-                "list_graders", "key kind=latest.kind version=latest.number lock description=words"
+                "list_graders",
+                "key kind=latest.kind version=latest.number lock description=words",
+                names={"query": "search"},
+                one=Verb(
+                    "list_versions",
+                    "version=number made=created_at by=created_by kind digest note",
+                    about="only the versions of this grader",
+                ),
             ),
-            "show": Verb("show_grader", says=_say_grader, numbered="version"),
-            "versions": Verb(
-                "list_versions", "version=number made=created_at by=created_by kind digest note"
-            ),
-            "diff": Verb("diff_versions", says=_say_diff, numbered="newer"),
+            "show": Verb("show_grader", says=_say_grader, numbered="version", without=("version",)),
+            "diff": Verb("diff_versions", says=_say_diff, numbered="newer", without=("newer",)),
             "lock": Verb("lock_grader", says=_say_locked, names={"locked": "unlock"}),
             "delete": Verb("delete_grader"),
         },
@@ -294,11 +299,11 @@ scores say which version gave them. State is in .assay (or ASSAY_DB), or where -
         more="""\
 Without an action it lists them; `assay runs list --help` says by what they are found.
 `assay runs show RUN` is `assay report RUN`, and `assay compare RUN RUN` shows two.
-RUN is a run's id, a prefix of it, its label, or latest.""",
+RUN is a run's id, a prefix of it, its name, or latest.""",
         examples="""\
   assay runs
   assay runs --search evals --status failed --since 7d
-  assay runs export latest --into nightly
+  assay runs export latest --out nightly
   assay runs export latest --format atif --out traces.jsonl
   assay runs delete 20261121-0908 --yes""",
         verbs={

@@ -39,7 +39,7 @@ _EXAMPLES = """\
   assay runs trainability latest
   assay runs trainability latest --at-least 0.3 --json
   assay runs trainability latest --floor 20261123-064822-96c7
-  assay grade samples.jsonl -g graders.yaml --map group=prompt_id; assay runs trainability"""
+  assay grade samples.jsonl graders.yaml --map group=prompt_id; assay runs trainability"""
 _WIDE = 32
 
 

@@ -118,10 +118,7 @@ def _show(given: Namespace, database: Database) -> int:
 
 def _read_number(given: Namespace, parameter: str) -> None:
     key, number = key_and_number(given.grader_key)
-    said = getattr(given, parameter)
-    if None not in (number, said) and number != said:
-        raise InputError(f"{given.grader_key!r} and {said} are two versions", hint="keep one")
-    vars(given).update({"grader_key": key, parameter: number or said})
+    vars(given).update({"grader_key": key, parameter: number})
 
 
 def _list(given: Namespace, database: Database) -> int:

@@ -44,8 +44,11 @@ def format_of(name: str, source: io.BufferedReader) -> Format:
     head = source.peek(64)[:64]
     if ending in TABLE_NAMES or kind_of_table(head):
         return kind_of_table(head) or ("parquet" if ending == ".parquet" else "arrow")
-    text = head.decode(json_encoding(head), "replace") if head else ""
-    return "json" if text.lstrip("\ufeff \t\r\n").startswith("[") else "jsonl"
+    text = (head.decode(json_encoding(head), "replace") if head else "").lstrip("\ufeff \t\r\n")
+    if not ending and text[:1] not in "[{":  # standard input, whose name says nothing
+        line = text.partition("\n")[0]
+        return "tsv" if "\t" in line else "csv" if "," in line else "jsonl"
+    return "json" if text.startswith("[") else "jsonl"
 
 
 def form_of(name: str) -> Form | None:
