@@ -116,7 +116,7 @@ class _Reader:
                 for name in names:
                     (self.home / name).mkdir(parents=True, exist_ok=True)
                 return ""
-            case ["assay", "fake", "judge", "--port", port, *answers, "&"]:
+            case ["assay", "fake", "--judge", "--port", port, *answers, "&"]:
                 return self._serve(port, answers[1] if answers else None)
             case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
                 return self._serve_all(port)

@@ -171,7 +171,6 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
 
 
 _REFUSED: list[tuple[list[str], str]] = [
-    (["graders.yaml"], "a grader and labels are needed"),
     (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
     (
         ["graders.yaml", "labels.jsonl", "--label", "human"],
@@ -183,12 +182,12 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["says@x", "labels.jsonl"], "'x' is not a version"),
     (["graders.yaml", "labels.jsonl", "--cluster", "case"], "cannot name a cluster"),
     (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
-    (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
-    (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
-    (["--show", "none"], "there is no calibration card 'none'"),
-    (["labels.jsonl", "graders.yaml"], "assay calibrate graders.yaml labels.jsonl"),
-    (["graders.yaml", "grade.py"], "grade.py is not a file of rows"),
-    (["graders.yaml", "labels.jsonl", "--out", "/proc/x.json"], "cannot write '/proc/x.json'"),
+    (["graders.yaml"], "the store has no labels 'label'"),
+    (["cards", "none"], "there is no calibration card 'none'"),
+    (["labels.jsonl"], "assay calibrate GRADER labels.jsonl"),
+    (["graders.yaml", "graders.yaml"], "graders.yaml is not a file of rows"),
+    (["--list"], "it is `assay calibrate cards`"),
+    (["graders.yaml", "--labels-from-store"], "it is so where no LABELS are named"),
 ]
 
 
@@ -209,18 +208,17 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     assert "nothing could be compared: 20 errors" in err
     assert "20 times: ValueError: down" in err
     assert "Traceback" not in err
-    assert calibrate.json("--list") == {"cards": []}
+    assert calibrate.json("cards") == {"cards": []}
 
 
 def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
-    made = calibrate.json("graders.yaml", "labels.jsonl", "--out", "card.json")
-    assert json.loads(Path("card.json").read_text()) == made
-    assert calibrate.json("--show", "says") == made
-    assert calibrate.json("--show", str(made["id"])) == made
-    (listed,) = cast("list[dict[str, Json]]", calibrate.json("--list")["cards"])
+    made = calibrate.json("graders.yaml", "labels.jsonl")
+    assert calibrate.json("cards", "says") == made
+    assert calibrate.json("cards", str(made["id"])) == made
+    (listed,) = cast("list[dict[str, Json]]", calibrate.json("cards")["cards"])
     assert listed["id"] == made["id"]
-    assert str(made["id"]) in calibrate("--list")[1]
-    assert "read these" in calibrate("--show", "latest")[1]
+    assert str(made["id"]) in calibrate("cards")[1]
+    assert "read these" in calibrate("cards", "latest")[1]
 
 
 def test_labels_of_the_store(calibrate: Command) -> None:
@@ -231,12 +229,11 @@ def test_labels_of_the_store(calibrate: Command) -> None:
             for item, label in zip(items, labels, strict=True):
                 record = LabelRecord(item=item.digest, field="label", rater=rater, label=label)
                 Labels(database).add("default", record, kept_row(item))
-    for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
-        card = calibrate.json("graders.yaml", *arguments)
-        coverage = cast("dict[str, Json]", card["coverage"])
-        assert (coverage["compared"], coverage["split"]) == (19, 1)
-        assert _measure(card, "accuracy") == 0.0
-        assert cast("dict[str, Json]", card["humans"])["items"] == 19
+    card = calibrate.json("graders.yaml")
+    coverage = cast("dict[str, Json]", card["coverage"])
+    assert (coverage["compared"], coverage["split"]) == (19, 1)
+    assert _measure(card, "accuracy") == 0.0
+    assert cast("dict[str, Json]", card["humans"])["items"] == 19
 
 
 def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_card(
@@ -251,14 +248,6 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
     assert "left out: labels.jsonl:21" in err
     card = calibrate.json("graders.yaml", "labels.jsonl", "--on-bad-row=skip")
     assert cast("dict[str, Json]", card["coverage"])["malformed"] == 1
-
-
-def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
-    """A row's own label must not count where those of the store are asked for."""
-    Database.open(os.environ["ASSAY_DB"]).close()
-    code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
-    assert code == 2
-    assert "assay calibrate label DATA.jsonl" in err
 
 
 def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:
@@ -380,7 +369,7 @@ def test_a_model_judge_with_its_cost_and_its_cache(
         code, out, err = calibrate("judge.yaml", "rows.jsonl", "--repeats", "2", "--json")
         assert (code, json.loads(out)) == (0, card)
         assert f"say what card {card['id']} says: no new card is made" in err
-        assert len(cast("list[Json]", calibrate.json("--list")["cards"])) == 1
+        assert len(cast("list[Json]", calibrate.json("cards")["cards"])) == 1
         other = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2", "--threshold", "0.7")
         assert fake.count == before
     again = cast("dict[str, Json]", other["cost"])
@@ -401,7 +390,9 @@ def test_a_smaller_sample_takes_no_measurements_place(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calibrate.json("graders.yaml", "labels.jsonl")
-    small = calibrate.json("graders.yaml", "labels.jsonl", "--limit", "6")
+    lines = Path("labels.jsonl").read_text("utf-8").splitlines(keepends=True)
+    Path("few.jsonl").write_text("".join(lines[:6]), "utf-8")
+    small = calibrate.json("graders.yaml", "few.jsonl")
     assert cast("dict[str, Json]", small["coverage"])["compared"] == 6
     assert "n=20" in _grade(capsys)
     newer = calibrate.json("graders.yaml", "labels.jsonl")
@@ -419,7 +410,7 @@ def test_an_uncalibrated_grader_does_not_borrow_anothers_card(
     Path("yes.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
     made = calibrate.json("yes.yaml", "labels.jsonl")
     assert (made["grader"], made["is_named"]) == ("yes", False)
-    assert calibrate.json("--show", "yes") == made
+    assert calibrate.json("cards", "yes") == made
     Path("graders.yaml").write_text(_UNNAMED.format(word="no"), "utf-8")
     assert "agreement with people" not in _grade(capsys)
     Path("graders.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
@@ -434,7 +425,7 @@ def test_an_id_in_the_list_can_be_copied(
 ) -> None:
     made = calibrate.json("graders.yaml", "labels.jsonl")
     monkeypatch.setenv("COLUMNS", "80")
-    assert str(made["id"]) in calibrate("--list")[1]
+    assert str(made["id"]) in calibrate("cards")[1]
 
 
 _TEMPLATE = (
@@ -579,7 +570,7 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
                 named_grader(given, database)
             assert named_grader(trusting, database).models == (address,)
         assert named_grader(given, database).models == (address,)
-    assert calibrate("--list", "--trust-authors")[0] == 0
+    assert calibrate("cards")[0] == 0
 
 
 def test_graders_show_tells_the_card(
@@ -604,7 +595,7 @@ _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
     (("grade", "labels.jsonl"), "the following arguments are required: GRADER"),
     (("graders", "validate", "graders.yaml"), "it is `assay validate FILE`"),
     (
-        ("calibrate", "label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"),
+        ("calibrate", "label", "labels.jsonl", "--label", "lable", "--out", "x.jsonl"),
         "no labels 'lable'",
     ),
     (("calibrate", "graders.yaml", "labels.jsonl", "--htm", "x"), "try: assay calibrate --help"),

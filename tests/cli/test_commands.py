@@ -11,8 +11,8 @@ from assay.cli.options import store_place
 from assay.errors import InputError
 from tests.command_line import assay, echo_case
 
-MOST_LEAVES = 51
-MOST_OPTIONS = 211
+MOST_LEAVES = 45
+MOST_OPTIONS = 187
 
 
 def test_there_are_no_more_commands_and_options_than_a_user_can_learn() -> None:

@@ -161,7 +161,7 @@ def test_an_agent_of_a_file_does_cases_too_but_no_case_may_name_one(place: Path)
 
 
 def test_rows_are_listed_written_and_run(place: Path) -> None:
-    done = assay("list", "env.py", "--jsonl", "rows.jsonl", cwd=place)
+    done = assay("list", "env.py", "--out", "rows.jsonl", cwd=place)
     assert done.returncode == 0, done.stderr
     assert 'capital(country: string = "France")' in done.stdout
     assert "Kenya" in done.stdout
@@ -283,7 +283,7 @@ def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:
 def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> None:
     """Its configuration names files; a stranger wrote it."""
     assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
-    assay("runs", "export", "latest", "--into", "out", cwd=place)
+    assay("runs", "export", "latest", "--out", "out", cwd=place)
     for words in (("regrade", "latest"), ("run", "--resume", "latest")):
         other = {"ASSAY_DB": str(place / f"other-{words[0]}")}
         assert assay("runs", "import", "out", cwd=place, env=other).returncode == 0
@@ -430,7 +430,7 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
     shown = assay("report", "latest", "--case", "fix", cwd=place)
     assert "changed sums.py" in shown.stdout
     assert "begun.txt" not in shown.stdout
-    assert assay("runs", "workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
+    assert assay("report", "latest", "--case", "fix", "--out", "left", cwd=place).returncode == 0
     assert (place / "left" / "sums.py").read_text() == "total = 6\n"
     done = assay("regrade", "latest", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr

@@ -19,7 +19,7 @@ EVAL, ITEMS, JOB = (
 
 @pytest.mark.sandbox
 def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
-    done = assay("import", "openai", EVAL, ITEMS, "--into", "tickets", cwd=tmp_path)
+    done = assay("import", "openai", EVAL, ITEMS, "--out", "tickets", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")  # the judge needs you
     words = " ".join(done.stdout.split())
     for shown in (
@@ -120,6 +120,6 @@ def test_bad_input_names_the_place(tmp_path: Path) -> None:
     assert "x.json: data[0]: this is neither a grader nor an eval" in done.stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    done = assay("import", "openai", JOB, "--into", "full", cwd=tmp_path)
+    done = assay("import", "openai", JOB, "--out", "full", cwd=tmp_path)
     assert done.returncode == 2
     assert "already there" in done.stderr

@@ -140,4 +140,4 @@ def test_a_judge_that_is_called_fake_as_agents_have_one_says_where_its_own_is(
     (suite / "g.yaml").write_text(json.dumps(graders), "utf-8")
     done = assay("grade", "rows.jsonl", "g.yaml", cwd=suite)
     assert done.returncode == 3
-    assert "`assay fake judge` starts one for judges" in " ".join(done.stdout.split())
+    assert "`assay fake --judge` starts one for judges" in " ".join(done.stdout.split())

@@ -39,7 +39,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cells")
     with FakeJudge() as fake:
         write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--label", "kit", cwd=root)
+        done = assay("run", "evals", "--name", "kit", cwd=root)
     assert done.returncode == 1, done.stderr
     return root
 

@@ -22,7 +22,7 @@ graded or was skipped is counted, and never a 0.
 exit status: 0 compared, 1 the mean reward dropped by more than --max-drop, 2 bad input,
 3 nothing to compare, or with --max-drop: a cell that was graded before has no reward now"""
 _EXAMPLES = """\
-  assay compare main latest                       # a run labelled main, and the newest
+  assay compare main latest                       # a run named main, and the newest
   assay compare main latest --max-drop 0.02       # for CI
   assay compare latest --model small --model large
   assay compare latest --harness mine --harness theirs --html compare.html"""

@@ -113,7 +113,7 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     """
     from assay.eval.part_directory import summary_of
 
-    for name in ("html", "junit", "case", "full", "all"):
+    for name in ("html", "junit", "case", "all"):
         if getattr(given, name):
             raise InputError(
                 f"--{name} goes with a stored run, and {given.run} is a directory of parts",

@@ -32,6 +32,7 @@ COMMANDS = {
         "calibrate",
         "measure how far a grader agrees with people, and keep it on a card",
     ),
+    "calibrate cards": ("calibrate:cards", "list the calibration cards, or show one"),
     "calibrate label": ("label", "open the page to label answers"),
     "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
     "serve env": ("env", "serve the tasks of a Python environment to agents and trainers"),
@@ -43,7 +44,6 @@ COMMANDS = {
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "runs": ("runs", "list, export, import and delete stored runs"),
     "runs review": ("review", "open the page on the cells that are held or flagged, or decide"),
-    "runs workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "runs promote": ("promote", "keep the work of a cell as a recording of its case"),
     "runs trainability": (
         "trainability",
@@ -51,11 +51,11 @@ COMMANDS = {
     ),
     "attack": ("prove:attack", "play the library of cheats against cases and show which ones pay"),
     "graders": ("graders", "store, version, prove and use graders"),
-    "fake": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
-    "fake judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
+    "fake": (
+        "fake_judge",
+        "run a local fake LLM that costs nothing, to test agents or judges",
+    ),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
-    "doctor agents": ("harnesses", "list the agents that need no declaration"),
-    "doctor images": ("images", "list and delete the container images that were unpacked here"),
     "server": (
         "nouns:server",
         "list and change what servers store: datasets, jobs, scores, projects, keys and so on",
@@ -76,7 +76,7 @@ _GROUPS = {
 }
 """The commands as help shows them."""
 
-_LISTED = ("runs", "graders", "doctor images")
+_LISTED = ("runs", "graders")
 """Commands that list what there is where no action is named."""
 
 _STORED = ("audit", "datasets", "jobs", "keys", "projects", "scores", "traces")
@@ -85,7 +85,8 @@ _MEANT = {
     "env": "serve env",
     "eval": "run",
     "evaluate": "run",
-    "fake-judge": "fake judge",
+    "fake judge": "fake --judge",
+    "fake-judge": "fake --judge",
     "fake-model": "fake",
     "harnesses": "doctor agents",
     "help": "--help",
@@ -101,7 +102,8 @@ _MEANT = {
     "graders test": "grade DATA KEY",
     "graders validate": "validate FILE",
     "graders versions": "graders list KEY",
-    "workspace": "runs workspace",
+    "runs workspace": "report RUN --case CASE --workspace DIR",
+    "workspace": "report RUN --case CASE --workspace DIR",
     **{thing: f"server list {thing}" for thing in _STORED},
     **{f"server {thing}": f"server ACTION {thing}" for thing in _STORED},
 }

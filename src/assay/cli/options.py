@@ -27,7 +27,7 @@ BAD_INPUT = 2
 NOT_GRADED = 3
 INTERRUPTED = 130
 
-RUN = "a run's id, a prefix of it, its label, or latest"
+RUN = "a run's id, a prefix of it, its name, or latest"
 """What names a stored run."""
 EXITS = """\
 exit status: 0 all passed, 1 some cell did not pass, 2 bad input,

@@ -97,14 +97,14 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--trials", "--group", type=positive, metavar="N", help="repeats of every cell")
     option(
-        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
+        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its name, or latest"
     )
     option(
         "--regrade",
         action="store_true",
         help="with --resume: grade what was kept of changed cases again",
     )
-    option("--label", default="", help="a name of your own for the run")
+    option("--name", default="", help="a name of your own for the run")
     option(
         "--locked",
         action="store_true",
@@ -271,7 +271,7 @@ def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
         harnesses=tuple(given.harness),
         models=tuple(given.model),
         trials=given.trials,
-        label=given.label,
+        label=given.name,
     )
     return launch(request, store, settle)
 

@@ -61,13 +61,6 @@ def add(parser: ArgumentParser) -> None:
         help="fail if a smaller share of the groups teaches anything",
     )
     option(
-        "--tolerance",
-        type=share,
-        default=1e-6,
-        metavar="X",
-        help="rewards that differ by no more are equal; 0.000001 by default",
-    )
-    option(
         "--floor", metavar="RUN", help="a run of the same cases in which nothing is done, or little"
     )
     add_db(parser)
@@ -85,7 +78,7 @@ def run(given: Namespace) -> int:
     with Store.open(store_there()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""
-        seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)
+        seen = trainability_of(store, found.id, floor=floor)
     label = one_line(found.label, 60)
     return _conclude(given, seen, found.id, label, are_rows="file" in found.config)
 
@@ -97,7 +90,7 @@ def _run_of_parts(given: Namespace) -> int:
             hint="grade the rows of the floor with --out DIR/, too",
         )
     floor = None if given.floor is None else Path(given.floor)
-    seen = trainability_of_parts(Path(given.run), floor=floor, tolerance=given.tolerance)
+    seen = trainability_of_parts(Path(given.run), floor=floor)
     return _conclude(given, seen, one_line(given.run, 200), "", are_rows=True)
 
 

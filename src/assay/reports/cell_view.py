@@ -310,7 +310,10 @@ def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[Cel
     if kept.snapshot:
         said.append(("lay its workspace out", ["runs", "workspace", run, case, *which]))
         said.append(
-            ("keep its work as a recording", ["runs", "promote", run, case, *which, "--as", "NAME"])
+            (
+                "keep its work as a recording",
+                ["runs", "promote", run, case, *which, "--name", "NAME"],
+            )
         )
     if needs_decision(cell):
         said.append(("decide about the run's flagged cells", ["runs", "review", run]))
