@@ -116,8 +116,8 @@ class _Reader:
                 for name in names:
                     (self.home / name).mkdir(parents=True, exist_ok=True)
                 return ""
-            case ["assay", "fake", "--judge", "--port", port, *answers, "&"]:
-                return self._serve(port, answers[1] if answers else None)
+            case ["assay", "fake", "--judge", *answers, "--port", port, "&"]:
+                return self._serve(port, answers[0] if answers else None)
             case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
                 return self._serve_all(port)
             case ["assay", "serve", "env", file, "--port", port, *options, "&"]:
