@@ -277,9 +277,7 @@ def refuse_strangers(method: str, headers: Headers, hosts: Container[str]) -> No
         raise ProblemError(
             421,
             f"this server is not known as {host!r:.200}",
-            errors=[
-                Problem(("Host",), "not a name of this server", "start it with --set hosts=NAME")
-            ],
+            errors=[Problem(("Host",), "not a name of this server", "it is --set hosts=NAME")],
         )
     if origin is not None and method not in _SAFE and not _is_same(origin, host):
         raise ProblemError(
