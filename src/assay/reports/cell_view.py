@@ -311,6 +311,9 @@ def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[Cel
         said.append(("lay its workspace out", [*said[0][1], "--workspace", "DIR"]))
         recording = ["runs", "promote", run, case, *which, "--name", "NAME"]
         said.append(("keep its work as a recording", recording))
+    if needs_decision(cell):
+        said.append(("decide about the run's flagged cells", ["runs", "review", run]))
+    said.append(("grade the run again", ["regrade", run]))
     return tuple(CellCommand(does=does, command=command("assay", *words)) for does, words in said)
 
 
