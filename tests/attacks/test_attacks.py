@@ -183,7 +183,7 @@ def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written
     assert "d.jsonl:1" in refused.stderr
 
 
-@pytest.mark.parametrize("option", ["--out", "--html", "--junit"])
+@pytest.mark.parametrize("option", ["--out", "--junit"])
 @pytest.mark.parametrize("target", ["d.jsonl", "g.yaml", ".", "no/such/file"])
 def test_a_report_never_overwrites_what_is_graded(tmp_path: Path, option: str, target: str) -> None:
     (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")

@@ -149,8 +149,8 @@ def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path
     assert [cell for cell in cells(done) if cell["model"] == "fix"] == [one]
     assert len(cells(done)) == 2
     assert summary(done) == summary(assay("report", "matrix", "--json", cwd=home))
-    bare = assay("report", "matrix", "--all", cwd=home)
-    assert (bare.returncode, "--json --full" in bare.stderr) == (2, True)
+    old = assay("report", "matrix", "--json", "--full", cwd=home)
+    assert (old.returncode, "it is --json --all" in old.stderr) == (2, True)
 
 
 def test_html_and_junit_show_the_same(home: Path) -> None:
@@ -200,18 +200,20 @@ def test_a_cell_that_is_not_there_is_named(home: Path, words: tuple[str, ...], s
 
 
 def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
-    several = assay("report", "matrix", "--case", "c1", cwd=home)
+    several = assay("report", "matrix", "--case", "c1", "--workspace", "x", cwd=home)
     assert "say which with --harness, --model and --trial: replay fix trial 1" in several.stderr
-    done = assay("report", "matrix", "--case", "c1", "--model", "fix", cwd=home)
-    assert (done.returncode, done.stdout) == (0, "c1-workspace\n"), done.stderr
-    laid_out = home / "c1-workspace"
+    of = ("report", "matrix", "--case", "c1", "--model", "fix", "--workspace")
+    done = assay(*of, "one", cwd=home)
+    assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
+    laid_out = home / "one"
     assert sorted(path.name for path in laid_out.iterdir()) == ["main.txt", "new.bin"]
     (laid_out / "main.txt").write_text("mine", "utf-8")  # a copy: the store's stays as it was
-    again = assay("report", "matrix", "--case", "c1", "--model", "fix", "--out", "two", cwd=home)
+    again = assay(*of, "two", cwd=home)
     assert (again.returncode, (home / "two" / "main.txt").read_text()) == (0, "one\nfixed\nthree\n")
-    taken = assay("report", "matrix", "--case", "c1", "--model", "fix", cwd=home)
-    assert "c1-workspace is there already" in taken.stderr
-    rows = assay("report", "latest", "--case", "a", cwd=home)
+    assert "one is there already" in assay(*of, "one", cwd=home).stderr
+    alone = assay("report", "matrix", "--workspace", "one", cwd=home)
+    assert "--workspace is that of a case's cell (--case ID)" in alone.stderr
+    rows = assay("report", "latest", "--case", "a", "--workspace", "x", cwd=home)
     assert (rows.returncode, "nothing is kept" in rows.stderr) == (2, True)
 
 
