@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,33 @@ def test_any_file_is_read_or_refused_by_line(
     file.write_bytes(data)
     with contextlib.suppress(InputError):
         list(read_rows(str(file), graders=[]))
+
+
+def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
+    chat: list[Json] = [{"role": "user", "content": "2?"}, {"role": "assistant", "content": "4"}]
+    values: list[Json] = [None, "", "\ud800", 3, True, ["b"], {"expected": "c"}, {"steps": [1]}]
+    values += [chat, {"steps": list[Json]()}]
+    names = ["id", "answer", "messages", "input", "completion", "question", "expected", "metadata"]
+    fields = [(name, value) for name in (*names, "trace", "group", "human") for value in values]
+    for one, other in product(fields, fields):
+        row: dict[str, Json] = {"answer": "a"} | dict([one, other])
+        for label in (None, "human"):
+            assert looked_at(row, label) == read_whole(row, label)
+
+
+def looked_at(row: dict[str, Json], label: str | None) -> object:
+    try:
+        return tuple(rows.glance_at(json.dumps(row).encode(), 7, "data.jsonl", label=label))
+    except InputError as error:
+        return str(error)
+
+
+def read_whole(row: dict[str, Json], label: str | None) -> object:
+    try:
+        read = rows.parse_row(json.dumps(row).encode(), 7, "data.jsonl", label=label)
+    except InputError as error:
+        return str(error)
+    return read.id, read.fields, read.label is not None, read.submission.trace is not None
 
 
 def test_a_row_that_is_json_already_is_read_like_a_line() -> None:

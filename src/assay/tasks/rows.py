@@ -9,7 +9,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import field, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.frozen import frozen
@@ -157,6 +157,44 @@ def parse_row(
         return _row(data, number, where, graders, label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit, parts)) from error
+
+
+class Glance(NamedTuple):
+    """What is known of a row that was looked at and not made."""
+
+    id: str
+    fields: Mapping[str, Json]
+    is_labelled: bool = False
+    has_trace: bool = False
+
+
+_MAY_BE_WRONG = frozenset({"messages", "completion", "trace", "metadata"})
+
+
+def glance_at(
+    line: bytes,
+    number: int,
+    file: str,
+    *,
+    label: str | None = None,
+    unit: Unit = "line",
+    parts: Parts = (),
+) -> Glance:
+    """Look at one line of a dataset, which costs half of what `parse_row` does.
+
+    Raises:
+        InputError: Whatever `parse_row` raises of the line.
+    """
+    try:
+        data = parse_line(line)
+        # With an answer and a question that are texts, these alone can still be wrong.
+        is_plain = type(data.get("answer")) is str and type(data.get("question", "")) is str
+        if label is None and is_plain and _MAY_BE_WRONG.isdisjoint(data):
+            return Glance(_id(data.get("id"), number), data)
+        row = _row(data, number, "", (), label)
+    except InputError as error:
+        raise _at(error, place_of(file, number, unit, parts)) from error
+    return Glance(row.id, data, row.label is not None, row.submission.trace is not None)
 
 
 def twin(identity: str, other: Location | str, where: Location) -> InputError:
