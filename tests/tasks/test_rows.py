@@ -209,18 +209,6 @@ def test_an_id_is_found_again_among_many_and_its_line_named(file: Path) -> None:
         read(file, *lines, lines[1_234])
 
 
-def test_ids_whose_hashes_are_the_same_are_not_the_same(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def same(_: str) -> int:
-        return 0
-
-    monkeypatch.setattr(rows, "hash", same, raising=False)
-    assert [row.id for row in read(file, *['{"answer": "a"}'] * 3)] == ["1", "2", "3"]
-    with pytest.raises(InputError, match=r":3: id '2' is also that of line 2"):
-        read(file, {"answer": "a"}, {"answer": "a"}, {"answer": "a", "id": 2})
-
-
 def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_rows, "MAX_LINE_BYTES", 100)
     assert len(read(file, {"answer": "x" * 80})) == 1
@@ -261,8 +249,9 @@ def test_any_file_is_read_or_refused_by_line(
 
 def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
     chat: list[Json] = [{"role": "user", "content": "2?"}, {"role": "assistant", "content": "4"}]
-    values: list[Json] = [None, "", "\ud800", 3, True, ["b"], {"expected": "c"}, {"steps": [1]}]
-    values += [chat, {"steps": list[Json]()}]
+    no_steps: dict[str, Json] = {"steps": []}
+    values: list[Json] = [None, "", "\ud800", 3, True, {"expected": "c"}, {"steps": [1]}]
+    values += [chat, no_steps, ["b"]]
     names = ["id", "answer", "messages", "input", "completion", "question", "expected", "metadata"]
     fields = [(name, value) for name in (*names, "trace", "group", "human") for value in values]
     for one, other in product(fields, fields):
