@@ -249,11 +249,11 @@ def test_any_file_is_read_or_refused_by_line(
 
 def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
     chat: list[Json] = [{"role": "user", "content": "2?"}, {"role": "assistant", "content": "4"}]
-    no_steps: dict[str, Json] = {"steps": []}
-    values: list[Json] = [None, "", "\ud800", 3, True, {"expected": "c"}, {"steps": [1]}]
-    values += [chat, no_steps, ["b"]]
+    objects: list[Json] = [{"expected": "c"}, {"steps": [1]}, {"steps": list[Json]()}]
+    values: tuple[Json, ...] = (None, "", "\ud800", 3, True, chat, *objects)
     names = ["id", "answer", "messages", "input", "completion", "question", "expected", "metadata"]
-    fields = [(name, value) for name in (*names, "trace", "group", "human") for value in values]
+    names += ["trace", "group", "human"]
+    fields: list[tuple[str, Json]] = [(name, value) for name in names for value in values]
     for one, other in product(fields, fields):
         row: dict[str, Json] = {"answer": "a"} | dict([one, other])
         for label in (None, "human"):

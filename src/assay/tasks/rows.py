@@ -71,7 +71,7 @@ def read_rows(
     Raises:
         InputError: For a malformed row, naming file and place, unless `reading` leaves it out.
     """
-    seen: dict[str, int] = {}
+    seen: dict[bytes, int] = {}
     reading = _with_label(reading, label)
     with opened(file, reading) as found:
         unit, parts, all_graders = found.unit, found.parts, tuple(graders)
@@ -88,7 +88,7 @@ def read_rows(
                     unit=unit,
                     parts=parts,
                 )
-                if (earlier := seen.setdefault(row.id, number)) != number:
+                if (earlier := seen.setdefault(_digest(row.id), number)) != number:
                     what = found.place(earlier) if found.parts else f"{found.unit} {earlier}"
                     raise twin(row.id, what, found.place(number))
             except InputError as error:
@@ -97,6 +97,10 @@ def read_rows(
                 reading.on_bad_row(error)
             else:
                 yield row
+
+
+def _digest(identity: str) -> bytes:
+    return hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _with_label(reading: Reading, label: str | None) -> Reading:
