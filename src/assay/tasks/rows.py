@@ -65,8 +65,7 @@ def read_rows(
 ) -> Iterator[Row]:
     """Read a dataset, one row at a time: JSONL, a JSON array or a table, also packed.
 
-    See `read_row` for what a row may have. The ids of all are held meanwhile: a dataset that may
-    have many millions of rows is graded by `assay.eval.recorded`, which holds none.
+    See `read_row` for what a row may have. A digest of every id is held meanwhile.
 
     Raises:
         InputError: For a malformed row, naming file and place, unless `reading` leaves it out.
@@ -88,7 +87,8 @@ def read_rows(
                     unit=unit,
                     parts=parts,
                 )
-                if (earlier := seen.setdefault(_digest(row.id), number)) != number:
+                key = hashlib.sha256(row.id.encode("utf-8", "surrogatepass")).digest()
+                if (earlier := seen.setdefault(key, number)) != number:
                     what = found.place(earlier) if found.parts else f"{found.unit} {earlier}"
                     raise twin(row.id, what, found.place(number))
             except InputError as error:
@@ -97,10 +97,6 @@ def read_rows(
                 reading.on_bad_row(error)
             else:
                 yield row
-
-
-def _digest(identity: str) -> bytes:
-    return hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _with_label(reading: Reading, label: str | None) -> Reading:
