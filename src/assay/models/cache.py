@@ -91,8 +91,7 @@ class ReplyCache(ForkSafe):
                 f"(request {digest[:12]})",
                 kind="not_recorded",
                 hint="record it: run once with the cache in mode 'readwrite' (--judge-cache "
-                "readwrite, or ASSAY_CACHE=readwrite) and the model's key, then keep the file or "
-                "its export",
+                "readwrite, or ASSAY_CACHE=readwrite) and the model's key, then keep the file",
             )
         return None
 
@@ -147,7 +146,7 @@ class ReplyCache(ForkSafe):
         except RecordError as error:
             raise StoreError(
                 f"the reply {digest[:12]} recorded in {self.file} is damaged: {error}",
-                hint="move the file away to begin anew, or import its exported JSONL",
+                hint="move the file away to begin anew",
             ) from None
 
     def _open(self) -> _Opened:

@@ -1,9 +1,4 @@
-"""Recorded replies as JSON Lines: to be reviewed, kept in git, and replayed elsewhere.
-
-One line per reply, by digest, so that the same replies always give the same file::
-
-    {"digest": "9f2c...", "format": 1, "text": "...", "data": {...}, "usage": {...}, ...}
-"""
+"""The file of recorded replies, and a reply as a value in it."""
 
 from __future__ import annotations
 
@@ -13,112 +8,18 @@ import math
 import os
 import threading
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from assay.errors import InputError, Location, NotFoundError, StoreError
+from assay.errors import StoreError
 from assay.models.messages import Finish, Reply, Rung, Usage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     import sqlite3
-
-_FORMAT = 1
-
-
-def export_replies(file: str, out: str) -> int:
-    """Write the replies of a cache to a JSONL file, which is replaced whole.
-
-    Raises:
-        NotFoundError: There is no such cache.
-        StoreError: The cache is damaged, or the file cannot be written.
-    """
-    import tempfile
-
-    if not Path(file).exists():
-        raise NotFoundError(f"there are no recorded replies at {file}")
-    replies = ReplyFile(file, writable=False)
-    count = 0
-    try:
-        handle, draft = tempfile.mkstemp(dir=Path(out).absolute().parent, prefix=".replies-")
-        try:
-            with open(handle, "w", encoding="ascii") as lines:  # noqa: PTH123 - it is open already
-                for digest, value in replies.rows():
-                    lines.write(_line(digest.hex(), value, file))
-                    count += 1
-            os.replace(draft, out)  # noqa: PTH105 - both are strings
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StoreError(f"the replies cannot be written to {out}: {error.strerror}") from error
-    finally:
-        replies.close()
-    return count
-
-
-def import_replies(jsonl: str, file: str) -> int:
-    """Add the replies of an export to a cache: all of them, or none when a line is wrong.
-
-    A reply that the cache has already stays as it is.
-
-    Raises:
-        InputError: The file cannot be read, or a line of it is not a reply; names the line.
-        StoreError: The cache cannot be written.
-    """
-    replies = ReplyFile(file, writable=True)
-    try:
-        return replies.add(_rows(jsonl))
-    finally:
-        replies.close()
-
-
-def _line(digest: str, value: bytes, file: str) -> str:
-    try:
-        record = unpack(value)
-        reply_of(record, digest=digest)
-    except RecordError as error:
-        raise StoreError(
-            f"the reply {digest[:12]} recorded in {file} is damaged: {error}",
-            hint="move the file away to begin anew",
-        ) from None
-    assert isinstance(record, dict)
-    return json.dumps({"digest": digest, "format": _FORMAT, **record}) + "\n"
-
-
-def _rows(jsonl: str) -> Iterator[tuple[bytes, bytes]]:
-    try:
-        with Path(jsonl).open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _row(line, Location(file=jsonl, line=number))
-    except OSError as error:
-        raise InputError(
-            f"the replies cannot be read: {error.strerror}", location=Location(file=jsonl)
-        ) from error
-
-
-def _row(line: bytes, location: Location) -> tuple[bytes, bytes]:
-    try:
-        record = parse(line)
-        if not isinstance(record, dict) or record.pop("format", None) != _FORMAT:
-            raise RecordError(f"it is not a reply of format {_FORMAT}")
-        digest = record.pop("digest", None)
-        if not isinstance(digest, str) or len(digest) != 64:
-            raise RecordError("'digest' is not a SHA-256")
-        key = bytes.fromhex(digest)
-        reply_of(record, digest=digest)
-        return key, pack(record)
-    except ValueError as error:
-        raise InputError(
-            f"this line is not a recorded reply: {error}",
-            location=location,
-            hint="export the replies again",
-        ) from None
-
 
 _APPLICATION_ID = 0x61737279  # "asry"
 _VERSION = 1
@@ -155,32 +56,16 @@ class ReplyFile:
 
     def put(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
         """Store values under their digests, all or none, in the place of what was there."""
-        self._write("INSERT OR REPLACE INTO replies VALUES (?, ?)", rows)
-
-    def add(self, rows: Iterable[tuple[bytes, bytes]]) -> int:
-        """Store values under digests that are not there yet, all or none; how many these were."""
-        return self._write("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
-
-    def _write(self, statement: str, rows: Iterable[tuple[bytes, bytes]]) -> int:
         with self._lock, _file_faults(self._file):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
-                written = connection.executemany(statement, rows).rowcount
+                connection.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?)", rows)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-        return written
-
-    def rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """Everything stored, by digest."""
-        with self._lock, _file_faults(self._file):
-            for digest, value in self._connection.execute(
-                "SELECT digest, value FROM replies ORDER BY digest"
-            ):
-                yield _bytes(digest, self._file), _bytes(value, self._file)
 
     def close(self) -> None:
         """Close the connection."""
@@ -235,7 +120,7 @@ def _checked(connection: sqlite3.Connection, file: str) -> sqlite3.Connection:
         raise
     if is_new:
         connection.close()
-        raise StoreError(f"{file} holds no replies", hint="record some, or import them")
+        raise StoreError(f"{file} holds no replies", hint="record some first")
     return connection
 
 
@@ -287,7 +172,7 @@ def _bytes(value: object, file: str) -> bytes:
 def _damaged(file: str, why: object) -> StoreError:
     return StoreError(
         f"the recorded replies in {file} cannot be used: {why}",
-        hint="move the file away to begin anew, or import its exported JSONL into a new one",
+        hint="move the file away to begin anew",
     )
 
 
