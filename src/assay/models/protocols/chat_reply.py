@@ -17,7 +17,7 @@ from assay.models.conversation import (
     Tokens,
     Turn,
 )
-from assay.models.openai_wire import finish_of, reason_of, usage_of
+from assay.models.messages import Finish, Usage
 from assay.models.protocols.codec import Protocol
 from assay.models.protocols.tokens import logprobs_body, logprobs_of
 from assay.models.protocols.translating import call_as_asked
@@ -170,3 +170,46 @@ def _logprobs_body(reply: Reply) -> Json:
         return None
     said = reply.turn.text or json.dumps([call.arguments for call in reply.turn.calls])
     return {"content": logprobs_body(said, reply.tokens.logprobs), "refusal": None}
+
+
+_FINISH: Mapping[str, Finish] = {
+    "length": "length",
+    "max_new_tokens": "length",
+    "max_completion_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "prohibited_content": "refusal",
+    "sensitive": "refusal",
+    "tool_calls": "tool",
+    "function_call": "tool",
+    "tool_call": "tool",
+    "tool_use": "tool",
+}
+
+
+def reason_of(choice: Mapping[str, Json]) -> str:
+    """Why a reply ended, in one word; some servers add others behind a colon."""
+    return text(choice.get("finish_reason")).partition(":")[0].strip().lower()
+
+
+def finish_of(reason: str) -> Finish:
+    """What the word means."""
+    return _FINISH.get(reason, "stop")
+
+
+def usage_of(usage: Mapping[str, Json]) -> Usage:
+    """The tokens of a reply."""
+    read_details = usage.get("prompt_tokens_details")
+    written_details = usage.get("completion_tokens_details")
+    return Usage(
+        input_tokens=count(usage.get("prompt_tokens")),
+        cached_tokens=count(mapping(read_details).get("cached_tokens")),
+        output_tokens=count(usage.get("completion_tokens")),
+        reasoning_tokens=count(mapping(written_details).get("reasoning_tokens")),
+    )
