@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import ModelError
 from assay.frozen import frozen
+from assay.models import question
 from assay.models.conversation import (
     Call,
     Conversation,
@@ -19,7 +20,6 @@ from assay.models.conversation import (
     Thought,
     Turn,
 )
-from assay.models import question
 from assay.models.faults import Fault, broken_reply
 from assay.models.messages import Usage
 from assay.models.pace import Limiter

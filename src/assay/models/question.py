@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from typing import cast
 
+from assay.errors import InputError
 from assay.models.conversation import Conversation, Image, Part, Reply, Text, Tool, Turn, Unknown
-from assay.models.messages import Message, Request, Rung
-from assay.models.protocols import Codec
+from assay.models.messages import Message, Request
+from assay.models.protocols import Codec, chat_reply
 from assay.models.resolving import Capability, Endpoint
 from assay.models.schemas import Shape
 from assay.models.wire import (
@@ -29,20 +32,14 @@ _UNENDED_REASONS = frozenset({"pause_turn", "compaction"})
 _FAILED = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource"}
 )
-_OPTIONAL = {"temperature": "temperature", "top_p": "top_p", "seed": "seed"}
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
     """What identifies us to the endpoint, and the version of the protocol."""
-    known: dict[str, str] = {}
+    key, own = endpoint.key, endpoint.key_header
     if endpoint.protocol == "anthropic":
-        known["anthropic-version"] = "2023-06-01"
-        if endpoint.key:
-            known[endpoint.key_header or "x-api-key"] = endpoint.key
-    elif endpoint.key:
-        own = endpoint.key_header
-        known[own or "Authorization"] = endpoint.key if own else f"Bearer {endpoint.key}"
-    return known
+        return {"anthropic-version": "2023-06-01", **({own or "x-api-key": key} if key else {})}
+    return {own or "Authorization": key if own else f"Bearer {key}"} if key else {}
 
 
 def body(
@@ -56,33 +53,50 @@ def body(
     shape: Shape | None,
 ) -> bytes:
     """The encoded body of a request."""
-
-    def kept(field: str) -> float | None:
-        return None if field in capability.refused else getattr(request, field)
-
-    rung: Rung = capability.rung_for(shape)
+    refused, is_chat = capability.refused, codec.NAME == "chat"
+    rung = capability.rung_for(shape)
     asked = Conversation(
         model=model,
-        turns=tuple(Turn(one.role, _parts(one, codec)) for one in messages),
-        max_tokens=None if "max_tokens" in capability.refused else capability.tokens(most_tokens),
-        temperature=kept("temperature"),
-        top_p=kept("top_p"),
-        seed=request.seed if "seed" not in capability.refused else None,
-        effort=request.reasoning_effort if "reasoning_effort" not in capability.refused else None,
+        turns=_turns(messages, codec),
+        max_tokens=capability.tokens(most_tokens),
+        temperature=None if "temperature" in refused else request.temperature,
+        top_p=None if "top_p" in refused else request.top_p,
+        seed=None if "seed" in refused else request.seed,
+        effort=None if "reasoning_effort" in refused else request.reasoning_effort,
     )
     if shape is not None and rung == "json_schema":
-        asked = replace(asked, schema=json.loads(shape.strict), schema_name=request.schema_name)
+        asked = replace(asked, schema=_schema(shape.strict), schema_name=request.schema_name)
     elif shape is not None and rung == "tool":
-        schema = json.loads(shape.strict or shape.plain)
+        schema = _schema(shape.strict or shape.plain)
         tool = Tool(name=request.schema_name, description="Give the reply.", schema=schema)
         asked = replace(asked, tools=(tool,), choice=request.schema_name)
-    said = codec.write_request(asked)
-    if codec.NAME == "chat":
-        if (most := said.pop("max_completion_tokens", None)) is not None:
-            said[capability.token_field] = most
+    written = codec.write_request(asked)
+    if is_chat:
+        most = written.pop("max_completion_tokens", None)
+        if "max_tokens" not in refused:
+            written[capability.token_field] = most
         if rung == "json_object":
-            said["response_format"] = {"type": "json_object"}
-    return encode(said)
+            written["response_format"] = {"type": "json_object"}
+        for tool in map(mapping, items(written.get("tools"))):
+            # What an agent's tools cannot say: that the provider holds the model to the schema.
+            mapping(tool["function"])["strict"] = shape is not None and bool(shape.strict)
+    return encode(written)
+
+
+@lru_cache(maxsize=256)
+def _schema(encoded: str) -> dict[str, Json]:
+    return cast("dict[str, Json]", json.loads(encoded))
+
+
+def _turns(messages: tuple[Message, ...], codec: Codec) -> tuple[Turn, ...]:
+    turns = tuple(Turn(one.role, _parts(one, codec)) for one in messages)
+    system = [part for turn in turns if turn.speaker == "system" for part in turn.parts]
+    if codec.NAME == "chat" or not all(isinstance(part, Text) for part in system):
+        return turns
+    # Anthropic's system prompt is one: as one text it reads like the messages that it was.
+    said = "\n\n".join(part.text for part in system if isinstance(part, Text))
+    others = tuple(turn for turn in turns if turn.speaker != "system")
+    return (Turn("system", (Text(said),)), *others) if system else others
 
 
 def _parts(message: Message, codec: Codec) -> tuple[Part, ...]:
@@ -92,12 +106,16 @@ def _parts(message: Message, codec: Codec) -> tuple[Part, ...]:
 
 
 def _part(part: Mapping[str, Json], codec: Codec) -> Part:
+    """A part in OpenAI's form; for those who speak it as it is, with all that stands in it."""
+    if codec.NAME == "chat" or part.get("type") not in ("text", "image_url"):
+        return Unknown(codec.NAME, part)
     if part.get("type") == "text":
         return Text(text(part.get("text")))
     image = part.get("image_url")
-    if part.get("type") == "image_url":
-        return Image(text(image) or text(mapping(image).get("url")))
-    return Unknown(codec.NAME, part)
+    url = text(image) or text(mapping(image).get("url"))
+    if url.startswith("data:") and ";base64," not in url:
+        raise InputError("an image's data URL has to be base64")
+    return Image(url)
 
 
 def error(data: Json) -> Json:
@@ -108,7 +126,7 @@ def error(data: Json) -> Json:
     for choice in map(mapping, items(reply.get("choices"))):
         if told := said_error(choice):
             return told
-        if text(choice.get("finish_reason")).partition(":")[0].strip().lower() in _FAILED:
+        if _reason(text(choice.get("finish_reason"))) in _FAILED:
             return {"message": "it broke off while it was writing"}
     return None
 
@@ -120,24 +138,33 @@ def read(codec: Codec, data: Json, tool: str = "verdict") -> RawReply | None:
         codec: Of its protocol.
         data: The body.
         tool: The name of the tool that the model was given to reply by; empty if none. Calls of it
-            are the reply; those of any other name are ignored.
+            are the reply, and those without a name, which can be of no other; the rest is ignored.
     """
-    reply = codec.read_reply(data)
+    reply = _reply(codec, data, tool)
     if reply is None:
         return None
     said, wrong = _said(reply, tool)
-    for other in items(mapping(data).get("choices"))[1:]:
-        further = codec.read_reply({"choices": [other]})
-        if further is None or _said(further, tool) != (said, wrong):
-            wrong = "there are several replies in one, which differ"
-    if reply.stopped.lower() in _UNENDED_REASONS:
+    further = [
+        _reply(codec, {"choices": [one]}, tool) for one in items(mapping(data).get("choices"))[1:]
+    ]
+    if any(other is None or _said(other, tool) != (said, wrong) for other in further):
+        wrong = "there are several replies in one, which differ"
+    if _reason(reply.stopped) in _UNENDED_REASONS:
         wrong = wrong or UNENDED
     fingerprint = name(mapping(data).get("system_fingerprint"))
     return RawReply(said, reply.stop, reply.model, reply.usage, fingerprint, reply.refusal, wrong)
 
 
+def _reply(codec: Codec, data: Json, tool: str) -> Reply | None:
+    return chat_reply.read_reply(data, tool) if codec.NAME == "chat" else codec.read_reply(data)
+
+
 def _said(reply: Reply, tool: str) -> tuple[str, str]:
     """What a reply says, and what is wrong with it."""
-    calls = reply.turn.calls
-    ours = [one.arguments for one in calls if is_named({"name": one.name}, tool)]
+    ours = [one.arguments for one in reply.turn.calls if is_named({"name": one.name}, tool)]
     return one_call(ours) if ours else (reply.turn.text, "")
+
+
+def _reason(stopped: str) -> str:
+    """Why a reply ended, in one word; some servers add others behind a colon."""
+    return stopped.partition(":")[0].strip().lower()

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 from assay.errors import AssayError, ModelError
 from assay.frozen import frozen
 from assay.models import question
-from assay.models.protocols import Codec, codec_of
 from assay.models.faults import Fault, broken_reply, fault_of
 from assay.models.messages import Message, Reply, Request, Rung
 from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
+from assay.models.protocols import Codec, codec_of
 from assay.models.reference import Complete, registered
 from assay.models.resolving import Capability, Endpoint, find, first_capability
 from assay.models.schemas import Shape

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from assay.models.messages import Finish, Usage
 from assay.models.conversation import (
     Call,
     Conversation,
@@ -20,6 +19,7 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
+from assay.models.messages import Finish, Usage
 from assay.models.protocols.anthropic_stream import read_stream, write_stream
 from assay.models.protocols.codec import Protocol, ProtocolError
 from assay.models.protocols.events import event
@@ -480,6 +480,7 @@ def write_error_event(error: ProtocolError) -> bytes:
     return event(write_error(error), "error")
 
 
+# What is not here is an end; servers that translate from OpenAI's protocol keep its words.
 _FINISH: Mapping[str, Finish] = {
     "max_tokens": "length",
     "length": "length",
