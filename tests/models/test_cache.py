@@ -452,46 +452,21 @@ async def test_a_mode_that_keeps_nothing_makes_nobody_wait(file: str) -> None:
         pass
 
 
-def test_equal_requests_of_several_threads_are_asked_once(cache: ReplyCache) -> None:
+def test_equal_requests_of_several_threads_do_not_wait_for_each_other(cache: ReplyCache) -> None:
     model = Model(cache)
-    model.fails = 1
     texts: list[str] = []
 
     async def several() -> None:
-        results = await asyncio.gather(*(model.ask(1) for _ in range(10)), return_exceptions=True)
-        texts.extend(reply.text for reply in results if isinstance(reply, Reply))
+        replies = await asyncio.gather(*(model.ask(1) for _ in range(10)))
+        texts.extend(reply.text for reply in replies)
 
     threads = [threading.Thread(target=asyncio.run, args=(several(),)) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert model.asked == 2
-    assert texts == [REPLY.text] * 49
-
-
-def test_a_loop_that_ended_does_not_keep_the_others_waiting(cache: ReplyCache) -> None:
-    digest = digest_of(1)
-    loop = asyncio.new_event_loop()
-    gone = asyncio.new_event_loop()
-
-    async def enter_and_leave_waiting() -> None:
-        turn = cache.sharing(digest)
-        await turn.__aenter__()
-        # A waiter of a loop that is closed without having cancelled it.
-        waiting = gone.create_task(cache.sharing(digest).__aenter__())
-        gone_thread = threading.Thread(target=lambda: gone.run_until_complete(asyncio.sleep(0)))
-        gone_thread.start()
-        gone_thread.join()
-        assert not waiting.done()
-        gone.close()
-        waiting._log_destroy_pending = False  # type: ignore[attr-defined]
-        await turn.__aexit__(None, None, None)
-        async with asyncio.timeout(60), cache.sharing(digest):
-            pass
-
-    loop.run_until_complete(enter_and_leave_waiting())
-    loop.close()
+    assert 1 <= model.asked <= 5  # once in each loop at most
+    assert texts == [REPLY.text] * 50
 
 
 # --- Files from elsewhere ------------------------------------------------------------------------
