@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.completions import HONEST
+from bench.processes import ServerProcess
 from bench.rows import MEASURES, Goal, Measure, Row
 from bench.texts import pairs
-from bench.trainer_rewards import tree_cpu
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
-
-    from bench.server import ServerProcess
 
 __all__ = ["HERE", "batch_rows", "write_batches"]
 
@@ -113,10 +111,10 @@ async def _timed(
     process: ServerProcess, work: Callable[[], Awaitable[None]]
 ) -> dict[Measure, float]:
     """Seconds of a completion."""
-    cpu, began = tree_cpu(process.popen.pid), time.perf_counter()
+    cpu, began = process.cpu(), time.perf_counter()
     await work()
     wall, count = time.perf_counter() - began, _ITEMS * _BATCHES
-    return {"CPU": (tree_cpu(process.popen.pid) - cpu) / count, "wall": wall / count}
+    return {"CPU": (process.cpu() - cpu) / count, "wall": wall / count}
 
 
 async def _posted(session: ClientSession, path: str, bodies: list[bytes]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "TRAINERS", "Peer", "PeerError", "Wanted", "install", "main"]
+__all__ = ["PEERS", "ROOT", "SERVERS", "TRAINERS", "Peer", "PeerError", "Wanted", "install", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _HOME = ROOT / ".bench"
@@ -33,6 +33,7 @@ class Wanted:
         distribution: What pip calls it.
         version: The pinned version.
         newest_python: The last minor version of Python 3 that it can be installed on.
+        oldest_python: The first one.
         extra: What it is given beside it, where it leaves the choice of a client to its users.
         alone: Whether it is installed without what it depends on, as no machine without a GPU has
             that.
@@ -44,6 +45,7 @@ class Wanted:
     newest_python: int = 99
     extra: tuple[str, ...] = ()
     alone: bool = False
+    oldest_python: int = 0
 
     @property
     def requirement(self) -> str:
@@ -67,9 +69,12 @@ TRAINERS = (
     Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_VERL, *_ASSAY)),
 )
 """Large: installed for what needs them."""
+SERVERS = (Wanted("nemo-gym", "nemo-gym", "0.4.0", oldest_python=12, extra=_ASSAY),)
+"""Likewise; later ones want a Python that few have."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
+    *SERVERS,
     Wanted("openenv", "openenv", "0.10.0"),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
@@ -141,9 +146,9 @@ def _find_uv() -> str:
 
 def _python_for(wanted: Wanted) -> str:
     """The interpreter that assay runs on where the peer takes it, so that both have the same."""
-    if sys.version_info.minor <= wanted.newest_python:
-        return sys.executable
-    return f"3.{wanted.newest_python}"
+    here = sys.version_info.minor
+    fitting = max(wanted.oldest_python, min(here, wanted.newest_python))
+    return sys.executable if fitting == here else f"3.{fitting}"
 
 
 def _environment() -> dict[str, str]:

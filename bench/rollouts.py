@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.peers import Peer
+from bench.processes import ServerProcess, started
 from bench.rows import MEASURES, Goal, Measure, Row
-from bench.server import ServerProcess, started
 from bench.turns import clean_environment, in_turn
 
 __all__ = ["measure"]

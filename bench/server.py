@@ -1,4 +1,4 @@
-"""What the server costs: grading over HTTP beside a bare FastAPI echo of the same bodies.
+"""What the server costs: grading over HTTP beside a bare FastAPI echo, and reward servers.
 
 Both send small replies at once (``TCP_NODELAY``): waiting for the acknowledgement of the one before
 would cost either 40 ms a request, and hide all else.
@@ -18,22 +18,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.batches import HERE, batch_rows, write_batches
 from bench.peers import Peer
+from bench.processes import OURS, ServerProcess, running, started
+from bench.reward_servers import reward_rows
 from bench.rows import MEASURES, Goal, Measure, Row
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-__all__ = ["ServerProcess", "measure", "started"]
+__all__ = ["measure"]
 
 _PROJECT = "/api/v1/projects/default"
+_GRADE = f"{_PROJECT}/graders/exact/grade"
 _EXACT = {"key": "exact", "kind": "declared", "definition": {"graders": [{"type": "exact_match"}]}}
 
 
@@ -69,7 +71,6 @@ _LOADS = (
     _Load(100, 8, 20),
 )
 
-_OURS = "from assay.cli.main import main; main()"
 _ECHO = """
 import json, socket, uvicorn
 from fastapi import Body, FastAPI
@@ -86,76 +87,10 @@ with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as op
 """
 
 
-@dataclass(slots=True)
-class ServerProcess:
-    """A server as a process of its own."""
-
-    url: str
-    popen: subprocess.Popen[str]
-    said: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def cpu(self) -> float:
-        """Seconds of CPU that it and its children have used."""
-        total = 0
-        for pid in _tree(self.popen.pid):
-            try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End it, and wait until it has."""
-        self.popen.send_signal(how)
-        self.popen.wait(timeout=60)
-        for stream in (self.popen.stdin, self.popen.stdout):
-            if stream is not None:
-                stream.close()
-
-
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from _tree(int(child))
-
-
-def started(code: str, arguments: list[str], home: Path) -> ServerProcess:
-    """Start a server, which first prints its address as JSON, and wait until it has."""
-    popen = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "ASSAY_HOME": str(home)},
-        stdin=subprocess.PIPE,  # some end with it
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    line = popen.stdout.readline() if popen.stdout else ""
-    if not line:
-        popen.kill()
-        popen.wait()
-        raise RuntimeError("a server did not start")
-    said = json.loads(line)
-    return ServerProcess(said["url"], popen, said)
-
-
-@contextmanager
-def _running(code: str, arguments: list[str], home: Path) -> Generator[ServerProcess]:
-    process = started(code, arguments, home)
-    try:
-        yield process
-    finally:
-        if process.popen.poll() is None:
-            process.end()
-
-
 def _key(home: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _OURS, "keys", "create", "bench", "--role", "admin", "--project",
-         "*", "--json"],
+        [sys.executable, "-c", OURS, "server", "keys", "create", "bench", "--role", "admin",
+         "--project", "*", "--json"],
         env={**os.environ, "ASSAY_HOME": str(home)},
         capture_output=True,
         text=True,
@@ -169,17 +104,19 @@ _SERVE = ["serve", "--port", "0", "--json", "--quiet"]
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
     """Requests of one item, of a hundred, and of a trainer's batches; all scores are stored."""
-    del peers
     home = scratch / "server"
     home.mkdir()
     headers = {"Authorization": f"Bearer {_key(home)}"}
     rounds, file = 2 if quick else 7, scratch / "batches.json"
     write_batches(file)
-    with _running(_OURS, _SERVE, home) as ours:
-        with _running(_ECHO, [], home) as echo:
+    with running(OURS, _SERVE, home) as ours:
+        with running(_ECHO, [], home) as echo:
             rows = asyncio.run(_compared(ours, echo, headers, rounds=rounds))
-        with _running(HERE, [str(file)], home) as here:
-            return rows + asyncio.run(_batches(ours, here, headers, file, rounds))
+        with running(HERE, [str(file)], home) as here:
+            rows += asyncio.run(_batches(ours, here, headers, file, rounds))
+        return rows + asyncio.run(
+            reward_rows(ours, _GRADE, key=headers, peers=peers, home=home, rounds=rounds)
+        )
 
 
 async def _batches(
@@ -215,7 +152,7 @@ async def _rows(
 ) -> list[Row]:
     items = [{"id": str(n), "answer": "4", "expected": "4"} for n in range(load.items)]
     body = json.dumps({"items": items}).encode()
-    sides = [(ours, f"{_PROJECT}/graders/exact/grade"), (echo, "/echo")]
+    sides = [(ours, _GRADE), (echo, "/echo")]
     figures: dict[str, list[dict[Measure, float]]] = {ours.url: [], echo.url: []}
     for number in range(rounds + 1):  # the first warms up
         for process, path in sides if number % 2 else sides[::-1]:
@@ -273,7 +210,7 @@ class _Siege:
         self._seconds = seconds
         self._kills = kills
         self._token = _key(home)
-        self._server = started(_OURS, _SERVE, home)
+        self._server = started(OURS, _SERVE, home)
         self._ends = 0.0
         self._kept = _Acknowledged()
 
@@ -312,7 +249,7 @@ class _Siege:
         for _ in range(self._kills):
             await asyncio.sleep(self._seconds / (self._kills + 1))
             await asyncio.to_thread(self._server.end, signal.SIGKILL)
-            self._server = await asyncio.to_thread(started, _OURS, _SERVE, self._home)
+            self._server = await asyncio.to_thread(started, OURS, _SERVE, self._home)
 
     async def _client(self, session: ClientSession, number: int) -> None:
         turn = 0

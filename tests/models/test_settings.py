@@ -26,7 +26,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_the_variables_that_the_docs_of_the_settings_name_are_those_of_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
     said = re.findall(r"``(ASSAY\w+)``", ModelSettings.from_environment.__doc__ or "")
     assert "ASSAY_MODEL_KEY" in said
     assert [name for name in said if f"`{name}`" not in page] == []

@@ -76,12 +76,10 @@ def unpack(value: bytes, *, digest: str) -> Reply:
         raise RecordError(complaint)
     known = cast("dict[str, Any]", record)
     cost = known.get("cost_usd")
+    kept: dict[str, Any] = {name: known.get(name) for name in _KEPT}
+    kept |= {"dropped": tuple(known["dropped"]), "repairs": known.get("repairs") or 0}
     return Reply(
-        **{
-            **{name: known.get(name) for name in _KEPT},
-            "dropped": tuple(known["dropped"]),
-            "repairs": known.get("repairs") or 0,
-        },
+        **kept,
         usage=Usage(**{name: known["usage"].get(name) for name in _COUNTS}),
         cost_usd=0.0,
         is_hit=True,

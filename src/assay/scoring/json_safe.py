@@ -86,12 +86,7 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
-    """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as their values.
-
-    Args:
-        value: It.
-        other: Writes what is not JSON.
-    """
+    """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as values."""
     if type(value) in _PLAIN:
         return cast("Json", value)
     if type(value) is float and math.isfinite(value):
