@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
@@ -55,21 +54,25 @@ def body(
     """The encoded body of a request."""
     refused, is_chat = capability.refused, codec.NAME == "chat"
     rung = capability.rung_for(shape)
+    schema: dict[str, Json] | None = None
+    tools: tuple[Tool, ...] = ()
+    if shape is not None and rung == "json_schema":
+        schema = _schema(shape.strict)
+    elif shape is not None and rung == "tool":
+        tools = (_tool(request.schema_name, shape.strict or shape.plain),)
     asked = Conversation(
         model=model,
         turns=_turns(messages, codec),
+        tools=tools,
+        choice=request.schema_name if tools else "auto",
         max_tokens=capability.tokens(most_tokens),
         temperature=None if "temperature" in refused else request.temperature,
         top_p=None if "top_p" in refused else request.top_p,
         seed=None if "seed" in refused else request.seed,
         effort=None if "reasoning_effort" in refused else request.reasoning_effort,
+        schema=schema,
+        schema_name=request.schema_name,
     )
-    if shape is not None and rung == "json_schema":
-        asked = replace(asked, schema=_schema(shape.strict), schema_name=request.schema_name)
-    elif shape is not None and rung == "tool":
-        schema = _schema(shape.strict or shape.plain)
-        tool = Tool(name=request.schema_name, description="Give the reply.", schema=schema)
-        asked = replace(asked, tools=(tool,), choice=request.schema_name)
     written = codec.write_request(asked)
     if is_chat:
         most = written.pop("max_completion_tokens", None)
@@ -83,6 +86,10 @@ def body(
     return encode(written)
 
 
+def _tool(called: str, schema: str) -> Tool:
+    return Tool(name=called, description="Give the reply.", schema=_schema(schema))
+
+
 @lru_cache(maxsize=256)
 def _schema(encoded: str) -> dict[str, Json]:
     return cast("dict[str, Json]", json.loads(encoded))
@@ -90,8 +97,10 @@ def _schema(encoded: str) -> dict[str, Json]:
 
 def _turns(messages: tuple[Message, ...], codec: Codec) -> tuple[Turn, ...]:
     turns = tuple(Turn(one.role, _parts(one, codec)) for one in messages)
+    if codec.NAME == "chat":
+        return turns
     system = [part for turn in turns if turn.speaker == "system" for part in turn.parts]
-    if codec.NAME == "chat" or not all(isinstance(part, Text) for part in system):
+    if not all(isinstance(part, Text) for part in system):
         return turns
     # Anthropic's system prompt is one: as one text it reads like the messages that it was.
     said = "\n\n".join(part.text for part in system if isinstance(part, Text))
