@@ -12,7 +12,7 @@ from assay.cli.options import explain, port
 from assay.errors import InputError, Location
 from assay.models.conversation import Call, Part, Text, Thought
 from assay.scoring.json_safe import Json
-from assay.testing import Answer, FakeJudge, FakeModel, Fault, Recording, calls, says, solver
+from assay.testing import FakeJudge, FakeModel, Fault, calls, says, solver
 from assay.testing.serving import FakeServer
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ A line of a script is what the model does in one turn: a text in quotes; an obje
 tool that takes text; {"fault": SPEC}, as --fault takes it; or any other JSON, which is a reply.
 
 With --judge it is one for tests of judges: a line of FILE is a reply, in order (a text, or JSON
-that is the reply), or FILE is a recording. Without FILE it grades by simple rules and obeys every
-order outside fences.
+that is the reply). Without FILE it grades by simple rules and obeys every order outside fences.
 
 exit status: 0 ended, 2 bad input"""
 
@@ -40,8 +39,7 @@ _EXAMPLES = """\
   assay fake turns.jsonl --each --fault 529x2
   assay fake --judge
   assay fake --judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
-  assay fake --judge replies.jsonl
-  assay fake --judge recorded.jsonl --record https://models.example.com/v1"""
+  assay fake --judge replies.jsonl"""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -52,8 +50,6 @@ def add(parser: ArgumentParser) -> None:
     add("--judge", action="store_true", help="a model for judges, instead of one for agents")
     each = "each conversation goes through the script for itself"
     add("--each", action="store_true", help=each)
-    record = "with --judge: ask the model at this base URL, and keep its replies in FILE"
-    add("--record", metavar="URL", help=record)
     add("--port", type=port, default=0, metavar="N", help="a free one by default")
     add(
         "--fault",
@@ -68,19 +64,11 @@ def add(parser: ArgumentParser) -> None:
 def run(given: Namespace) -> int:
     """Serve a fake model, or a fake judge."""
     if given.judge:
-        return _serve(_judge(given), given)
-    if given.record is not None:
-        raise InputError("--record goes with --judge", hint="assay fake --judge FILE --record URL")
+        replies = None if given.file is None else [value for value, _ in _lines(given.file)]
+        return _serve(FakeJudge(replies, faults=given.fault, port=given.port), given)
     move = solver if given.file is None else [_move(*line) for line in _lines(given.file)]
     each = given.each and given.file is not None
     return _serve(FakeModel(move, each=each, faults=given.fault, port=given.port), given)
-
-
-def _judge(given: Namespace) -> FakeJudge:
-    if given.record is not None and given.file is None:
-        raise InputError("--record needs FILE, where the replies are kept")
-    answers = _answers(given.file, is_recorded=given.record is not None)
-    return FakeJudge(answers, faults=given.fault, record=given.record, port=given.port)
 
 
 def _move(value: Json, where: Location) -> object:
@@ -139,19 +127,6 @@ def _serve(fake: FakeServer, given: Namespace) -> int:
     return 0
 
 
-def _answers(file: str | None, *, is_recorded: bool) -> Answer:
-    if file is None:
-        return None
-    if is_recorded:
-        _check_can_be_written(Path(file))
-        return Recording(file)
-    script = [value for value, _ in _lines(file)]
-    first = script[0] if script else None
-    if isinstance(first, dict) and {"key", "status", "body"} <= set(first):
-        return Recording(file)
-    return script
-
-
 def _lines(file: str) -> list[tuple[Json, Location]]:
     """The values of a file of JSON lines, and where they stand."""
     try:
@@ -165,17 +140,6 @@ def _lines(file: str) -> list[tuple[Json, Location]]:
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
-
-
-def _check_can_be_written(file: Path) -> None:
-    """Refuse, before anything is asked and paid, a file that no reply can be kept in."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"replies cannot be kept in {file}: {reason}") from None
 
 
 def _reply(line: str, file: str, number: int) -> Json:

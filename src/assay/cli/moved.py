@@ -40,6 +40,7 @@ _MOVED: dict[str, dict[str, str]] = {
     "fake": {
         "--script": "name the file alone: assay fake FILE",
         "--answers": "name the file alone: assay fake --judge FILE",
+        "--record": "assay's own recording is the cache: ASSAY_CACHE=replay",
         "--solver": "it is so where no script is named",
     },
     "import": {"--sha256": "it is --source NAME==VERSION#sha256=HEX"},
