@@ -169,7 +169,7 @@ def _is_like(item: Item, given: Namespace) -> bool:
 
 def _nothing(given: Namespace) -> str:
     """What is said of an empty list, unless options chose nothing from it."""
-    ways = {"command", "noun", "action", "db", "project", "json", "limit", "offset", "after"}
+    ways = {"command", "noun", "action", "db", "project", "json", "limit", "after", "of", "names"}
     if any(value for name, value in vars(given).items() if name not in ways):
         return f"no {given.noun} like that"
     where = f"no {given.noun} in project {one_line(getattr(given, 'project', ''), 100)!r}"
