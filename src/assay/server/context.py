@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -178,7 +178,12 @@ class Context:
     ) -> Batch:
         """Grade items for a project, when it is its turn."""
         lane = lane_of(version)
-        return await self.lanes.run(lane, project, lambda: self.grade(version, items, deadline))
+        waits = lane != "comparisons" or deadline is not None
+
+        def work() -> Coroutine[object, None, Batch]:
+            return self.grade(version, items, deadline)
+
+        return await self.lanes.run(lane, project, work, waits=waits)
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
