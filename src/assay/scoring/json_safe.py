@@ -139,6 +139,8 @@ class _Copier:
     def value(self, value: object, *, depth: int) -> Json:
         # Everything costs something: a few lists that hold each other often are endless otherwise.
         self._left -= 8
+        if type(value) is str:  # as most are, and nothing can fail
+            return self._text(value)
         try:
             return self._copy(value, depth=depth)
         except Exception:  # an object of a stranger may fail at whatever it is asked

@@ -27,7 +27,7 @@ from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Answer, Keep, carry_out
-from assay.server.routes import Route, needs
+from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site
 from assay.service.operation import (
     EVERY_PROJECT,
@@ -59,7 +59,7 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 @cache
 def operations_router() -> APIRouter:
     """A route for each operation; the same for every application of a process."""
-    router = APIRouter(route_class=Route)
+    router = APIRouter(route_class=DirectRoute)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
         router.add_api_route(
