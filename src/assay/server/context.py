@@ -17,7 +17,7 @@ from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
-from assay.server.lanes import Lanes, lane_of
+from assay.server.lanes import Lane, Lanes, lane_of
 from assay.server.limits import Opened
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
@@ -178,12 +178,11 @@ class Context:
     ) -> Batch:
         """Grade items for a project, when it is its turn."""
         lane = lane_of(version)
-        waits = lane != "comparisons" or deadline is not None
 
         def work() -> Coroutine[object, None, Batch]:
             return self.grade(version, items, deadline)
 
-        return await self.lanes.run(lane, project, work, waits=waits)
+        return await self.lanes.run(lane, project, work, waits=may_wait(lane, deadline))
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
@@ -202,6 +201,11 @@ class Context:
         graded = await self.cluster.grade(version, items)
         self.metrics.graded(version, graded, time.perf_counter() - started)
         return graded
+
+
+def may_wait(lane: Lane, deadline: float | None) -> bool:
+    """Whether what is graded in a lane needs a loop, to wait for something or for its time."""
+    return lane != "comparisons" or deadline is not None
 
 
 def context(request: Request) -> Context:
