@@ -147,10 +147,11 @@ class DirectRoute(Route):
                 if wanted:
                     more, wrong = request_params_to_args(wanted, getattr(request, place))
                     given, faults = given | more, faults + wrong
-            if fields.body_params:
-                sent = await request.json() if await request.body() else None
+            if fields.body_params and not await request.body():
+                faults.append({"type": "missing", "loc": ("body",), "msg": _NO_BODY})
+            elif fields.body_params:
                 more, wrong = await request_body_to_args(
-                    fields.body_params, sent, embed_body_fields=False
+                    fields.body_params, await request.json(), embed_body_fields=False
                 )
                 given, faults = given | more, faults + wrong
             if faults:
