@@ -2,5 +2,5 @@
 
 Absolute times say more about the machine than about the code, so nothing here is a test: it prints
 what was measured, beside the goal, and leaves the judgement to the reader. See
-``docs/benchmarks.md``.
+``bench/README.md``.
 """

@@ -197,9 +197,47 @@ def test_the_readme_names_every_kind_that_runs() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
+    docs = _ROOT / "docs"
     listed = (_ROOT / "mkdocs.yml").read_text("utf-8")
-    pages = [str(p.relative_to(_ROOT / "docs")) for p in (_ROOT / "docs").rglob("*.md")]
-    assert [page for page in pages if page not in listed] == []
+    pages = [page.name for page in docs.glob("*.md")]
+    assert [page for page in pages if f": {page}\n" not in listed] == []
+
+    decided = (docs / "decisions" / "index.md").read_text("utf-8")
+    pages = [page.name for page in (docs / "decisions").glob("0*.md")]
+    assert [page for page in pages if f"({page})" not in decided] == []
+
+
+def test_every_link_leads_to_a_page_and_its_heading() -> None:
+    lost: list[str] = []
+    for page in [*_PAGES, _ROOT / "CHANGELOG.md"]:
+        for link in re.findall(r"\]\(([^)\s:]+)\)", _BLOCK.sub("", page.read_text("utf-8"))):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                lost.append(f"{page.relative_to(_ROOT)}: {link}")
+    assert lost == []
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", _STEP.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
+
+
+def test_commands_of_shell_blocks_are_ones_that_assay_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a shell block shows is not run: it wants a key, a cluster or files that nobody has."""
+    from assay.cli.main import parse
+
+    blocks = [block for page in _PAGES for name in ("sh", "bash") for block in _blocks(page, name)]
+    lines = re.sub(r"\\\n|[ \t]#.*|>.*", "", "".join(blocks)).splitlines()
+    commands = [part for line in lines for part in re.split(r"&&|[|;&]", line)]
+    shown = [found[1] for each in commands if (found := re.match(r"\s*(?:\S*/)?assay (.*)", each))]
+    assert len(shown) > 100
+    for command in shown:
+        with contextlib.suppress(SystemExit):
+            parse(shlex.split(command))
+        assert capsys.readouterr().err == "", command
 
 
 def test_grader_lists_of_the_pages_load() -> None:

@@ -142,7 +142,7 @@ def test_a_virtual_environment_is_shown_with_its_python(tmp_path: Path) -> None:
 
 
 def test_the_page_tells_of_every_preset() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "harnesses.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text()
 
     for name in PRESETS:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))

@@ -23,7 +23,7 @@ _CREATE = """\
   assay graders create human --kind custom
   assay graders create exact --file graders/exact.yaml"""
 _CREATE_MORE = """\
-The fields of each kind are in docs/registry.md, and in the files that `export` writes."""
+The fields of each kind are in docs/functions.md, and in the files that `export` writes."""
 _UPDATE_MORE = """\
 What no option mentions stays as it was, where the kind stays the same: a function's range and
 isolation, a threshold, a model. With --file the whole definition is the file's."""

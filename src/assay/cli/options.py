@@ -317,7 +317,7 @@ def add_engine(parser: ArgumentParser, what: str = "where to work") -> None:
         type=engine,
         default="local",
         metavar="ENGINE",
-        help=f"{what}: local (the default), ray, or ray://HOST:PORT (docs/cluster.md)",
+        help=f"{what}: local (the default), ray, or ray://HOST:PORT (docs/datasets.md)",
     )
 
 

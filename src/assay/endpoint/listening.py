@@ -50,26 +50,21 @@ _LAST_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Who is listened to, and for how long.
+    """Who is listened to, and for how long."""
 
-    Attributes:
-        connections: Open at once. One more closes that which has been without a request longest.
-        header_seconds: In which the head of a request must arrive.
-        body_seconds: How long a body may be waited for, beside the time that what has come of it
-            takes at `body_rate`; then the request is answered 408.
-        body_rate: Bytes a second that count as slow but honest.
-        write_seconds: In which some of what is sent must be read; else the connection ends.
-        proxies: Addresses of reverse proxies, whose word counts on who asks, and by which scheme.
-        grace_seconds: In which requests under way must end when the process is told to. Then they
-            are answered 503; a few seconds later the process ends whatever it does.
-    """
-
+    # Open at once. One more closes that which has been without a request longest.
     connections: int = 1_000
+    # In which the head of a request must arrive.
     header_seconds: float = 10.0
+    # How long a body may be waited for, beside the time that what has come of it takes at
+    # `body_rate`; then the request is answered 408.
     body_seconds: float = 20.0
     body_rate: int = 8 << 10
+    # In which some of what is sent must be read; else the connection ends.
     write_seconds: float = 60.0
     proxies: tuple[str, ...] = ()
+    # In which requests under way must end when the process is told to. Then they are answered 503;
+    # a few seconds later the process ends whatever it does.
     grace_seconds: float = 20.0
 
 
@@ -357,13 +352,8 @@ def server_for(
 ) -> Server:
     """What serves an app until the process is told to end.
 
-    Args:
-        app: What is served.
-        limits: What callers may use up.
-        start: Called when it listens.
-        stop: Called when the process is told to end, before requests are waited for; by a signal,
-            so perhaps in the middle of anything.
-        is_told: Whether the web server tells on standard error what it does.
+    ``stop``: Called when the process is told to end, before requests are waited for; by a signal,
+    so perhaps in the middle of anything.
     """
     config = _Config(
         _Bounded(app, limits),

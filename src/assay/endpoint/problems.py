@@ -34,14 +34,7 @@ _TITLES = {
 
 
 class ProblemError(AssayError):
-    """A request that cannot be served.
-
-    Attributes:
-        status: The HTTP status of the reply.
-        errors: What is wrong, place by place.
-        headers: Further headers of the reply.
-        more: Further members of the reply.
-    """
+    """A request that cannot be served."""
 
     def __init__(
         self,

@@ -31,16 +31,12 @@ _log = logging.getLogger("assay.endpoint")
 def scorer_of(function: Callable[..., object], *, at_once: int | None = None) -> Scorer:
     """Make a scorer of a function.
 
-    Args:
-        function: Plain or async. Its parameters are named after what it needs: ``thread``,
-            ``answer``, ``question``, ``expected``, ``metadata``; a single parameter of any other
-            name is given the thread, which is the one that a function in the sandbox is given
-            (`assay.graders.functions.thread_of`). It returns a number, ``(number, reason)`` or
-            ``{"score", "reason", ...}``, of which the rest are details.
-        at_once: How many items are graded at the same time; 4 more than cores by default.
-
-    Raises:
-        InputError: For parameters that nothing can be given for.
+    ``function``: Plain or async. Its parameters are named after what it needs: ``thread``,
+    ``answer``, ``question``, ``expected``, ``metadata``; a single parameter of any other name is
+    given the thread, which is the one that a function in the sandbox is given
+    (`assay.graders.functions.thread_of`). It returns a number, ``(number, reason)`` or ``{"score",
+    "reason", ...}``, of which the rest are details.
+    ``at_once``: How many items are graded at the same time; 4 more than cores by default.
     """
     wanted = _Wanted(function)
     turn_count = at_once or (os.cpu_count() or 1) + 4
@@ -175,11 +171,7 @@ _AT_ONCE = 16
 
 
 def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
-    """Make a scorer of declared graders, whose scores are combined as in a case.
-
-    Raises:
-        InputError: For graders that cannot run, or that need what no request holds.
-    """
+    """Make a scorer of declared graders, whose scores are combined as in a case."""
     require_servable(specs)
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
@@ -196,11 +188,7 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
 
 
 def require_servable(specs: Sequence[GraderSpec]) -> None:
-    """Refuse graders that would answer every request with an error.
-
-    Raises:
-        InputError: For graders that need a model that cannot be asked, or what no request holds.
-    """
+    """Refuse graders that would answer every request with an error."""
     from assay.graders.judges.base import JudgeGrader
     from assay.graders.openai.base import OpenAIGrader
     from assay.graders.openai.definitions import models_needed

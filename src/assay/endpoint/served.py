@@ -129,23 +129,15 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The secrets that open an endpoint; any of them will do, and without any it is open.
-
-    Attributes:
-        token: Asked for as ``Authorization: Bearer TOKEN``.
-        secret: Requests may be signed with it instead; see `assay.graders.endpoints.settings`.
-    """
+    """The secrets that open an endpoint; any of them will do, and without any it is open."""
 
     token: str = field(default="", repr=False)
+    # Requests may be signed with it instead; see `assay.graders.endpoints.settings`.
     secret: str = field(default="", repr=False)
 
     @classmethod
     def from_environment(cls, *, token_env: str = "", hmac_env: str = "") -> Access:
-        """Take the secrets from environment variables.
-
-        Raises:
-            InputError: If a variable is not set: an endpoint is not opened by a typing error.
-        """
+        """Take the secrets from environment variables."""
         try:
             return cls(
                 token=read_secret(token_env) if token_env else "",
@@ -160,11 +152,7 @@ class Access:
         return not (self.token or self.secret)
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
-        """Turn away who has no credentials, or a wrong token, before anything else is read.
-
-        Raises:
-            ProblemError: 401 without credentials, 403 with a wrong token.
-        """
+        """Turn away who has no credentials, or a wrong token, before anything else is read."""
         if self.is_open or self._is_signed(headers):
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -177,11 +165,7 @@ class Access:
         raise ProblemError(401, f"{' or '.join(ways)} is needed", headers=challenge)
 
     def check_body(self, headers: Mapping[str, str], body: bytes, now: float) -> None:
-        """Turn away a signed request whose signature is wrong.
-
-        Raises:
-            ProblemError: 403, for a wrong or old signature.
-        """
+        """Turn away a signed request whose signature is wrong."""
         if self._is_signed(headers):
             signature, timestamp = headers.get(SIGNATURE, ""), headers.get(TIMESTAMP, "")
             if wrong := signature_problem(self.secret, timestamp, signature, body, now):

@@ -135,11 +135,7 @@ def serve(
 
 
 def require_protection(host: str, secret_env: str, *, without_auth: bool) -> None:
-    """Refuse to serve others without a secret, unless that is asked for.
-
-    Raises:
-        InputError: Naming the ways out.
-    """
+    """Refuse to serve others without a secret, unless that is asked for."""
     if not (is_loopback(host) or secret_env or without_auth):
         raise InputError(
             f"others can reach {host}, and nothing would keep them out",
@@ -156,11 +152,7 @@ def url_of(opened: socket.socket, host: str) -> str:
 def run_app(
     app: FastAPI, *, host: str, port: int, on_start: Callable[[str], object] | None = None
 ) -> None:
-    """Serve an app until it is interrupted, and end cleanly.
-
-    Raises:
-        InputError: If the port cannot be listened on.
-    """
+    """Serve an app until it is interrupted, and end cleanly."""
     from assay.endpoint.listening import Limits, run, server_for
 
     with listen(host, port) as listener:

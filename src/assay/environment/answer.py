@@ -41,9 +41,8 @@ def parse_answer(raw: object, adapter: TypeAdapter[object], *, plain_text: bool)
     Text is read as JSON, with a fenced block's fence taken off; where the declared type is text,
     it is taken as it is.
 
-    Returns:
-        The answer; ``error`` says why, if it could not be parsed. Never raises for what an agent
-        wrote.
+    Returns the answer; ``error`` says why, if it could not be parsed. Never raises for what an
+    agent wrote.
     """
     import pydantic
 

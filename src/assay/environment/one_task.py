@@ -25,10 +25,6 @@ class OneTask:
     What a generator holds open across its yields (a task group, a time limit, a client that is
     built of these) can only be left in the task that entered it; and who asks it to go on comes
     from wherever the agent runs, and may be cancelled there: what was begun goes on.
-
-    Args:
-        generator: Closed when the task ends.
-        context: What it runs in; by default a copy of the present one.
     """
 
     def __init__(self, generator: AsyncGenerator[Any, Any], context: Context | None = None) -> None:
@@ -47,9 +43,7 @@ class OneTask:
     async def do(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something when all that was asked for before is done.
 
-        Raises:
-            TaskEndedError: If the task has ended.
-            BaseException: Whatever it raises.
+        Raises `BaseException`: Whatever it raises.
         """
         if self._task.done():
             raise TaskEndedError("the session is closed")
@@ -60,8 +54,7 @@ class OneTask:
     async def close(self) -> None:
         """Close the generator, and end; what is at work is cancelled.
 
-        Raises:
-            BaseException: Whatever the generator raises when it is closed.
+        Raises `BaseException`: Whatever the generator raises when it is closed.
         """
         if self._is_at_work or self._asked:
             self._task.cancel()

@@ -37,14 +37,7 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 @frozen
 class Turn:
-    """One action that the server took.
-
-    Attributes:
-        action: What was sent.
-        observation: What came of it.
-        reward: What the server says that it was worth; None if it does not say.
-        done: Whether the episode ended with it.
-    """
+    """One action that the server took."""
 
     action: Mapping[str, Json]
     observation: Mapping[str, Json]
@@ -54,13 +47,7 @@ class Turn:
 
 @frozen
 class Episode:
-    """An episode that is over, as a grader is given it.
-
-    Attributes:
-        first: The observation that it began with.
-        turns: The actions, and what came of each.
-        state: What the server says of its state in the end.
-    """
+    """An episode that is over, as a grader is given it."""
 
     first: Mapping[str, Json]
     turns: tuple[Turn, ...]
@@ -93,23 +80,11 @@ def environment(
 
     Its one template is ``episode(reset={…})``: the arguments of the server's ``reset``.
 
-    Args:
-        url: Where it is served: ``http://HOST:PORT``, or https, ws, wss.
-        name: What it is called here.
-        token: Sent as a bearer token.
-        max_steps: Most actions in an episode.
-        reward: What an episode is worth without ``grade``: the sum of the server's rewards, or the
-            one that ended it.
-        grade: Grades an episode, and may be async; returns what a template may yield: a number, a
-            result, ``await combine(…)``.
-        prompt: Makes the prompt of the first observation.
-        observation: Makes what the agent sees of the others.
-        action: Makes an action of the agent's text; what it refuses with a ValueError is told to
-            the agent. By default the text is a JSON object, or the text of the action's only
-            required field.
-
-    Raises:
-        InputError: For another URL, or another way to count rewards.
+    ``grade``: Grades an episode, and may be async; returns what a template may yield: a number, a
+    result, ``await combine(…)``.
+    ``action``: Makes an action of the agent's text; what it refuses with a ValueError is told to
+    the agent. By default the text is a JSON object, or the text of the action's only required
+    field.
     """
     address, base = _places(url, token)
     if reward not in ("sum", "last"):
@@ -156,11 +131,7 @@ def environment(
 
 
 def _worth(episode: Episode, how: Literal["sum", "last"]) -> EvaluationResult:
-    """What an episode is worth by the server's own rewards.
-
-    Raises:
-        ChannelError: If it gave none.
-    """
+    """What an episode is worth by the server's own rewards."""
     rewards, is_finished = episode.rewards, episode.is_finished
     if how == "last" and is_finished:
         rewards = [given for given in [episode.turns[-1].reward] if given is not None]
@@ -224,12 +195,7 @@ class _Link:
         self._listening = asyncio.create_task(self._listen())
 
     async def ask(self, kind: Literal["reset", "step"], data: Mapping[str, Json]) -> _Seen:
-        """Reset, or step.
-
-        Raises:
-            _RefusedError: If it does not take the action.
-            ChannelError: If it fails, or what it says is no observation.
-        """
+        """Reset, or step."""
         said = await self._said({"type": kind, "data": dict(data)})
         if said.get("type") == "error":
             wrong = said.get("data")
@@ -376,11 +342,7 @@ def _text_field(schema: Mapping[str, Json]) -> str | None:
 
 
 def _action_of(text: str, field: str | None) -> dict[str, Json]:
-    """An action as the agent wrote it.
-
-    Raises:
-        ValueError: If it is none.
-    """
+    """An action as the agent wrote it."""
     if field is not None:
         return {field: text}
     from assay.text import parse_json

@@ -29,12 +29,7 @@ __all__ = ["TemplateSession"]
 
 
 class TemplateSession:
-    """A template's generator, suspended where it waits for an answer or for the next action.
-
-    Args:
-        template: What it is of.
-        generator: It; closed by `close`.
-    """
+    """A template's generator, suspended where it waits for an answer or for the next action."""
 
     def __init__(self, template: Template[...], generator: AsyncGenerator[object, object]) -> None:
         self.prompt: Prompt = None
@@ -70,25 +65,12 @@ class TemplateSession:
         return self._template.max_steps or 1
 
     async def begin(self, workspace: Workspace | None = None) -> None:
-        """Run the generator to its first yield.
-
-        Args:
-            workspace: Where the agent will work.
-
-        Raises:
-            TemplateError: If it yields nothing, or what is not a prompt.
-        """
+        """Run the generator to its first yield."""
         self._scope.workspace = self.workspace = workspace
         self.prompt = await self._task.do(self._begin)
 
     async def step(self, action: str) -> Observation:
-        """Send an action in, and take what the template shows.
-
-        Raises:
-            AgentError: For an action that is not text.
-            TaskEndedError: If the template waits for no more of them.
-            TemplateError: If it does not go on as a template should.
-        """
+        """Send an action in, and take what the template shows."""
         if not isinstance(cast("object", action), str):
             kind = type(action).__name__
             raise AgentError(f"an action must be text, got {kind}", hint="str(...) it")
@@ -100,9 +82,6 @@ class TemplateSession:
         An answer that is not the newest action is one more action. A template that waits for
         another is then told that none comes: at its yield, `AgentEndedError` is raised, and it may
         yield a reward. Where it does not, work that was not finished is worth 0.
-
-        Raises:
-            TemplateError: If the template does not end as it should.
         """
         self._is_graded = True
         self._scope.workspace = submission.workspace

@@ -25,14 +25,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Scope:
-    """What one session has.
-
-    Attributes:
-        loop: What it runs in.
-        states: Its own objects, by what declares them.
-        declared: What declares its workspace; None for no workspace.
-        workspace: That, as it is at present.
-    """
+    """What one session has."""
 
     loop: AbstractEventLoop
     states: dict[object, object] = field(default_factory=dict[object, object])
@@ -76,11 +69,7 @@ class State(Generic[T]):
         self._make = make
 
     def __call__(self) -> T:
-        """The object of the session that is at work here.
-
-        Raises:
-            InputError: Outside of a session.
-        """
+        """The object of the session that is at work here."""
         scope = _SCOPE.get()
         if scope is None:
             raise InputError(
@@ -115,11 +104,7 @@ class Resource(Generic[T]):
         self._begun: dict[AbstractEventLoop, _Begun[T]] = {}
 
     def __call__(self) -> T:
-        """The object.
-
-        Raises:
-            InputError: If it has not been started.
-        """
+        """The object."""
         scope = _SCOPE.get()  # a tool in a thread has no loop of its own
         loop = asyncio.get_running_loop() if scope is None else scope.loop
         begun = self._begun.get(loop)

@@ -80,11 +80,7 @@ class Template(Generic[P]):
     tools: Mapping[str, FunctionTool] = field(default_factory=dict[str, "FunctionTool"])
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
-        """Bind arguments, each checked against its annotation.
-
-        Raises:
-            InputError: For an argument that is unknown, missing, or of the wrong type.
-        """
+        """Bind arguments, each checked against its annotation."""
         signature = inspect.signature(self.function)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -216,9 +212,8 @@ class TemplateWork:
     def open(self, *, home: str | None = None) -> AbstractAsyncContextManager[Session]:
         """Begin the task: run the template up to its prompt.
 
-        Args:
-            home: The store's directory, to keep what the agent leaves in its workspace; by default
-                it goes with the session.
+        ``home``: The store's directory, to keep what the agent leaves in its workspace; by default
+        it goes with the session.
         """
         return self.open_in(find_workshop(), home=home)
 
@@ -281,11 +276,7 @@ def _own(value: object) -> object:
 
 
 def require_named_parameters(name: str, function: Callable[..., object]) -> None:
-    """Refuse parameters that a row's ``args`` could not name.
-
-    Raises:
-        InputError: Naming the parameter.
-    """
+    """Refuse parameters that a row's ``args`` could not name."""
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise InputError(

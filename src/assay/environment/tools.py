@@ -33,11 +33,7 @@ class SessionTool:
     Every door to a session's tools comes through here. Calls take turns, unless the tool is
     ``parallel``: what one looks at, no other changes before it has acted.
 
-    Args:
-        tool: What is called.
-        context: The session's.
-        turn: Held by the call that is at work; one for all tools of the session.
-        is_over: Whether the session is being graded, so that no call may change it any more.
+    ``is_over``: Whether the session is being graded, so that no call may change it any more.
     """
 
     def __init__(
@@ -56,12 +52,7 @@ class SessionTool:
         self._is_over = is_over
 
     async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call it. What it raises is told to the agent, as arguments that it does not take are.
-
-        Raises:
-            TaskEndedError: If the task is over.
-            AssayError: If what it needs of us failed.
-        """
+        """Call it. What it raises is told to the agent, as arguments that it does not take are."""
         self._require_going()
         context = self._context.copy()
         takes_turns = not self._tool.parallel and _CALLING.get() is not self._turn
@@ -98,11 +89,7 @@ class SessionTool:
 
 
 def require_tool_name(name: str) -> None:
-    """Refuse a name that some provider would not take.
-
-    Raises:
-        InputError: If it is one.
-    """
+    """Refuse a name that some provider would not take."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"a tool cannot be called {name!r}",
@@ -115,9 +102,6 @@ def mcp_server(run: Run) -> Server[object]:
 
     It is the `mcp` package's own server: run it on whatever transport the agent takes. Each call is
     recorded in the run's trace.
-
-    Raises:
-        MissingExtraError: If the package is not installed.
     """
     try:
         import mcp_types

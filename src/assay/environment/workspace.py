@@ -35,11 +35,7 @@ def workspace_case(
     *,
     network: bool,
 ) -> Case:
-    """A workspace as what is laid out and graded everywhere: a case, which asks nothing itself.
-
-    Raises:
-        InputError: For a source that is not there.
-    """
+    """A workspace as what is laid out and graded everywhere: a case, which asks nothing itself."""
     from assay.tasks.blocks import CaseTask, ContainerSpec, Limits, Setup
     from assay.tasks.case import Case
     from assay.tasks.origin import Source
@@ -72,9 +68,6 @@ class SessionWorkspace:
 
     While the agent works, it is the directory that the agent works in. While a template grades, it
     is the grading tree: the source with those changes of the agent that are permitted.
-
-    Args:
-        case: What is laid out: its source, container, set-up and rules.
     """
 
     def __init__(self, case: Case) -> None:
@@ -90,11 +83,7 @@ class SessionWorkspace:
         return self._cache
 
     def __call__(self) -> Workspace:
-        """The workspace, as graders take it.
-
-        Raises:
-            InputError: Outside of a session of a template that has it.
-        """
+        """The workspace, as graders take it."""
         scope = scope_of_session()
         if scope is None or scope.workspace is None or scope.declared is not self:
             raise InputError(
@@ -111,19 +100,7 @@ class SessionWorkspace:
         keep: bool = False,
         seconds: float = 300.0,
     ) -> CommandResult:
-        """Run a command in it, in the sandbox, without a network.
-
-        Args:
-            command: A line for ``/bin/sh``, or a program and its arguments.
-            hidden: Directory laid over the workspace for this command alone: hidden tests.
-            keep: Whether its changes stay, as those of a set-up before the prompt do.
-            seconds: Time that it may take.
-
-        Raises:
-            InputError: Outside of such a session, or for changes that are to stay in what is
-                graded.
-            SandboxError: If the sandbox failed.
-        """
+        """Run a command in it, in the sandbox, without a network."""
         from assay.graders.testing.runners import equipped
         from assay.sandbox import Limits, run_command
 

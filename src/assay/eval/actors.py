@@ -460,7 +460,7 @@ class Actors:
         self._turns.clear()
 
 
-_SAME_EVERYWHERE = "every machine of the cluster needs what this one has: docs/cluster.md"
+_SAME_EVERYWHERE = "every machine of the cluster needs what this one has: docs/datasets.md"
 
 
 def cores() -> int:

@@ -255,7 +255,7 @@ def _not_joined(address: str | None, error: Exception) -> InputError:
     where = "no Ray cluster can be started here" if address is None else f"cannot join {address}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     what = " ".join(lines)[:600] or type(error).__name__
-    hint = "docs/cluster.md"
+    hint = "docs/datasets.md"
     if address is not None:
         hint = (
             f"has this machine joined? `ray start --address={address} --num-cpus=0`; "

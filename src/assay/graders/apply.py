@@ -31,11 +31,7 @@ __all__ = [
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
-    """Refuse graders that need a part which no submission of this kind has.
-
-    Raises:
-        InputError: Naming the grader and the part.
-    """
+    """Refuse graders that need a part which no submission of this kind has."""
     for spec in specs:
         kind = spec.kind
         for name, parameter in kind.parameters.items():
@@ -78,8 +74,8 @@ async def grade_batch(
 ) -> list[EvaluationResult]:
     """Grade many submissions, each as `grade_submission` would.
 
-    Returns:
-        In their order; those whose every score is the same share one result unless ``explained``.
+    Returns in their order; those whose every score is the same share one result unless
+    ``explained``.
     """
     columns = [await _grade_each(spec, submissions, explained=explained) for spec in specs]
     known: dict[tuple[int, ...], EvaluationResult] = {}
@@ -102,9 +98,6 @@ async def grade_many(spec: GraderSpec, items: Sequence[tuple[str, Submission]]) 
 
     They are handed to the grader as one batch (`Grader.compute_many`); give it thousands at a
     time, not millions.
-
-    Returns:
-        What came of each item, in the order of the items.
     """
     return await grade_items([spec], items)
 
@@ -243,11 +236,7 @@ def explained(node: SubScore, submission: Submission) -> SubScore:
 
 
 class _Filling:
-    """What a grader is called with: its options, and what the submission fills in.
-
-    Args:
-        spec: The grader.
-    """
+    """What a grader is called with: its options, and what the submission fills in."""
 
     def __init__(self, spec: GraderSpec) -> None:
         kind = spec.kind

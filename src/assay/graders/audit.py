@@ -51,15 +51,7 @@ _SAYS = re.compile(r"echo|print|cat\b|\"test\"")
 
 @frozen
 class Finding:
-    """A sign in a file.
-
-    Attributes:
-        sign: One of `SIGNS`.
-        file: From the root of the workspace; empty for what was done and not left.
-        line: 1-based; 0 for the file as a whole.
-        what: What stands there, in a word.
-        code: The line itself.
-    """
+    """A sign in a file."""
 
     sign: str
     file: str
@@ -87,16 +79,7 @@ class Finding:
 
 @dataclass
 class Search:
-    """One search of a submission.
-
-    Attributes:
-        workspace: What was left, and what was given.
-        question: The task: a file that it names may be named as it likes.
-        patterns: What graders look for in files.
-        findings: What was found.
-        not_read: What could not be looked at, and why.
-        read: How many files were looked at.
-    """
+    """One search of a submission."""
 
     workspace: Workspace
     question: str = ""
@@ -108,11 +91,7 @@ class Search:
     _idle: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def go(self) -> None:
-        """Look at every changed file. Blocks.
-
-        Raises:
-            GraderError: If the process that reads sources does not start.
-        """
+        """Look at every changed file. Blocks."""
         changed = self._changed()
         if len(changed) > _MAX_FILES:
             self.not_read.append(f"everything after {_MAX_FILES} changed files")

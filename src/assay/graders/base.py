@@ -31,14 +31,7 @@ Score: TypeAlias = "float | tuple[float, Mapping[str, object] | None] | SubScore
 
 @frozen
 class Parameter:
-    """One parameter that a grader takes.
-
-    Attributes:
-        name: Its name.
-        annotation: Its resolved type annotation; ``object`` where there is none.
-        required: Whether it has no default.
-        default: The default, or None.
-    """
+    """One parameter that a grader takes."""
 
     name: str
     annotation: object = object

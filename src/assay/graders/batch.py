@@ -56,21 +56,13 @@ graded answers to the same prompt (an advantage of 0), or a 0 that is marked."""
 
 
 def require_on_error(on_error: str) -> None:
-    """Refuse any other word; without this check it would be taken for an unmarked 0.
-
-    Raises:
-        InputError: Naming the words that are allowed.
-    """
+    """Refuse any other word; without this check it would be taken for an unmarked 0."""
     if on_error not in (known := get_args(OnError)):
         raise InputError(f"on_error is {on_error!r}", hint=f"one of {', '.join(known)}")
 
 
 def require_seconds(what: str, given: object) -> float:
-    """A number of seconds that something could take, of whatever type numbers are.
-
-    Raises:
-        InputError: Naming what was given.
-    """
+    """A number of seconds that something could take, of whatever type numbers are."""
     seconds = 0.0
     if not isinstance(given, bool) and isinstance(given, Real):
         with suppress(OverflowError):
@@ -183,18 +175,12 @@ class Batch:
 
 @frozen(kw_only=True)
 class Way:
-    """How a grader is handed the items of a batch.
-
-    Attributes:
-        score: Grades items.
-        name: What it is called.
-        size: Items that it is handed together. Each has its own deadline if the grader tells them
-            apart (`assay.turns`); otherwise they share one.
-        at_once: How many such calls run at the same time.
-    """
+    """How a grader is handed the items of a batch."""
 
     score: Score
     name: str
+    # Items that it is handed together. Each has its own deadline if the grader tells them apart
+    # (`assay.turns`); otherwise they share one.
     size: int = 1
     at_once: int = 16
 
@@ -203,9 +189,6 @@ def way_of(graders: Sequence[GraderSpec]) -> Way:
     """How declared graders grade a batch; their scores are combined as in a case.
 
     Several graders see an item one after the other.
-
-    Raises:
-        InputError: If there is no grader.
     """
     specs = tuple(graders)
     if not specs:
@@ -226,19 +209,10 @@ def way_of(graders: Sequence[GraderSpec]) -> Way:
 class Batches:
     """Grades batches with one grader.
 
-    Args:
-        way: How it grades.
-        name: Its name in logs; by default the grader's own.
-        deadline: Seconds that an item may take once its turn has come. A late item is an error
-            of ours and has no reward; the graders themselves limit what a submission may take,
-            and score it.
-        attempts: How often an item that cannot be graded is tried, after all others, before it has
-            no reward.
-        at_once: Items under way at the same time, for graders that take them one by one; by
-            default as many as the grader can bear.
-
-    Raises:
-        InputError: For numbers that make no sense.
+    ``deadline``: Seconds that an item may take once its turn has come. A late item is an error of
+    ours and has no reward; the graders themselves limit what a submission may take, and score it.
+    ``at_once``: Items under way at the same time, for graders that take them one by one; by default
+    as many as the grader can bear.
     """
 
     def __init__(
@@ -265,12 +239,8 @@ class Batches:
     async def grade(self, submissions: Iterable[Row]) -> Batch:
         """Grade a batch, on assay's own loop; other work of this one goes on.
 
-        Args:
-            submissions: Submissions, or rows as in a dataset. An iterator is read in parts of
-                10,000; each is let go of before the next is read.
-
-        Raises:
-            InputError: If the grader cannot be asked at all.
+        ``submissions``: Submissions, or rows as in a dataset. An iterator is read in parts of
+        10,000; each is let go of before the next is read.
         """
         return _joined([await on_own_loop(self._grade(*part)) for part in _windows(submissions)])
 
@@ -281,9 +251,8 @@ class Batches:
     def grade_now(self, submissions: Iterable[Row]) -> Batch:
         """The same for callers that cannot await: it blocks, in any thread. Ctrl-C ends the work.
 
-        Raises:
-            InputError: As `grade`; or if a grader calls it on assay's own loop, which would wait
-                for itself.
+        Raises `InputError` as `grade`; or if a grader calls it on assay's own loop, which would
+        wait for itself.
         """
         return _joined([wait_for(self._grade(*part)) for part in _windows(submissions)])
 
@@ -412,11 +381,7 @@ _READ = frozenset(("id", "answer", "messages", "input", "completion", "question"
 
 
 def _as_json(given: Mapping[str, object]) -> dict[str, Json]:
-    """A row of pandas, NumPy or Python: what is missing is not given, an array is a list.
-
-    Raises:
-        InputError: For a reference that is no JSON.
-    """
+    """A row of pandas, NumPy or Python: what is missing is not given, an array is a list."""
     row: dict[str, Json] = {}
     for key, value in given.items():
         name = str(key)

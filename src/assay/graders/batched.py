@@ -19,11 +19,7 @@ T = TypeVar("T")
 
 
 class _OfEither(Generic[P, T]):
-    """A method of a class as well as of its objects.
-
-    Args:
-        function: It; given the object, or the class where there is none.
-    """
+    """A method of a class as well as of its objects."""
 
     def __init__(self, function: Callable[Concatenate[Batched | type[Batched], P], T]) -> None:
         self._function = function
@@ -55,18 +51,12 @@ class Batched:
         thread, process or event loop, which goes on with its other work. Callers that cannot
         await use `grade_batch_now`.
 
-        Args:
-            submissions: Submissions, or rows as in a dataset; an iterator is read in parts of
-                10,000.
-            deadline: Seconds that an item may take once its turn has come. A late item is stopped
-                and has no reward.
-            attempts: How often an item that cannot be graded is tried.
-            at_once: Items under way at the same time, for graders that take them one by one; by
-                default as many as the grader can bear.
-            **options: Options of a class, beside the parts of the submissions.
-
-        Raises:
-            InputError: For numbers or options that make no sense.
+        ``submissions``: Submissions, or rows as in a dataset; an iterator is read in parts of
+        10,000.
+        ``deadline``: Seconds that an item may take once its turn has come. A late item is stopped
+        and has no reward.
+        ``at_once``: Items under way at the same time, for graders that take them one by one; by
+        default as many as the grader can bear.
         """
         batches = _batches(self, options, deadline, attempts, at_once)
         return await batches.grade(submissions)
@@ -81,11 +71,7 @@ class Batched:
         at_once: int | None = None,
         **options: object,
     ) -> Batch:
-        """As `grade_batch`, for callers that cannot await; Ctrl-C ends the work.
-
-        Raises:
-            InputError: As there; or if a grader calls it on assay's own loop.
-        """
+        """As `grade_batch`, for callers that cannot await; Ctrl-C ends the work."""
         batches = _batches(self, options, deadline, attempts, at_once)
         return batches.grade_now(submissions)
 

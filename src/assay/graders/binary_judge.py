@@ -95,13 +95,7 @@ _FIXED_NONCE = "0123456789abcdef"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What came of judging one answer.
-
-    Attributes:
-        decision: The verdict: ``PASS``, ``FAIL`` or ``NA``.
-        shown: How many examples the judge was shown.
-        left_out: Numbers, from 0, of examples that are the answer itself, or all but a copy of it.
-    """
+    """What came of judging one answer."""
 
     decision: Decision
     shown: int = 0

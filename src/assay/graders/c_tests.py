@@ -35,13 +35,7 @@ _OWN_FAILURES = frozenset({2, 3, 4, 5, 6, 7, 126, 127})
 
 
 async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
-    """Build both sides and run the tests, each against a fresh process of the submission.
-
-    Raises:
-        InputError: The case asks for what cannot be carried, or has no tests.
-        GraderError: The author's side does not compile, or there is no compiler.
-        SandboxError: The sandbox failed.
-    """
+    """Build both sides and run the tests, each against a fresh process of the submission."""
     with ExitStack() as stack:
         root = stack.enter_context(scratch("assay-c-"))
         for name in ("empty", "build", "lib", "link", "out"):
@@ -94,11 +88,7 @@ async def _judge(
 
 
 async def _hosts(workspace: Workspace, root: Path, deadline: float, *, most: int) -> CommandResult:
-    """Keep a sandbox up in which the submission answers, also where it ends its own.
-
-    Returns:
-        What the last of them did, once the submission has ended too many.
-    """
+    """Keep a sandbox up in which the submission answers, also where it ends its own."""
     count = 0
     while True:
         result = await run_command(

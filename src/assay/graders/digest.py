@@ -28,12 +28,8 @@ _REMEMBERED_CHARACTERS = 4_096
 def grader_digest(spec: GraderSpec) -> str:
     """What a declared grader is made of: its code, its options, and the files they name.
 
-    Returns:
-        16 hexadecimal digits. Where the files lie does not count, but for their place among each
-        other; the weight does not count, because it changes no score.
-
-    Raises:
-        GraderError: If a file cannot be read.
+    Returns 16 hexadecimal digits. Where the files lie does not count, but for their place among
+    each other; the weight does not count, because it changes no score.
     """
     paths, grader = files_of(spec), spec.kind.grader
     beneath = grader.rests_on(spec.options)
@@ -63,12 +59,7 @@ def _plain_digest(code: str, kind: str, options: str) -> str:
 
 
 def parts_digest(parts: Iterable[tuple[str, float, bool]]) -> str:
-    """Name a combination of graders by their digests, weights and gates.
-
-    Returns:
-        16 hexadecimal digits, or the one grader's digest where there is only one: alone, neither
-        weight nor gate changes what passes.
-    """
+    """Name a combination of graders by their digests, weights and gates."""
     known = sorted(parts)
     if len(known) == 1:
         return known[0][0]
@@ -79,11 +70,7 @@ def parts_digest(parts: Iterable[tuple[str, float, bool]]) -> str:
 
 
 def declared_digest(spec: GraderSpec) -> str:
-    """What the author of a grader wrote, options and files: the same for every version of assay.
-
-    Raises:
-        GraderError: If a file cannot be read.
-    """
+    """What the author of a grader wrote, options and files: the same for every version of assay."""
     paths = files_of(spec)
     whole = hashlib.sha256(framed(_declaration(spec, paths)))
     for path in paths:

@@ -29,16 +29,10 @@ async def run_batches(
 ) -> None:
     """Work on batches, at most ``at_once`` of them under way, in constant memory.
 
-    Args:
-        batches: What to do. One is taken only when there is room for it, so an iterator that ends
-            early lets what is under way end, and begins nothing more.
-        work: Does one.
-        keep: Called with each batch and what came of it, in the order in which they end.
-        at_once: Batches under way.
-
-    Raises:
-        Exception: The first that ``work`` raised, once what was under way has ended and is kept:
-            it may have been paid for. Or what ``keep`` raised; then all else is cancelled.
+    ``batches``: What to do. One is taken only when there is room for it, so an iterator that ends
+    early lets what is under way end, and begins nothing more.
+    Raises `Exception`: The first that ``work`` raised, once what was under way has ended and is
+    kept: it may have been paid for. Or what ``keep`` raised; then all else is cancelled.
     """
     waiting = iter(batches)
     failed: list[Exception] = []

@@ -68,22 +68,15 @@ the reasoning, in a sentence; then the verdict."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What documents say of one claim.
-
-    Attributes:
-        claim: The claim.
-        support: What they say.
-        document: Number of the document that decides it; None where the claim is absent.
-        quote: The passage of it, looked up; "" where the claim is absent.
-        reason: Why.
-        alike: Texts of its variants of which the documents say as much; they count with it.
-    """
+    """What documents say of one claim."""
 
     claim: Claim
     support: Support = "absent"
+    # Number of the document that decides it; None where the claim is absent.
     document: int | None = None
     quote: str = ""
     reason: str = ""
+    # Texts of its variants of which the documents say as much; they count with it.
     alike: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
@@ -111,14 +104,6 @@ async def verified(
     Many claims are asked about in batches, and long contexts in windows. A claim is supported where
     it is in any window, and contradicted where it is in one and supported in none. What takes two
     documents together to support is found only where they stand in one window.
-
-    Returns:
-        One for each claim, in order, and one more for each other verdict on a variant of it. So
-        look-alikes of a true claim are worth no more than it, and a false one among them is seen.
-        All are absent where there are no documents.
-
-    Raises:
-        ModelError: If the verdicts could not be had, read or believed.
     """
     by_number = {document.number: document for document in documents}
     each, read = each_of(claims), windows(documents)

@@ -64,13 +64,7 @@ def reads_like_words(pattern: str) -> bool:
 
 
 class Scope:
-    """Which files of a submission count, and for which patterns.
-
-    Args:
-        source: The tree that the agent was given; None where it is unknown.
-        globs: The author's own choice.
-        task: The words of the task.
-    """
+    """Which files of a submission count, and for which patterns."""
 
     def __init__(self, source: Path | None, globs: Sequence[str] | None, task: str) -> None:
         self._source = source
@@ -243,13 +237,7 @@ _QUOTES = frozenset("'\"`")
 
 @dataclass(slots=True)
 class PatternSearch:
-    """One search.
-
-    Attributes:
-        root: The tree that is searched.
-        scope: Which of its files count.
-        not_searched: Gets a line for each that could not be searched.
-    """
+    """One search."""
 
     root: Path
     scope: Scope
@@ -259,10 +247,6 @@ class PatternSearch:
         """Look for each pattern.
 
         The evidence says in which file it was found first, or why no find counts.
-
-        Raises:
-            InputError: For a pattern that RE2 does not take.
-            GraderError: If the process that reads Python does not start.
         """
         compiled = dict(zip(patterns, map(compile_pattern, patterns), strict=True))
         where: dict[str, str] = {}

@@ -57,11 +57,8 @@ class _Piece:
 def overlap(path: str, glob: str, *, open_end: bool = False) -> bool:
     """Whether a path could be one that a glob names.
 
-    Args:
-        path: A path; signs of `LIVE` in it are those of a shell's glob, which no ``*`` of leads
-            past a slash.
-        glob: A glob as `fnmatch` reads it.
-        open_end: Whether anything may follow the path.
+    ``path``: A path; signs of `LIVE` in it are those of a shell's glob, which no ``*`` of leads
+    past a slash.
     """
     told = _by_beginnings(path, glob, open_end=open_end)
     if told is not None:

@@ -28,13 +28,7 @@ _MOST_TOLD = 3
 
 @frozen(kw_only=True)
 class Hollow:
-    """An answer that says nothing.
-
-    Attributes:
-        id: What it is called.
-        title: What it is, for people.
-        answer: It.
-    """
+    """An answer that says nothing."""
 
     id: str
     title: str
@@ -79,9 +73,7 @@ def hollow_items(like: Submission, *named: Json) -> list[tuple[Hollow, Submissio
 
     Whatever the sample itself has as its answer or expects is none of them.
 
-    Args:
-        like: The sample.
-        named: What the grader names; its words and the sample's are one more answer.
+    ``named``: What the grader names; its words and the sample's are one more answer.
     """
     thread, metadata = like.thread, dict(like.metadata)
     said = [like.answer]
@@ -111,10 +103,6 @@ def doubts(
     """Which of them were paid, and which cannot be graded, for the grader's author.
 
     Paid is what got at least half of what can be had beyond that of an empty answer.
-
-    Args:
-        tried: As `hollow_items` has them, and what came of each.
-        bounds: Lowest and highest score.
     """
     low, high = bounds
     floor = next((g.score for h, g in tried if h is _NOTHING and g.score is not None), low)

@@ -39,12 +39,7 @@ _LOUD = (b"notimplemented", b"unimplemented", b"todo", b"not implemented", b"uns
 def judge(
     workspace: Workspace, files: Sequence[str] | None, functions: Sequence[str] | None
 ) -> tuple[float, dict[str, Json]]:
-    """Judge what an agent left; see `assay.graders.implemented.ImplementedGrader`.
-
-    Raises:
-        MissingExtraError: If a language that must be read needs the extra.
-        GraderError: If the process that reads the files does not start.
-    """
+    """Judge what an agent left; see `assay.graders.implemented.ImplementedGrader`."""
     with SourceReader() as reader:
         left = _Tree(Path(workspace.submitted or workspace.path), reader, BROUGHT_IN | BUILT)
         source = workspace.source

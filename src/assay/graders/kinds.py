@@ -66,16 +66,7 @@ KINDS: Mapping[str, str] = {
 
 @frozen
 class Kind:
-    """One kind of grader.
-
-    Attributes:
-        name: What a case calls it.
-        parameters: The options it takes, by name.
-        takes_any: Whether it takes options of any other name too.
-        filled_from: Parameters taken from the submission under another name.
-        grader: The class that grades.
-        description: First line of its documentation.
-    """
+    """One kind of grader."""
 
     name: str
     parameters: Mapping[str, Parameter]
@@ -87,12 +78,7 @@ class Kind:
 
 @lru_cache(maxsize=256)
 def kind_of(name: str) -> Kind:
-    """Find a kind by name.
-
-    Raises:
-        InputError: For an unknown kind, with the nearest name; for a ``python:`` path that cannot
-            be imported or is not a `Grader`.
-    """
+    """Find a kind by name."""
     if name.startswith("python:"):
         return own_kind(name, _own_class(name))
     target = KINDS.get(name)

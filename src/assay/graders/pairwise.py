@@ -41,20 +41,16 @@ First the reasoning, in a few sentences; then the winner."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preference:
-    """What came of comparing two answers.
+    """What came of comparing two answers."""
 
-    Attributes:
-        value: 1.0 where the first answer won in both orders, 0.0 where the second did, else 0.5;
-            None where an order was not judged.
-        orders: The decisions with the first answer in front, and with the second. In both, ``A`` is
-            the first answer and a value of 1.0 is for it. None where nobody was asked.
-        why: Why nobody was asked, or "".
-        doubt: Why the judge is not believed, where an answer shows a pattern of attack; else None.
-    """
-
+    # 1.0 where the first answer won in both orders, 0.0 where the second did, else 0.5; None where
+    # an order was not judged.
     value: float | None
+    # The decisions with the first answer in front, and with the second. In both, ``A`` is the first
+    # answer and a value of 1.0 is for it. None where nobody was asked.
     orders: tuple[Decision, Decision] | None = None
     why: str = ""
+    # Why the judge is not believed, where an answer shows a pattern of attack; else None.
     doubt: ModelError | None = None
 
     @property
@@ -98,13 +94,9 @@ async def compared(
     meets, in both orders, too. Whoever names a winner there goes by something else than the
     criterion: the answer's orders, or the place that they ask for.
 
-    Args:
-        answer: The first answer.
-        other: The second.
-        panel: Who is asked; it decides each order by itself. An order is won by the answer that
-            more than half of the value is for.
-        criteria: What makes an answer better, in words; trusted. `DEFAULT_CRITERIA` by default.
-        question: What was asked for; may be empty.
+    ``panel``: Who is asked; it decides each order by itself. An order is won by the answer that
+    more than half of the value is for.
+    ``criteria``: What makes an answer better, in words; trusted. `DEFAULT_CRITERIA` by default.
     """
     if (found := settled(answer, other, question)) is not None:
         return found

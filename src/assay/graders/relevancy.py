@@ -64,13 +64,7 @@ relevant."""
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """Whether one thing is relevant.
-
-    Attributes:
-        number: Of the document or claim.
-        is_relevant: Whether it is.
-        reason: Why.
-    """
+    """Whether one thing is relevant."""
 
     number: int
     is_relevant: bool
@@ -84,9 +78,6 @@ async def relevant_documents(
 
     A blank document is not relevant, and is not asked about. One that is longer than a prompt may
     be is relevant where a part of it is.
-
-    Raises:
-        ModelError: If the verdicts could not be had, read or believed.
     """
 
     async def ask(window: Window) -> list[Relevance]:
@@ -114,14 +105,7 @@ async def relevant_documents(
 async def relevant_claims(
     claims: Sequence[Claim], question: str, voter: Voter, *, is_probed: bool = False
 ) -> list[Relevance]:
-    """Judge each claim of an answer by the question, and each variant as a claim of its own.
-
-    Returns:
-        One for each claim, in order: it is relevant where a variant of it is.
-
-    Raises:
-        ModelError: If the verdicts could not be had, read or believed.
-    """
+    """Judge each claim of an answer by the question, and each variant as a claim of its own."""
 
     async def ask(batch: Sequence[Claim]) -> list[Relevance]:
         word = probe_word(fenced_claims(batch).text) if is_probed else ""

@@ -100,23 +100,7 @@ _SUCCEED = frozenset({":", "true", "echo", "printf", "pwd", "sleep", "date", "ex
 
 @dataclass(slots=True)
 class _Block:
-    """A part of a line that is run or not as a whole.
-
-    Attributes:
-        opener: The word that it began with.
-        alive: Whether the line comes to it.
-        here: Whether the line comes to the branch of it that is being read.
-        rest: Whether it comes to its further branches.
-        comes: Whether it comes to the next command, after ``&&`` and ``||``.
-        status: Whether the last command succeeded.
-        passed: What `status` is where the next command is left out.
-        is_condition: Whether its condition is being read, or a pattern of ``case``.
-        negated: Whether ``!`` stands before the next command.
-        subject: What ``case`` looks at, where that is known; else None.
-        patterns: Those of the branch of ``case`` that begins.
-        cwd: Where it began.
-        start: The first event of a function's body.
-    """
+    """A part of a line that is run or not as a whole."""
 
     opener: str
     alive: bool | None
@@ -128,6 +112,7 @@ class _Block:
     passed: bool = False
     is_condition: bool = False
     negated: bool = False
+    # What ``case`` looks at, where that is known; else None.
     subject: str | None = None
     patterns: list[str] = field(default_factory=list[str])
     start: int = 0

@@ -52,11 +52,7 @@ class Steps:
         self.left = self.most
 
     def take(self, count: int = 1, *, signs: int = 0) -> None:
-        """Take some, and some more for so many signs.
-
-        Raises:
-            TooMuch: If there are not so many left.
-        """
+        """Take some, and some more for so many signs."""
         count += signs // _SIGNS_A_STEP
         if count > self.left:
             raise TooMuch
@@ -65,28 +61,15 @@ class Steps:
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command.
-
-    Attributes:
-        words: Its words, wrappers such as ``env`` and ``timeout 60`` left out.
-        into: Files that its output goes to.
-        out_of: Files that its input comes from.
-        before: The operators before it.
-        cwd: Directory that it runs in, as far as ``cd`` tells; empty for where the line began.
-        runs: Whether the line comes to it; None where that hangs on what others do.
-        inner: Lines in it that are run to make its words.
-        fed: What it reads as its input; None where that is not known.
-        is_piped: Whether another command writes its input.
-        is_open: Whether a word hangs on what is not known.
-        is_known: Whether it is a function's name or a part of the grammar, and does nothing itself.
-        is_rest: Whether it stands for the rest of a line, which is too much to read.
-    """
+    """One simple command."""
 
     words: list[str] = field(default_factory=list[str])
     into: list[str] = field(default_factory=list[str])
     out_of: list[str] = field(default_factory=list[str])
     before: list[str] = field(default_factory=list[str])
+    # Directory that it runs in, as far as ``cd`` tells; empty for where the line began.
     cwd: str = ""
+    # Whether the line comes to it; None where that hangs on what others do.
     runs: bool | None = True
     inner: list[str] = field(default_factory=list[str])
     fed: str | None = None
@@ -195,11 +178,7 @@ def without_remarks(line: str) -> str:
 class Reader:
     """Reads one line, a sign or a run of plain ones after the other.
 
-    Args:
-        line: The line.
-        steps: What it may take.
-        printed_by: Tells what a line inside of it prints; None where that is not known.
-        depth: How many lines it is inside of.
+    ``printed_by``: Tells what a line inside of it prints; None where that is not known.
     """
 
     def __init__(
@@ -221,11 +200,7 @@ class Reader:
         self._heredocs: list[tuple[str, Simple]] = []
 
     def commands(self) -> Iterator[Simple]:
-        """Its simple commands as they stand there, one after the other.
-
-        Raises:
-            TooMuch: If it takes too many steps.
-        """
+        """Its simple commands as they stand there, one after the other."""
         waiting: list[Simple] = []
         for command in self._commands():
             waiting.append(command)

@@ -76,13 +76,7 @@ def pass_mark(graders: Sequence[GraderSpec]) -> float:
 def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}) -> GraderSpec:
     """A grader of Python's as a file would declare it.
 
-    Args:
-        grader: A class, or an object with its options in its fields; or what is declared already.
-        options: Further ones.
-
-    Raises:
-        InputError: For an option that it does not take, one that is missing, or, of what is
-            declared already, one with a value that makes no sense.
+    ``grader``: A class, or an object with its options in its fields; or what is declared already.
     """
     if isinstance(grader, GraderSpec):
         spec = _checked(replace(grader, options={**grader.options, **options}))

@@ -204,14 +204,7 @@ def _read_lists(given: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """Where test files are to be read that no submission wrote.
-
-    Attributes:
-        inject: The hidden files, as they are to be injected.
-        hidden: Path in the workspace to the hidden file.
-        pristine: Directory of the source; None where it is unknown.
-        tree: The directory that the tests run in.
-    """
+    """Where test files are to be read that no submission wrote."""
 
     inject: Sequence[Injected]
     hidden: Mapping[str, str]
@@ -302,15 +295,7 @@ def _require_files(
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What became of one listed test.
-
-    Attributes:
-        outcome: The runner's word for it, or ``missing``.
-        passed: Whether that is a pass.
-        seen: The ids it was found under.
-        message: Why it did not pass.
-        nearest: Ids that look alike, where it was not found.
-    """
+    """What became of one listed test."""
 
     outcome: str
     passed: bool

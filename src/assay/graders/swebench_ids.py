@@ -85,11 +85,7 @@ _CHANGING = re.compile(
 
 
 def read_ids(given: object, *, what: str) -> tuple[str, ...]:
-    """Read a list of test names: a list, or the text of one as JSON or as Python writes it.
-
-    Raises:
-        InputError: For anything else, and for a name that no runner could have.
-    """
+    """Read a list of test names: a list, or the text of one as JSON or as Python writes it."""
     items = _parsed(given, what) if isinstance(given, str) else given
     if items is None:
         return ()
@@ -134,11 +130,7 @@ def module_of(name: str) -> str:
 
 
 def resolve_ids(wanted: Iterable[str], seen: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Find what each name means.
-
-    Returns:
-        For each name the ids it stands for; empty where it is not found or could be several.
-    """
+    """Find what each name means."""
     index = _Index(seen)
     return {name: index.find(name) for name in wanted}
 

@@ -297,13 +297,7 @@ def reason_of(run: TestRun) -> str:
 
 
 def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[str, Json]:
-    """What a report shows of a run: the failing tests first, everything bounded.
-
-    Args:
-        run: The run.
-        cmd: The command.
-        hidden: The hidden files, by their place in the workspace, to show lines of.
-    """
+    """What a report shows of a run: the failing tests first, everything bounded."""
     names = sorted(
         {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
     )

@@ -68,8 +68,7 @@ async def on_own_loop(work: Coroutine[object, object, T]) -> T:
 def wait_for(work: Coroutine[object, object, T]) -> T:
     """The same for callers that cannot await; an interruption such as Ctrl-C cancels the work.
 
-    Raises:
-        InputError: If called on that loop, which would wait for itself.
+    Raises `InputError` if called on that loop, which would wait for itself.
     """
     loop = _own.running()
     if is_own_thread():
@@ -90,10 +89,6 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     A thread cannot be killed. If nobody waits for the call any more, the thread is left behind;
     only `MOST_LEFT` of them may be.
-
-    Raises:
-        GraderError: If too many were left behind and still run.
-        Exception: What the call raised.
     """
     if _own.left >= MOST_LEFT:
         raise GraderError(

@@ -75,13 +75,7 @@ class ToolMatcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCall:
-    """One tool call of a trajectory.
-
-    Attributes:
-        call: What was asked for.
-        denied: Whether permission for it was refused.
-        failed: Whether its result is an error.
-    """
+    """One tool call of a trajectory."""
 
     call: ToolCall
     denied: bool = False
@@ -99,11 +93,7 @@ class ObservedCall:
 
 
 def as_matcher(data: ToolMatcher | Mapping[str, Json]) -> ToolMatcher:
-    """A matcher as a case declares it, or one that is already made.
-
-    Raises:
-        InputError: For an invalid matcher.
-    """
+    """A matcher as a case declares it, or one that is already made."""
     if isinstance(data, ToolMatcher):
         return data
     from assay.types.codec import from_json
@@ -177,9 +167,6 @@ class CallMatching:
         """Refuse what cannot be judged: a path, or what calls are not to do, without their input.
 
         It depends on the harness and the matcher alone, never on the calls.
-
-        Raises:
-            GraderError: If the harness does not tell what is asked.
         """
         if self._untold and (matcher.path_glob or (is_ban and matcher.kind)):
             raise GraderError(

@@ -149,15 +149,9 @@ _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_s
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A path that a command names, and what it does there.
+    """A path that a command names, and what it does there."""
 
-    Attributes:
-        path: The path; signs of a glob that the shell expands are those of
-            `assay.graders.globs.LIVE`.
-        kinds: Kinds of work that are done there.
-        deep: Whether they are done to all that is below it, too.
-    """
-
+    # The path; signs of a glob that the shell expands are those of `assay.graders.globs.LIVE`.
     path: str
     kinds: frozenset[str]
     deep: bool = False
@@ -166,9 +160,7 @@ class Touch:
 def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
     """The kinds of work that a tool may do: where its name tells nothing, by what it is given.
 
-    Args:
-        call: The call.
-        is_told: Whether it is known what it is given; without that it may be of any kind.
+    ``is_told``: Whether it is known what it is given; without that it may be of any kind.
     """
     if call.kind not in (None, "other"):
         return frozenset({call.kind})
@@ -383,11 +375,7 @@ def _changes_nothing(arguments: Mapping[str, Json]) -> bool:
 
 
 def undone_edits(calls: Sequence[ToolCall]) -> frozenset[int]:
-    """Identities of the edits that a later one of the same file takes back, and of these.
-
-    Args:
-        calls: Calls that ran, in order.
-    """
+    """Identities of the edits that a later one of the same file takes back, and of these."""
     standing: dict[str, list[tuple[int, list[tuple[Json, Json]]]]] = {}
     undone: set[int] = set()
     for call in calls:
@@ -434,12 +422,7 @@ def _is_idle_line(line: str) -> bool:
 
 
 def works_at(line: str, fits: Callable[[str], bool]) -> bool:
-    """Whether a line is what is demanded, by what it does and not only by what it says.
-
-    Args:
-        line: A shell line.
-        fits: Whether a text is what is demanded.
-    """
+    """Whether a line is what is demanded, by what it does and not only by what it says."""
     idle: list[str] = []
     for command in _commands(line):
         said = " ".join(command.words)

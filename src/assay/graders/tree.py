@@ -16,11 +16,7 @@ SKIPPED_DIRECTORIES = frozenset({".git", "__pycache__", ".venv", "node_modules"}
 
 
 def read_regular(root: Path, relative: str | Path, *, limit: int) -> bytes | str:
-    """Read a regular file below a directory, following no link on the way.
-
-    Returns:
-        Its bytes; or, as text, why it cannot be read: "is missing", "is too large" and so on.
-    """
+    """Read a regular file below a directory, following no link on the way."""
     try:
         handle = open_inside(str(root), str(relative), os.O_RDONLY)
     except FileNotFoundError:

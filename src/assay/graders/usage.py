@@ -52,19 +52,13 @@ _REFUSED = "refused"
 
 @frozen(kw_only=True)
 class Totals:
-    """What a run used; None is unknown, which is never the same as 0.
-
-    Attributes:
-        tokens: Tokens read, cached ones included, plus tokens written.
-        cost_usd: Price in US dollars.
-        seconds: Wall time of the agent.
-        refused: Names of those that were told, but not as an amount: a negative one, say. They are
-            None, and held against the submission, which can have written them.
-    """
+    """What a run used; None is unknown, which is never the same as 0."""
 
     tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    # Names of those that were told, but not as an amount: a negative one, say. They are None, and
+    # held against the submission, which can have written them.
     refused: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
@@ -99,11 +93,7 @@ def untold_part(trace: Trace) -> str:
 
 
 def walk(trace: Trace) -> Iterator[tuple[int, AnyStep]]:
-    """Every step of a trajectory and of its subagents', in order; copied ones are left out.
-
-    Yields:
-        A number that the steps of one trace have in common, and the step.
-    """
+    """Every step of a trajectory and of its subagents', in order; copied ones are left out."""
     levels = 0
     inside: list[tuple[int, Iterator[AnyStep]]] = [(0, iter(trace.steps))]
     while inside:

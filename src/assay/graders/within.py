@@ -31,14 +31,8 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
     then returns was still too late. What would end the process or pass for our own cancellation
     (`SystemExit`, a `CancelledError` that nobody asked for) is an ordinary error.
 
-    Args:
-        work: What is awaited.
-        limit: Seconds by the clock; or a turn, which counts the time of the work and is stopped at
-            its end. None for no limit.
-
-    Raises:
-        OutOfTimeError: If it took longer.
-        AssayError: If it tried to end the process, or cancelled itself.
+    ``limit``: Seconds by the clock; or a turn, which counts the time of the work and is stopped at
+    its end. None for no limit.
     """
     turn = limit if isinstance(limit, Turn) else Turn(limit)
     turn.stop()  # until the loop comes to it; and it may come back late to who waits here

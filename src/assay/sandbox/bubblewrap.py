@@ -108,12 +108,7 @@ def view(
 ) -> list[str]:
     """The arguments for bubblewrap.
 
-    Args:
-        workspace: Its name on the stage.
-        mounts: More arguments, of what else is shown.
-        env: Variables beside those that all have.
-        keep_network: Whether the command lives in the network of whoever starts bubblewrap.
-        image: What it sees instead of this machine's programs.
+    ``mounts``: More arguments, of what else is shown.
     """
     words = [*_NAMESPACES, *(() if keep_network else ("--unshare-net",))]
     words += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]
@@ -152,14 +147,6 @@ def seed(
 
     Every mount point does: what a layer has hides the image's links, which could otherwise lead a
     mount elsewhere.
-
-    Args:
-        points: Targets of mounts, and whether each is a directory.
-        workdir: See `Root`.
-        network: Whether the command has the host's network.
-
-    Returns:
-        Directories; files and their contents; links and where they lead. All of them relative.
     """
     workdir = workdir.rstrip("/")
     for point in (*points, *_IMAGE_POINTS):

@@ -211,34 +211,28 @@ class Options(TypedDict, total=False):
 
 @frozen
 class Command:
-    """A command, what it sees and how much it may use.
+    """A command, what it sees and how much it may use."""
 
-    Attributes:
-        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
-        workspace: Directory shown at ``/workspace``; None for an empty one. A `Place` brings
-            variables, mounts and perhaps the file system of an image, too.
-        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
-            writes into the directory; `Limits.workspace_bytes` does not apply.
-        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
-            a layer has at a path stands there alone, unless both have a directory.
-        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
-        mounts: More of the host to show, such as an interpreter outside of /usr.
-        network: Whether to share the host's network; else only a loopback of its own.
-        limits: How much it may use; None for `Limits`' defaults.
-        tier: ``bwrap``, or None for the best that works; at present the same.
-        door: A port of that loopback at which this process answers; None for no such thing.
-    """
-
+    # The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
     argv: Sequence[str]
     _: KW_ONLY
+    # Directory shown at ``/workspace``; None for an empty one. A `Place` brings variables, mounts
+    # and perhaps the file system of an image, too.
     workspace: str | Place | None
+    # ``discard``: the command sees its changes, the directory never does. ``keep``: it writes into
+    # the directory; `Limits.workspace_bytes` does not apply.
     changes: Changes = "discard"
+    # Directories laid over the workspace, the first on top; only with ``discard``. What a layer has
+    # at a path stands there alone, unless both have a directory.
     layers: Sequence[str] = ()
+    # Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
     env: Mapping[str, str] | None = None
     mounts: Sequence[Mount] = ()
+    # Whether to share the host's network; else only a loopback of its own.
     network: bool = False
     limits: Limits | None = None
     tier: str | None = None
+    # A port of that loopback at which this process answers; None for no such thing.
     door: Door | None = None
 
     @property
@@ -299,12 +293,7 @@ _PIPE_CAPACITY = 1024 * 1024
 
 @dataclass(slots=True)
 class Capture:
-    """The head and the tail of one stream.
-
-    Attributes:
-        keep: Bytes kept in all.
-        total: Bytes seen.
-    """
+    """The head and the tail of one stream."""
 
     keep: int
     total: int = 0
@@ -367,8 +356,7 @@ def follow(
 
     A stream held open by a left-over child does not matter: only ``done`` counts.
 
-    Returns:
-        Why it stopped reading. The process still runs unless it is ``done``.
+    Returns why it stopped reading. The process still runs unless it is ``done``.
     """
     poll = select.poll()
     for fd in (*captures, done, *(() if cancel is None else (cancel,))):
@@ -415,12 +403,8 @@ async def in_thread(work: Callable[[int], T]) -> T:
 
     A thread of its own, not a pool's: commands last minutes and would starve everybody else there.
 
-    Args:
-        work: Gets a descriptor that becomes readable when the awaiting task is cancelled; must then
-            clean up and return.
-
-    Returns:
-        What ``work`` returned. A cancelled task ends only after ``work`` has.
+    ``work``: Gets a descriptor that becomes readable when the awaiting task is cancelled; must then
+    clean up and return.
     """
     import asyncio  # 50 ms that a program without a loop need not pay
 

@@ -47,19 +47,13 @@ _END_SECONDS = 2.0
 
 @frozen
 class Supervisor:
-    """A process that runs one command; descriptors of this process's ends.
+    """A process that runs one command; descriptors of this process's ends."""
 
-    Attributes:
-        leash: To its standard input: its plan. Anything more, or the end, means kill.
-        stdout: What the command prints.
-        stderr: Likewise.
-        verdict: What came of the command; before it, where there is one, the socket of its door.
-        ended: Readable when the supervisor has ended.
-    """
-
+    # To its standard input: its plan. Anything more, or the end, means kill.
     leash: int
     stdout: int
     stderr: int
+    # What came of the command; before it, where there is one, the socket of its door.
     verdict: socket.socket
     ended: int
 

@@ -149,11 +149,7 @@ class _Process:
 
 
 class Family:
-    """The processes of one command.
-
-    Attributes:
-        leader: Descriptor of the first process; readable when that has ended.
-    """
+    """The processes of one command."""
 
     def __init__(self) -> None:
         self.leader = -1

@@ -133,11 +133,7 @@ def user_namespace(uid_map: str, gid_map: str) -> int:
 
 
 def fork(flags: int = 0) -> int:
-    """A bare fork, which skips what Python does around one: the child soon becomes another program.
-
-    Args:
-        flags: `SAME_PARENT` for another child of this process's own parent, or namespaces.
-    """
+    """A bare fork, which skips what Python does around one: the child soon is another program."""
     return _check(_libc.syscall(_CLONE[os.uname().machine], flags | _SIGCHLD, 0, 0, 0, 0), "clone")
 
 
@@ -161,9 +157,7 @@ def mount_own_proc() -> None:
 def die_with_parent(parent: int, own: int) -> bool:
     """Have the kernel kill this process when its parent ends; False if it has ended already.
 
-    Args:
-        parent: The parent's process id; in a new pid namespace `os.getppid` tells nothing.
-        own: This process's ``stat``, of a /proc that shows the parent.
+    ``parent``: The parent's process id; in a new pid namespace `os.getppid` tells nothing.
     """
     _libc.prctl(_SET_DEATH_SIGNAL, SIGKILL, 0, 0, 0)
     return int(os.read(own, 4096).rpartition(b")")[2].split()[1]) == parent
@@ -178,11 +172,7 @@ def default_signals() -> None:
 
 
 def send_kill(pidfd: int) -> None:
-    """Kill by descriptor, which no other process can ever take over; one that has ended is left.
-
-    Raises:
-        OSError: It may not be killed: nobody should wait for its end.
-    """
+    """Kill by descriptor, which no other process can ever take over; one that has ended is left."""
     returned = _libc.syscall(_PIDFD_SEND_SIGNAL, pidfd, SIGKILL, None, 0)
     if returned < 0 and ctypes.get_errno() != errno.ESRCH:
         _check(returned, "pidfd_send_signal")
@@ -206,11 +196,7 @@ def counts_per_namespace() -> bool:
 
 
 def id_range(kind: str) -> tuple[int, int]:
-    """The first id and the size of the largest range that this user namespace has, below 2**31.
-
-    Args:
-        kind: ``uid`` or ``gid``.
-    """
+    """The first id and the size of the largest range that this user namespace has, below 2**31."""
     lines = read_bytes(f"/proc/self/{kind}_map").decode().splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])

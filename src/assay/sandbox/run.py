@@ -290,13 +290,8 @@ def carry_out(
 ) -> CommandResult:
     """Run a command to its end, and block until then.
 
-    Args:
-        command: What is run.
-        plan: How.
-        stdin: What it reads, which is closed here; None for nothing.
-        cancel: Readable when it has to be killed, or None.
-        talk: Gets the command's standard output, which then is nobody else's and has to be closed
-            there, and what is captured of its standard error. None to capture both.
+    ``talk``: Gets the command's standard output, which then is nobody else's and has to be closed
+    there, and what is captured of its standard error. None to capture both.
     """
     limits, door = command.bounds, command.door
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)

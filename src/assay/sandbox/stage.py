@@ -30,13 +30,7 @@ _SMALL_BYTES, _ALL_READ = 256 * 1024, 0o004
 
 
 class StepError(Exception):
-    """The kernel refused a step of the set-up.
-
-    Attributes:
-        step: ``namespace``, ``stage``, ``tree <its source>`` or ``door``.
-        errno: The kernel's number.
-        text: What was tried, and the kernel's words.
-    """
+    """The kernel refused a step of the set-up."""
 
     def __init__(self, step: str, error: OSError) -> None:
         super().__init__(step)
@@ -55,11 +49,6 @@ class Identity:
     command could write root's files wherever it sees one, and RLIMIT_NPROC would not hold (the
     kernel exempts uid 0): a fork bomb then took 11.6 s to kill. Under an id of its own it stops at
     the limit and dies in milliseconds, so that no pids cgroup is needed.
-
-    Attributes:
-        admin: Whether this process may mount on the host's behalf.
-        uid: The command's uid on the host.
-        gid: Its gid.
     """
 
     def __init__(self) -> None:

@@ -51,13 +51,7 @@ _BACKLOG = 4096  # as many as the kernel has by default
 
 
 class Bubblewrap:
-    """The running bubblewrap, and through it the sandbox.
-
-    Attributes:
-        pid: bubblewrap's own process, outside of the sandbox and above everything in it.
-        ended: Readable when that has ended.
-        status: bubblewrap's status stream, which no process inside holds.
-    """
+    """The running bubblewrap, and through it the sandbox."""
 
     def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
@@ -200,10 +194,6 @@ def serve(control: int, host: int) -> None:
     the supervisor's stdin, stdout and stderr, of the socket for its verdict and, perhaps, of the
     command's stdin. The answer is its process id. It becomes a child of assay, not of this process:
     assay waits for it, and it sees assay end.
-
-    Args:
-        control: Descriptor of the socket for orders.
-        host: Assay's process id.
     """
     gone = os.pidfd_open(host)
     if os.getppid() != host:

@@ -47,20 +47,12 @@ class GroupNorm:
 
     Fewer than two graded rewards, or only equal ones, give advantages of exactly 0: such a group
     compares nothing.
-
-    Attributes:
-        divide: Whether to divide by the standard deviation.
-        ddof: 0 for the standard deviation of the group itself, 1 for the estimate from a sample.
-        eps: What keeps a tiny spread from becoming a large advantage; >= 0.
-        eps_mode: Whether ``eps`` is added to the standard deviation, or is what it must exceed.
-
-    Raises:
-        ScoreError: For a ``ddof`` or ``eps`` out of range, or an unknown ``eps_mode``.
     """
 
     divide: bool = True
     ddof: int = 0
     eps: float = 1e-6
+    # Whether ``eps`` is added to the standard deviation, or is what it must exceed.
     eps_mode: Literal["guard", "add"] = "guard"
 
     def __post_init__(self) -> None:
@@ -72,11 +64,7 @@ class GroupNorm:
             raise ScoreError(f"eps_mode is {self.eps_mode!r}", hint="it must be 'guard' or 'add'")
 
     def advantages(self, rewards: Sequence[float | None]) -> list[float]:
-        """The advantage of each reward of one group, in order.
-
-        Raises:
-            ScoreError: For a reward that is not a finite number, or is beyond 1e100.
-        """
+        """The advantage of each reward of one group, in order."""
         deviations = _deviations(rewards)
         graded = [d for d in deviations if d is not None]
         divisor = self._divisor(graded)
@@ -215,9 +203,6 @@ def best_of_group(rewards: Sequence[float | None]) -> list[float]:
 
     An unbiased direction for the best of a group (leave-best-out, Tang et al. 2025,
     arXiv:2503.19595; verl's ``grpo_passk``). Where several are best, nobody is ahead and all get 0.
-
-    Raises:
-        ScoreError: For a reward that is not a finite number, or is beyond 1e100.
     """
     checked = _checked(rewards)
     ranked = sorted((r for r in checked if r is not None), reverse=True)

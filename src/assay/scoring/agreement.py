@@ -188,22 +188,16 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How well predicted numbers follow the labels, in order and in size.
-
-    Attributes:
-        n: How many pairs were compared.
-        pearson: Linear correlation in [-1, 1]; None for fewer than two pairs, or where either
-            side is constant.
-        spearman: Pearson correlation of the ranks, ties sharing their mean rank.
-        mean_absolute_error: Mean size of ``predicted - label``; None for no pairs.
-        baseline_error: The mean absolute error of always answering the median label, the best
-            that can be done without looking; None for no pairs.
-    """
+    """How well predicted numbers follow the labels, in order and in size."""
 
     n: int
+    # Linear correlation in [-1, 1]; None for fewer than two pairs, or where either side is
+    # constant.
     pearson: float | None
     spearman: float | None
     mean_absolute_error: float | None
+    # The mean absolute error of always answering the median label, the best that can be done
+    # without looking; None for no pairs.
     baseline_error: float | None
 
     def pearson_interval(self, *, confidence: float = 0.95) -> Interval:
@@ -222,15 +216,11 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A grader's predictions against labels.
-
-    Attributes:
-        measure: A `Confusion` for yes/no labels, a `Correlation` for numeric ones.
-        unscored: Predictions of None, which the grader could not make. They are not part of the
-            measure: show them beside it.
-    """
+    """A grader's predictions against labels."""
 
     measure: Confusion | Correlation
+    # Predictions of None, which the grader could not make. They are not part of the measure: show
+    # them beside it.
     unscored: int
 
     @property

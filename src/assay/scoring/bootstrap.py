@@ -40,24 +40,20 @@ next."""
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A statistic and its bootstrap interval.
+    """A statistic and its bootstrap interval."""
 
-    Attributes:
-        estimate: The statistic of all clusters with the interval; ``n`` counts clusters.
-        method: "bca", or "percentile" where the corrections are undefined, or "none" where there
-            is not an interval: fewer than two clusters, more than half of the resamples without a
-            value, or all of them with the same one. The last says that the data are too alike to
-            tell (a judge that was always right), not that the value is certain.
-        standard_error: Standard deviation of the resampled values; None without an interval.
-        resamples: How many were drawn.
-        undefined: In how many of them the statistic is None (kappa, where only one word was
-            drawn). They are left out.
-    """
-
+    # The statistic of all clusters with the interval; ``n`` counts clusters.
     estimate: Interval
+    # "bca", or "percentile" where the corrections are undefined, or "none" where there is not an
+    # interval: fewer than two clusters, more than half of the resamples without a value, or all of
+    # them with the same one. The last says that the data are too alike to tell (a judge that was
+    # always right), not that the value is certain.
     method: Literal["bca", "percentile", "none"]
+    # Standard deviation of the resampled values; None without an interval.
     standard_error: float | None
     resamples: int
+    # In how many of them the statistic is None (kappa, where only one word was drawn). They are
+    # left out.
     undefined: int
 
 
@@ -135,9 +131,6 @@ def bootstrap_items(
     """As `bootstrap`, for a statistic that needs the items themselves, such as a rank correlation.
 
     It costs ``resamples`` computations over all items: seconds for some hundreds of them.
-
-    Raises:
-        ScoreError: As `bootstrap`.
     """
     _check(resamples, confidence)
 

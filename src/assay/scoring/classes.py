@@ -41,20 +41,11 @@ class ClassConfusion:
     """The counts of each predicted class for each labelled class.
 
     A measure whose denominator is 0 is None, not 0: it was not measured.
-
-    Attributes:
-        levels: The classes.
-        counts: ``counts[i][j]`` items are labelled ``levels[i]`` and predicted ``levels[j]``.
-        unscored: Predictions of None, which the grader could not make; no part of the counts.
-        ordered: Whether the order of the levels means something, from lowest to highest.
-
-    Raises:
-        ScoreError: Unless the counts are a square of one row for each level, none negative, and
-            the levels differ.
     """
 
     levels: tuple[Level, ...]
     counts: tuple[tuple[int, ...], ...]
+    # Predictions of None, which the grader could not make; no part of the counts.
     unscored: int = 0
     ordered: bool = False
 
@@ -144,9 +135,6 @@ class ClassConfusion:
         independent raters of the same habits would have, and ``w_ij`` is 1 off the diagonal,
         ``|i - j|`` (linear) or ``(i - j)²`` (quadratic): neighbouring levels are one step apart.
         1 is full agreement, 0 that of chance. None where both only ever say the same.
-
-        Raises:
-            ScoreError: For weights, where the order of the levels was not given.
         """
         if weights != "none" and not self.ordered:
             raise ScoreError(
@@ -175,15 +163,8 @@ def class_confusion(
 ) -> ClassConfusion:
     """Count a grader's predictions against labels, item by item.
 
-    Args:
-        predicted: What the grader said; None where it could not judge.
-        labels: The truth.
-        levels: All classes from lowest to highest, which makes them ordered. Left out, they are
-            those that occur, and have no order.
-
-    Raises:
-        ScoreError: For different lengths, values of mixed kinds (words, numbers, bools), one that
-            is not among the levels, or more than 50 classes.
+    ``levels``: All classes from lowest to highest, which makes them ordered. Left out, they are
+    those that occur, and have no order.
     """
     check_same_length(predictions=predicted, labels=labels)
     known = _known_levels(predicted, labels, levels)
@@ -204,12 +185,6 @@ def class_counts_by_cluster(
 
     `ClassConfusion.counts` of any set of clusters is the sum of theirs, cut into rows of as many
     numbers as there are levels.
-
-    Returns:
-        One tuple of ``len(levels) ** 2`` counts for each cluster, in order of first appearance.
-
-    Raises:
-        ScoreError: As `class_confusion`.
     """
     check_same_length(predictions=predicted, labels=labels, clusters=clusters)
     known = _known_levels(predicted, labels, levels)
@@ -225,9 +200,8 @@ def class_counts_by_cluster(
 def levels_of(values: Sequence[Level | None]) -> tuple[Level, ...]:
     """The different values other than None, sorted.
 
-    Raises:
-        ScoreError: For values that mix words, numbers and bools (True would pass for 1), or are
-            none of these.
+    Raises `ScoreError` for values that mix words, numbers and bools (True would pass for 1), or are
+    none of these.
     """
     kinds = {type(value) for value in values if value is not None}
     if not kinds <= {str, int, bool} or len(kinds) > 1:
@@ -284,19 +258,8 @@ def krippendorff_alpha(
     Disagreement is 1 for different classes (nominal), the squared difference of the numbers
     (interval) or that of their mean ranks among all ratings (ordinal).
 
-    Args:
-        items: For each item its ratings; None for a missing one. Items with fewer than two
-            ratings compare nothing: they are left out and counted.
-        metric: For what disagreement is.
-        levels: For ordinal ratings that are words: all of them, from lowest to highest.
-
-    Returns:
-        A value of at most 1, 0 for chance; None where no item has two ratings, or where all
-        ratings are the same. ``n`` counts items.
-
-    Raises:
-        ScoreError: For ratings of mixed kinds, words where numbers are needed, or a number that
-            is not finite.
+    ``items``: For each item its ratings; None for a missing one. Items with fewer than two ratings
+    compare nothing: they are left out and counted.
     """
     given = [[rating for rating in ratings if rating is not None] for ratings in items]
     units = [ratings for ratings in given if len(ratings) > 1]

@@ -112,17 +112,7 @@ def spread_interval(
     confidence: float = 0.95,
     bounds: tuple[float, float] | None = (0.0, 1.0),
 ) -> Interval:
-    """`mean_interval` of ``n`` values of which only this is known: more than memory holds.
-
-    Args:
-        mean: Their mean.
-        sd: Their standard deviation, of ``n - 1``.
-        n: How many they are, from 1 up.
-        least: The smallest.
-        most: The largest.
-        confidence: As there.
-        bounds: As there.
-    """
+    """`mean_interval` of ``n`` values of which only this is known: more than memory holds."""
     upper = two_sided(confidence)
     if n == 1:
         return Interval(mean, None, None, 1)
@@ -170,9 +160,6 @@ def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
     With ``p = successes / n`` and the normal quantile ``z``::
 
         (p + z² / 2n ± z * sqrt(p * (1 - p) / n + z² / 4n²)) / (1 + z² / n)
-
-    Raises:
-        ScoreError: Unless ``0 <= successes <= n``, or for a ``confidence`` out of range.
     """
     _check_counts(n, successes)
     z = normal_quantile(two_sided(confidence))
@@ -266,17 +253,14 @@ def _check_counts(n: int, successes: int) -> None:
 
 @frozen
 class Measured:
-    """A statistic, its interval if it has one, and what was left out of it.
+    """A statistic, its interval if it has one, and what was left out of it."""
 
-    Attributes:
-        estimate: The value (`Interval.mean`, None where nothing could be measured), its ends where
-            a formula gives them, and the number of observations it rests on. Statistics whose
-            ends are None get them from `assay.scoring.bootstrap`.
-        excluded: Observations left out because something of them was None. They are no class and
-            no zero: show them beside the value.
-    """
-
+    # The value (`Interval.mean`, None where nothing could be measured), its ends where a formula
+    # gives them, and the number of observations it rests on. Statistics whose ends are None get
+    # them from `assay.scoring.bootstrap`.
     estimate: Interval
+    # Observations left out because something of them was None. They are no class and no zero: show
+    # them beside the value.
     excluded: int = 0
 
     @property
@@ -301,11 +285,7 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def check_same_length(**columns: Sequence[object] | None) -> None:
-    """Check that columns describe the same observations; a column of None is not there.
-
-    Raises:
-        ScoreError: For different lengths, naming each.
-    """
+    """Check that columns describe the same observations; a column of None is not there."""
     lengths = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{length} {name}" for name, length in lengths.items())
@@ -318,21 +298,16 @@ _ROUNDING = 1e-12
 
 @frozen
 class ClusterMean:
-    """A mean of clustered values.
+    """A mean of clustered values."""
 
-    Attributes:
-        estimate: The mean over all values with its interval; ``n`` is the number of *clusters*.
-        values: How many values there were.
-        excluded: Values of None, which are not part of the mean.
-        standard_error: The cluster-robust standard error; None for fewer than two clusters.
-        naive_standard_error: What it would be if all values were independent, for comparison;
-            None for fewer than two values.
-    """
-
+    # The mean over all values with its interval; ``n`` is the number of *clusters*.
     estimate: Interval
     values: int
     excluded: int
+    # The cluster-robust standard error; None for fewer than two clusters.
     standard_error: float | None
+    # What it would be if all values were independent, for comparison; None for fewer than two
+    # values.
     naive_standard_error: float | None
 
     @property
@@ -355,9 +330,6 @@ def cluster_mean(
     one degree of freedom less than there are clusters G, and carries the factor
     ``sqrt(G / (G - 1))``: with a cluster for each value it is that of `mean_interval`. Where the
     values do not vary at all, it is that of `mean_interval` over clusters.
-
-    Raises:
-        ScoreError: For different lengths, or what `mean_interval` refuses.
     """
     check_same_length(values=values, clusters=clusters)
     names = range(len(values)) if clusters is None else clusters
@@ -400,12 +372,6 @@ def cluster_rate(
     there are clusters (after Korn and Graubard 1998). The design effect d is the variance of
     `cluster_mean` over that of independent outcomes, and at least 1; where all outcomes are alike
     it cannot be estimated, and is that of clusters whose outcomes are always alike.
-
-    Returns:
-        The rate; ``n`` counts outcomes. Outcomes of a single cluster have no interval.
-
-    Raises:
-        ScoreError: For different lengths, or a ``confidence`` out of range.
     """
     check_same_length(values=outcomes, clusters=clusters)
     n, passed = len(outcomes), sum(outcomes)

@@ -91,12 +91,7 @@ class Plain(dict[str, Json]):
 
 
 def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
-    """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as their values.
-
-    Args:
-        value: It.
-        other: Writes what is not JSON.
-    """
+    """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as values."""
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return cast("Json", value)
     if type(value) is Plain:

@@ -40,14 +40,7 @@ def mark(state: Ended, text: str) -> Html:
 def table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], total: int, *, numbers: Sequence[int] = ()
 ) -> Html:
-    """A table of the first rows, which says how many more there are.
-
-    Args:
-        titles: Of its columns.
-        rows: What stands in them.
-        total: How many rows there are.
-        numbers: Columns that are set as numbers.
-    """
+    """A table of the first rows, which says how many more there are."""
     styles = [_NUMBER if place in numbers else _CELL for place in range(len(titles))]
     head = [element("th", title, style=style) for title, style in zip(titles, styles, strict=True)]
     body = [

@@ -25,40 +25,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The mean of ``a - b`` over the items that have both.
-
-    Attributes:
-        difference: The mean difference, its cluster-robust standard error and its interval.
-        excluded: Items left out because one side is None.
-        correlation: Pearson's correlation of the two sides; the higher, the more pairing gains.
-        p_value: Two-sided, for no difference, by Student's t with one degree of freedom less than
-            there are clusters; None where there is no standard error, or it is 0.
-    """
+    """The mean of ``a - b`` over the items that have both."""
 
     difference: ClusterMean
+    # Items left out because one side is None.
     excluded: int
+    # Pearson's correlation of the two sides; the higher, the more pairing gains.
     correlation: float | None
+    # Two-sided, for no difference, by Student's t with one degree of freedom less than there are
+    # clusters; None where there is no standard error, or it is 0.
     p_value: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """The exact test of McNemar (1947): is one of two right more often than the other?
-
-    Attributes:
-        both: Items on which both are right.
-        only_a: Items on which only the first is right.
-        only_b: Items on which only the second is right.
-        neither: Items on which both are wrong.
-        excluded: Items left out because one side is None.
-        p_value: Two-sided, for neither being better; 1.0 where they never differ.
-    """
+    """The exact test of McNemar (1947): is one of two right more often than the other?"""
 
     both: int
     only_a: int
     only_b: int
     neither: int
+    # Items left out because one side is None.
     excluded: int
+    # Two-sided, for neither being better; 1.0 where they never differ.
     p_value: float
 
 
@@ -74,9 +63,6 @@ def paired_difference(
 
     The mean and standard error of ``d_i = a_i - b_i`` by `cluster_mean`, which is
     ``SE² = SE_a² + SE_b² - 2 r SE_a SE_b`` (Miller 2024, arXiv:2411.00640).
-
-    Raises:
-        ScoreError: For different lengths, or a number that is not finite or out of bounds.
     """
     check_same_length(a=a, b=b, clusters=clusters)
     names = range(len(a)) if clusters is None else clusters
@@ -124,9 +110,6 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
 
     ``min(1, 2 P(X <= min(only_a, only_b)))`` for X binomial with ``only_a + only_b`` trials of
     chance 1/2; exact in integers.
-
-    Raises:
-        ScoreError: For a negative count.
     """
     if min(only_a, only_b) < 0:
         raise ScoreError(f"negative count: {only_a}, {only_b}")

@@ -24,31 +24,21 @@ _USUAL = (0.975, 1.959963984540054)
 def nearest_rank(ranked: Sequence[float], share: float) -> float:
     """The smallest of n sorted numbers that a share of them does not exceed: ``ceil(share * n)``.
 
-    Args:
-        ranked: At least one, smallest first.
-        share: In [0, 1]; 0.5 is the median, of an even number the lower one of the middle two.
+    ``share``: In [0, 1]; 0.5 is the median, of an even number the lower one of the middle two.
     """
     rank = ceil(share * len(ranked) - 1e-9)  # 0.07 * 100 is a little more than 7
     return ranked[min(max(rank, 1), len(ranked)) - 1]
 
 
 def two_sided(confidence: float) -> float:
-    """The probability below the upper end of a two-sided interval: 0.975 for 0.95.
-
-    Raises:
-        ScoreError: Unless ``confidence`` is strictly between 0 and 1.
-    """
+    """The probability below the upper end of a two-sided interval: 0.975 for 0.95."""
     if not 0.0 < confidence < 1.0:
         raise ScoreError(f"confidence is {confidence}", hint="between 0 and 1, such as 0.95")
     return 0.5 + confidence / 2
 
 
 def normal_quantile(p: float) -> float:
-    """The value below which a standard normal variable falls with probability ``p``.
-
-    Raises:
-        ScoreError: Unless ``p`` is strictly between 0 and 1.
-    """
+    """The value below which a standard normal variable falls with probability ``p``."""
     if p == _USUAL[0]:
         return _USUAL[1]
     _check_probability(p)
@@ -62,9 +52,6 @@ def t_quantile(p: float, df: float) -> float:
     """The value below which a Student t variable falls with probability ``p``.
 
     Found by bisection on `t_cdf`.
-
-    Raises:
-        ScoreError: For a ``p`` or ``df`` out of range.
     """
     _check_probability(p)
     if p == 0.5:
@@ -88,9 +75,6 @@ def t_cdf(t: float, df: float) -> float:
 
     For t >= 0 it is ``1 - I_x(df/2, 1/2) / 2`` with ``x = df / (df + t**2)`` and the regularised
     incomplete beta function I (Abramowitz and Stegun 26.7.1).
-
-    Raises:
-        ScoreError: For a ``df`` below 1 or not finite, or a ``t`` that is not finite.
     """
     if not (df >= 1 and isfinite(df) and isfinite(t)):
         raise ScoreError(f"no t distribution at t={t} with {df} degrees of freedom")

@@ -28,14 +28,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> Measured:
-    """Spearman's correlation: Pearson's of the ranks, ties sharing their mean rank.
-
-    Returns:
-        A value in [-1, 1]; None for fewer than two items or where a side is constant.
-
-    Raises:
-        ScoreError: For different lengths, or a number that is not finite.
-    """
+    """Spearman's correlation: Pearson's of the ranks, ties sharing their mean rank."""
     left, right = _complete(x, y)
     value = pearson(ranks(left), ranks(right))
     return Measured(Interval(value, None, None, len(left)), len(x) - len(left))
@@ -55,12 +48,8 @@ def auroc(
     clusters that of Obuchowski (1997); the interval is taken on the logit scale, so that it stays
     within (0, 1).
 
-    Returns:
-        The value, None unless both labels occur. No ends where it is 0 or 1, or where a label
-        has fewer than two items (clusters): too little to say. ``n`` counts items.
-
-    Raises:
-        ScoreError: For different lengths, a label that is not a bool, or a number not finite.
+    Returns the value, None unless both labels occur. No ends where it is 0 or 1, or where a label
+    has fewer than two items (clusters): too little to say. ``n`` counts items.
     """
     check_same_length(scores=scores, labels=labels, clusters=clusters)
     z = normal_quantile(two_sided(confidence))

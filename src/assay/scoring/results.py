@@ -60,11 +60,7 @@ def reaches(word: Assurance | None, least: Assurance | None) -> bool:
 
 
 def assurance_from(word: object) -> Assurance | None:
-    """Read what `Assurance` a score says that it has; None for None.
-
-    Raises:
-        ScoreError: For anything else than one of the words.
-    """
+    """Read what `Assurance` a score says that it has; None for None."""
     if word is None:
         return None
     for known in ASSURANCES:
@@ -81,11 +77,7 @@ RESULT_KEYS = frozenset({"reward", "score", "done", "content", "info", "isError"
 def finite_number(value: object, *, what: str) -> float:
     """Check that something is a usable number and return it as a float.
 
-    Returns:
-        The number; 0.0 for -0.0, so that one grade has one text.
-
-    Raises:
-        ScoreError: For a bool, NaN, an infinity, or anything that is not a real number.
+    Returns the number; 0.0 for -0.0, so that one grade has one text.
     """
     if type(value) is float and math.isfinite(value):
         return value or 0.0

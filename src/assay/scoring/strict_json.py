@@ -27,13 +27,8 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 class NotJsonError(ValueError):
     """A text is not JSON, or JSON that readers take differently.
 
-    Attributes:
-        kind: What is wrong with it.
-        line: Where a fault of syntax is, from 1; 0 for other kinds.
-        column: Likewise.
-        offset: The character of a fault of syntax, or the byte of one of the encoding, from 0.
-        path: Where a value is that is not a number, such as ``rows[2].score``; or the key that
-            stands twice.
+    ``path``: Where a value is that is not a number, such as ``rows[2].score``; or the key that
+    stands twice.
     """
 
     def __init__(self, message: str, kind: Kind, *, offset: int = 0, path: str = "") -> None:
@@ -54,19 +49,9 @@ def decode_json(
 ) -> Json:
     """Decode one JSON value.
 
-    Args:
-        text: The JSON; as bytes in any of the encodings that JSON knows.
-        nan: Whether NaN and infinities are let through, which are not JSON.
-        max_depth: How many lists and objects may stand inside each other; by default as many as
-            the interpreter bears.
-        max_values: How many values there may be in all; more are refused before they are read.
-        line_breaks: Whether strings may hold line breaks and other control characters, which can
-            mean one thing only.
-
-    Raises:
-        NotJsonError: For anything else than one JSON value, a key that stands twice in one object,
-            a number that overflows or has too many digits, nesting that is too deep, or too many
-            values.
+    ``max_depth``: How many lists and objects may stand inside each other; by default as many as the
+    interpreter bears.
+    ``max_values``: How many values there may be in all; more are refused before they are read.
     """
     decoder = _WITH_NAN if nan else _WITH_LINE_BREAKS if line_breaks else _STRICT
     try:
@@ -102,11 +87,7 @@ def decode_json(
 def read_json(
     text: str | bytes, where: Location | None = None, *, wrong: str = "not JSON", nan: bool = False
 ) -> Json:
-    """Read one JSON value of a user, as `decode_json` does.
-
-    Raises:
-        InputError: For all that `decode_json` refuses, with the place and the fix.
-    """
+    """Read one JSON value of a user, as `decode_json` does."""
     try:
         return decode_json(text, nan=nan)
     except NotJsonError as error:

@@ -38,9 +38,8 @@ class Check:
     def at(self, file: str) -> str:
         """The message with its place in a file, as compilers write it.
 
-        Args:
-            file: A Python file that is the source. Of any other file the source is only a part:
-                then the line is told as the source's.
+        ``file``: A Python file that is the source. Of any other file the source is only a part:
+        then the line is told as the source's.
         """
         if not file or self.line is None:
             return self.message
@@ -97,11 +96,7 @@ class ValidationReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> ValidationReport:
-        """Read back what `to_dict` wrote.
-
-        Raises:
-            ScoreError: For a malformed sample.
-        """
+        """Read back what `to_dict` wrote."""
         checks, warnings, samples = data.get("checks"), data.get("warnings"), data.get("samples")
         return cls(
             valid=data.get("valid") is True,

@@ -45,11 +45,7 @@ def explain(comparison: str, value: float, arguments: Mapping[str, object]) -> E
 
 
 class _Given:
-    """The arguments of a comparison.
-
-    Args:
-        arguments: By name.
-    """
+    """The arguments of a comparison."""
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self._arguments = arguments

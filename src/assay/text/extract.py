@@ -95,11 +95,7 @@ def extractions(text: str, extract: str) -> list[str]:
 
 
 def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str | None:
-    """Return what a comparison of whole texts compares.
-
-    Raises:
-        InputError: ``pick`` without ``extract``: there is nothing to pick from.
-    """
+    """Return what a comparison of whole texts compares."""
     if extract is None:
         if pick is not None:
             raise InputError(

@@ -371,11 +371,8 @@ _SET = re.compile(r"[\[,;]|\\(?:\{|(?:infty|cup|cap|in|emptyset|mathbb)(?![A-Za-
 def left_to_do(text: str, wanted: str, form: Form | None) -> str:
     """What a spelled answer leaves to be done that the expected one does not; empty for nothing.
 
-    Args:
-        text: The answer; of an equation, the side that is the answer.
-        wanted: The expected answer, likewise.
-        form: `Form`, or None: as far as the expected answer where that is a number; where it has
-            variables, no more than an instruction (a sum, a derivative ...) is refused.
+    ``form``: `Form`, or None: as far as the expected answer where that is a number; where it has
+    variables, no more than an instruction (a sum, a derivative ...) is refused.
     """
     if (relation := _RELATION.search(_LIMIT.sub("", text))) and not _RELATION.search(wanted):
         return f"a relation ({relation[0]})"

@@ -225,16 +225,11 @@ class Pool:
 
     Projects (`assay.turns.working_for`) share them.
 
-    Args:
-        subject: What is compared, as `comparing.py` beside this file knows it. After
-            ``{"ready": true}`` that answers each ``{"wanted": str, "answer": str, "seconds":
-            number}`` with ``{"refused": str}``, which is why what is wanted makes no sense, or
-            empty once it is read, so that a hang can be put down to the right side; and then with
-            ``{"holds": bool}``, or with the text that it read of an answer that does.
-        library: The module that it needs.
-        wanted: What the author's part is called in messages.
-        hint: What may be wrong with one that is refused.
-        extra: The extra that brings the library; none where assay depends on it.
+    ``subject``: What is compared, as `comparing.py` beside this file knows it. After ``{"ready":
+    true}`` that answers each ``{"wanted": str, "answer": str, "seconds": number}`` with
+    ``{"refused": str}``, which is why what is wanted makes no sense, or empty once it is read, so
+    that a hang can be put down to the right side; and then with ``{"holds": bool}``, or with the
+    text that it read of an answer that does.
     """
 
     def __init__(
@@ -257,12 +252,7 @@ class Pool:
     def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
         """Compare in some process; an answer that kills two processes does not hold.
 
-        Returns:
-            Whether it holds; where it does, mathematics returns what of the answer it read.
-
-        Raises:
-            InputError: What is wanted makes no sense, or cannot be read in time.
-            LateError: The turn (`assay.turns`) is over.
+        Returns whether it holds; where it does, mathematics returns what of the answer it read.
         """
         if (wanted, seconds) in self._blamed:  # once is enough
             raise self._unreadable(wanted)

@@ -111,11 +111,7 @@ def math_decided(
     pick: Pick | None = None,
     extract: str | None = None,
 ) -> float | None:
-    """What `math_equal` says where that takes no algebra, and no other process; else None.
-
-    Raises:
-        InputError: As there.
-    """
+    """What `math_equal` says where that takes no algebra, and no other process; else None."""
     asked = _read(answer, expected, form, (timeout_seconds, pick, extract))
     return None if isinstance(asked, _Asked) else asked
 

@@ -34,9 +34,8 @@ ARTICLES = frozenset({"a", "an", "the"})
 def reference_text(name: str, value: object) -> str:
     """The text of one right answer; a list of one is that one.
 
-    Raises:
-        InputError: For None, and for several and for an object: no answer is like their text, and
-            every one would be wrong.
+    Raises `InputError` for None, and for several and for an object: no answer is like their text,
+    and every one would be wrong.
     """
     if isinstance(value, list | tuple) and len(several := cast("Sequence[object]", value)) == 1:
         value = several[0]
@@ -214,9 +213,6 @@ def answer_key(text: str) -> str:
     decimal point, a point or colon inside a word (``example.com``, ``3:45``), the hyphen,
     brackets around anything but words, ``!`` after a digit or a single letter (a factorial), a
     prime after a single letter (``f'``), and an article that stands last (``Vitamin A``).
-
-    Returns:
-        The key; empty where nothing but forgivable characters was written (see `same_answer`).
     """
     key = fold(text)
     if not key.isascii():

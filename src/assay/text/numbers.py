@@ -151,17 +151,13 @@ def _is_part(match: re.Match[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number written in a text.
-
-    Attributes:
-        text: As written, but for look-alike characters.
-        value: Its exact value, or None where it has more digits than we read (1,000), divides by
-            zero or is part of something larger (``5!``); such a number equals nothing.
-        percent: Whether a per-cent sign follows; the value is what stands before it.
-    """
+    """A number written in a text."""
 
     text: str
+    # Its exact value, or None where it has more digits than we read (1,000), divides by zero or is
+    # part of something larger (``5!``); such a number equals nothing.
     value: Fraction | None
+    # Whether a per-cent sign follows; the value is what stands before it.
     percent: bool = False
 
 
@@ -358,11 +354,7 @@ def check_finite(
     least: float = 0.0,
     most: float = math.inf,
 ) -> float:
-    """Return an author's option that must be a finite number in a range.
-
-    Raises:
-        InputError: It is not a number, a bool, not finite, or out of range.
-    """
+    """Return an author's option that must be a finite number in a range."""
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if math.isfinite(number) and least <= number <= most and number > above:
         return float(number)

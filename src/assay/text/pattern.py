@@ -71,13 +71,8 @@ class _Re2(Protocol):
 def compile_pattern(pattern: str, *, ignore_case: bool = False) -> Pattern:
     r"""Compile an author's pattern with RE2.
 
-    Args:
-        pattern: RE2 syntax: as in `re`, without look-around and back-references; ``\d``, ``\w``
-            and ``\s`` mean ASCII (``\p{L}`` is any letter).
-        ignore_case: Letters match in either case.
-
-    Raises:
-        InputError: The pattern is empty, or RE2 refuses it; the hint says what to write instead.
+    ``pattern``: RE2 syntax: as in `re`, without look-around and back-references; ``\d``, ``\w`` and
+    ``\s`` mean ASCII (``\p{L}`` is any letter).
     """
     if not pattern:
         raise InputError("an empty pattern matches every answer", hint="write what must be there")
@@ -120,9 +115,8 @@ def encodable(text: str) -> str:
 def find_all(pattern: Pattern, text: str) -> list[str]:
     """Return group 1 (or, in a pattern without groups, the whole) of every match, in order.
 
-    Returns:
-        The texts, without the matches whose group took no part; an empty list where there are so
-        many matches in so long a text that looking at each would no longer be linear.
+    Returns the texts, without the matches whose group took no part; an empty list where there are
+    so many matches in so long a text that looking at each would no longer be linear.
     """
     text = encodable(text)
     group = 1 if pattern.groups else 0

@@ -44,11 +44,8 @@ def submission_of(
 ) -> Submission:
     """What was asked and said, to be graded.
 
-    Args:
-        asked: The prompt; empty where the completion has all of it.
-        said: The completion. Its last words are the answer, unless they are a tool's.
-        expected: The reference answer.
-        metadata: An object; anything else is none.
+    ``said``: The completion. Its last words are the answer, unless they are a tool's.
+    ``metadata``: An object; anything else is none.
     """
     if said is None:
         raise InputError("there is no completion")
@@ -70,12 +67,7 @@ def submission_of(
 
 
 def turns_of(text: Text, role: str) -> list[tuple[str, str]]:
-    """Messages as turns; a message without words is the JSON of its tool calls.
-
-    Args:
-        text: Messages, or the text of a single one.
-        role: Who speaks in a text, and in a message that does not say.
-    """
+    """Messages as turns; a message without words is the JSON of its tool calls."""
     if isinstance(text, str):
         return [(role, text)]
     messages = [cast("Mapping[str, object]", text)] if isinstance(text, Mapping) else text

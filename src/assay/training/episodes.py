@@ -45,24 +45,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template, in this process or served, that mints tasks and is known to offer tools.
-
-    Attributes:
-        row: What its manifest says of it.
-        tools: What an agent may call in its tasks.
-        make: Makes a task of the template's id and arguments.
-    """
+    """A template, in this process or served, that mints tasks and is known to offer tools."""
 
     row: TaskRow
     tools: tuple[Declared, ...]
     make: Callable[..., Task]
 
     def task_of(self, columns: Mapping[str, Json]) -> Task:
-        """A task whose arguments are among columns; None is no argument where there is a default.
-
-        Raises:
-            InputError: For arguments that the template does not take, or misses.
-        """
+        """A task whose arguments are among columns; None is none where there is a default."""
         properties, needed = self.row.args.get("properties"), self.row.needed
         known = properties if isinstance(properties, dict) else {}
         given = {
@@ -76,18 +66,7 @@ class Template:
 async def _find_template(
     source: Environment | str, name: str, token: str, stack: AsyncExitStack
 ) -> Template:
-    """The template of an environment.
-
-    Args:
-        source: The environment, its file (``env.py``, or ``env.py:NAME``), or where it is served.
-        name: The template; may be empty where there is a single one.
-        token: What the server wants.
-        stack: Holds the connection.
-
-    Raises:
-        InputError: If there is none.
-        ChannelError: If nobody answers.
-    """
+    """The template of an environment."""
     from assay.environment.channel.client import TaskRow, connect
     from assay.environment.channel.worker import environment_in
 
@@ -128,9 +107,7 @@ def _declared(row: Mapping[str, Json]) -> Declared:
 class Episode:
     """A task that is played: begun, acted in, graded once, and closed.
 
-    Args:
-        task: It.
-        deadline: Seconds that beginning it, each call and its grading may take; None for any.
+    ``deadline``: Seconds that beginning it, each call and its grading may take; None for any.
     """
 
     def __init__(self, task: Task, deadline: float | None) -> None:
@@ -180,14 +157,7 @@ class Episode:
         return ToolResult(content=f"{shown}\n{_DONE}".lstrip() if seen.done else shown)
 
     async def grade(self, answer: str | None) -> tuple[Graded, float]:
-        """Grade it and close it.
-
-        Args:
-            answer: What was said last; of no account where the task has taken actions.
-
-        Returns:
-            The outcome, an error after a fault, and the seconds that grading took.
-        """
+        """Grade it and close it."""
         began, last = time.perf_counter(), None if self.actions else answer
         try:
             if self.fault is None and self._session is not None:
@@ -212,12 +182,7 @@ class Episode:
             self.fault = self.fault or error
 
     async def _try(self, work: Awaitable[T]) -> T:
-        """Do something that is not the model's fault if it fails.
-
-        Raises:
-            TaskEndedError: If the task takes no more of it.
-            _Fault: If it fails; what failed is kept.
-        """
+        """Do something that is not the model's fault if it fails."""
         try:
             async with asyncio.timeout(self._deadline):
                 return await work
@@ -234,15 +199,7 @@ class Episode:
 class Episodes:
     """Episodes of one template, as many at once as somebody begins.
 
-    Args:
-        source: The environment, its file (``env.py``, or ``env.py:NAME``), or where it is served.
-        template: Which of its templates; may be empty where there is a single one.
-        token: What the server wants.
-        deadline: Seconds that beginning a task, each call and its grading may take; None for any.
-
-    Raises:
-        InputError: For what is not there, and a deadline that is none.
-        ChannelError: If nobody answers.
+    ``deadline``: Seconds that beginning a task, each call and its grading may take; None for any.
     """
 
     def __init__(
@@ -256,11 +213,7 @@ class Episodes:
         atexit.register(self.close)
 
     async def begin(self, columns: Mapping[str, object], last: Episode | None) -> Episode:
-        """Begin one of columns that are its arguments; end the last one, if nobody graded it.
-
-        Raises:
-            InputError: For arguments that the template does not take, or misses.
-        """
+        """Begin one of columns that are its arguments; end the last one, if nobody graded it."""
         if last is not None:
             await self._end(last)
         task = self.template.task_of(cast("dict[str, Json]", plain(dict(columns))))

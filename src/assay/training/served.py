@@ -50,16 +50,8 @@ _FIRST_SECONDS = 10.0
 class Served:
     """Grades with one version of a stored grader, of a server or a store. Safe after a fork.
 
-    Args:
-        given: ``key@3``; or ``key`` for the version that is newest at the first request.
-        url: Address of the server; by default ``ASSAY_URL``, else the store is used.
-        store: The store that has the grader, if no server is asked.
-        project: Of the grader.
-        patience: Seconds that may pass until all items of a call are graded, including all
-            waiting and repeated requests.
-
-    Raises:
-        InputError: If ``given`` has no valid version.
+    ``given``: ``key@3``; or ``key`` for the version that is newest at the first request.
+    ``url``: Address of the server; by default ``ASSAY_URL``, else the store is used.
     """
 
     def __init__(
@@ -80,12 +72,7 @@ class Served:
         return self._key if self._version is None else f"{self._key}@{self._version}"
 
     async def check(self) -> None:
-        """Check once that the grader exists; a server that is away may come back later.
-
-        Raises:
-            InputError: If there is no such grader, version or project.
-            ApiError: If the key is refused, or the server is not an assay server.
-        """
+        """Check once that the grader exists; a server that is away may come back later."""
         async with self._client(timeout=_FIRST_SECONDS, patience=0.0) as client:
             try:
                 await self._pin(client)
@@ -98,10 +85,6 @@ class Served:
         """Grade items; their outcomes, in order.
 
         The deadline of the current turn holds for each item, and is enforced where it is graded.
-
-        Raises:
-            InputError: As `check`; `ConflictError` for another version than in earlier batches.
-            AuthError: If the key is no longer accepted.
         """
         ends = asyncio.get_running_loop().time() + self._patience
         turn, timed = current_turn(), dict[str, Timed]()

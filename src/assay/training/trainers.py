@@ -12,15 +12,7 @@ __all__ = ["module_of", "numbers_of"]
 
 
 def module_of(package: str, name: str) -> ModuleType:
-    """A trainer's module.
-
-    Args:
-        package: What pip calls the trainer.
-        name: The module's name.
-
-    Raises:
-        InputError: If it is not installed here.
-    """
+    """A trainer's module."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

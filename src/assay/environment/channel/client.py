@@ -23,34 +23,18 @@ __all__ = ["Binding", "ChannelClient", "Manifest", "TaskRow", "connect"]
 
 @frozen
 class Binding:
-    """Something that the environment offers besides its tasks, such as a shell or MCP tools.
-
-    Attributes:
-        name: Its name.
-        protocol: How to speak to it, such as ``mcp/2025-11-25``.
-        url: Where.
-        params: What else one has to know.
-    """
+    """Something that the environment offers besides its tasks, such as a shell or MCP tools."""
 
     name: str
     protocol: str
     url: str
+    # What else one has to know.
     params: Mapping[str, Json]
 
 
 @frozen
 class TaskRow:
-    """A template that the environment serves.
-
-    Attributes:
-        id: Its name.
-        description: What the task is.
-        args: JSON schema of its arguments.
-        input: JSON schema of its structured input; None if undeclared.
-        returns: JSON schema of its answer; None for text.
-        max_steps: Most actions that it takes; 1 where it only wants an answer.
-        workspace: Whether its agent works in a workspace.
-    """
+    """A template that the environment serves."""
 
     id: str
     description: str
@@ -68,11 +52,7 @@ class TaskRow:
 
     @classmethod
     def of(cls, row: Json) -> TaskRow:
-        """Read a row of ``tasks.list``.
-
-        Raises:
-            ChannelError: For one without an id.
-        """
+        """Read a row of ``tasks.list``."""
         said = row if isinstance(row, dict) else {}
         name, args, most = said.get("id"), said.get("args"), said.get("max_steps")
         if not isinstance(name, str) or not name:
@@ -94,13 +74,7 @@ def _schema(value: Json) -> Mapping[str, Json] | None:
 
 @frozen
 class Manifest:
-    """Who answers.
-
-    Attributes:
-        session_id: The right to go on with this session; keep it to yourself.
-        name: The environment's name.
-        version: Its version.
-    """
+    """Who answers."""
 
     session_id: str
     name: str
@@ -111,16 +85,7 @@ class Manifest:
 
 
 class ChannelClient:
-    """A connected client; `connect` makes it.
-
-    Attributes:
-        url: Where the environment is served.
-        manifest: Who answers.
-        bindings: What it offers besides tasks.
-        tasks: The templates that it serves.
-        tools: What agents may call in all of them, as the server lists it: objects with ``name``,
-            ``description`` and ``schema``.
-    """
+    """A connected client; `connect` makes it."""
 
     def __init__(self, channel: Channel, rows: Mapping[str, Json], channels: Channels) -> None:
         self._channel = channel
@@ -156,11 +121,7 @@ class ChannelClient:
         return self.manifest.name
 
     def binding(self, name: str) -> Binding:
-        """The binding of a name, a protocol, or a protocol without its version.
-
-        Raises:
-            InputError: If there is none, or several.
-        """
+        """The binding of a name, a protocol, or a protocol without its version."""
         found = [
             one
             for one in self.bindings
@@ -173,11 +134,7 @@ class ChannelClient:
         raise InputError(f"{self.manifest.name!r} has {what} {name!r}", hint=nearest(name, names))
 
     def task(self, template_id: str, /, **args: object) -> Task:
-        """A task whose work is there; its runs share no session with this client.
-
-        Raises:
-            InputError: For an unknown template, or an argument that it does not take or misses.
-        """
+        """A task whose work is there; its runs share no session with this client."""
         given = {name: json_safe(value) for name, value in args.items()}
         self._check(template_id, given)
         channel = self._channel
@@ -200,20 +157,12 @@ class ChannelClient:
 
         Entering it starts the task, in this client's session; leaving it has ``run.trace.content``
         graded.
-
-        Raises:
-            InputError: As `task` does.
         """
         task = self.task(template_id, **args)
         return Run(client=self, task_id=task.id, slug=task.slug, args=task.args)
 
     async def begin(self, run: Run) -> None:
-        """Start a run's task; ``async with run`` does.
-
-        Raises:
-            InputError: If another run of this client is in progress.
-            ChannelError: If the task cannot be started.
-        """
+        """Start a run's task; ``async with run`` does."""
         if self._current is not None:
             raise InputError(
                 "a run of this client is in progress",
@@ -232,11 +181,7 @@ class ChannelClient:
         run.record(Step(source="user", messages=messages, extra={PROMPT: True}))
 
     async def end(self, run: Run) -> None:
-        """Have a run's answer graded; ``async with run`` does.
-
-        Raises:
-            ChannelError: If it cannot be; the run then has no reward.
-        """
+        """Have a run's answer graded; ``async with run`` does."""
         session, self._current = self._current, None
         run.stepping, run.tools = None, {}
         if session is None:

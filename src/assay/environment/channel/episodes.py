@@ -29,15 +29,7 @@ _ANSWERS = ("answer", "action")
 
 
 class Episodes:
-    """What one client does: one episode after the other.
-
-    Args:
-        front: Who has the sessions.
-        client: Whose they are.
-
-    Raises:
-        ChannelError: If no session can be opened.
-    """
+    """What one client does: one episode after the other."""
 
     def __init__(self, front: Front, client: Client) -> None:
         self._front = front
@@ -52,11 +44,7 @@ class Episodes:
         return self._client.session
 
     async def reset(self, data: Mapping[str, Json]) -> dict[str, Json]:
-        """Begin an episode, in place of the one before.
-
-        Raises:
-            AssayError: If it cannot be begun.
-        """
+        """Begin an episode, in place of the one before."""
         async with self._alone():
             row, args = self._asked(data)
             self._front.require_foreign(str(row["id"]))
@@ -74,11 +62,7 @@ class Episodes:
             return _observed({"content": said["prompt"]}, metadata=self.state())
 
     async def step(self, action: Mapping[str, Json]) -> dict[str, Json]:
-        """Answer, act, or ask for tools, as the action says.
-
-        Raises:
-            AssayError: If it says nothing of that, or there is no episode that could take it.
-        """
+        """Answer, act, or ask for tools, as the action says."""
         kind = action.get("type")
         if kind == "list_tools":
             _require_only(action, (), "list_tools")
@@ -109,11 +93,7 @@ class Episodes:
             return await self._acted(session, text)
 
     async def call(self, name: Json, arguments: Json) -> dict[str, Json]:
-        """Call a tool of the episode.
-
-        Raises:
-            AssayError: If there is no episode, or what it needs of us failed.
-        """
+        """Call a tool of the episode."""
         if not isinstance(name, str) or not isinstance(arguments, dict | None):
             raise _invalid("a call has a tool_name, text, and arguments, an object", "")
         known = [str(tool["name"]) for tool in tools_of(self._front.manifest)]
@@ -250,11 +230,7 @@ class Episodes:
     def _failed(
         self, session: ServedSession, error: ChannelError, shown: dict[str, Json]
     ) -> dict[str, Json]:
-        """An episode that will have no grade is over, and worth nothing that is a number.
-
-        Raises:
-            ChannelError: The fault, where the episode goes on.
-        """
+        """An episode that will have no grade is over, and worth nothing that is a number."""
         if session.attempt is None or session.attempt.fault is None:
             raise error
         self._is_over = True

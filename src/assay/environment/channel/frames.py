@@ -71,12 +71,7 @@ class Wire(Protocol):
     """One connection, frame by frame."""
 
     async def receive(self, most: int, seconds: float) -> str | bytes | None:
-        """The next frame as it came; None where the peer has hung up.
-
-        Raises:
-            ChannelError: For a frame of more than ``most`` bytes, or one that takes longer than
-                ``seconds`` from its first byte to its last.
-        """
+        """The next frame as it came; None where the peer has hung up."""
         ...
 
     async def send(self, data: bytes) -> None:
@@ -99,11 +94,7 @@ class Held:
         self._left = most
 
     def take(self, count: int) -> None:
-        """Hold more.
-
-        Raises:
-            ChannelError: If that is too much in all.
-        """
+        """Hold more."""
         if count > self._left:
             raise ChannelError("too much is being sent to this server at once", code=BUSY)
         self._left -= count
@@ -236,13 +227,7 @@ class Socket(Protocol):
 
 
 class WebSocketWire:
-    """Frames that are messages of a WebSocket.
-
-    Args:
-        socket: The WebSocket.
-        abort: Breaks its connection off.
-        send_seconds: How long the peer may take to read a frame.
-    """
+    """Frames that are messages of a WebSocket."""
 
     def __init__(
         self, socket: Socket, abort: Callable[[], object], send_seconds: float | None = None
@@ -284,14 +269,7 @@ class WebSocketWire:
 
 @frozen
 class Request:
-    """One call.
-
-    Attributes:
-        id: Stands in the reply; None asks for none.
-        method: What is called.
-        params: What it is called with.
-        size: Bytes of its frame.
-    """
+    """One call."""
 
     id: int | str | None
     method: str
@@ -299,11 +277,7 @@ class Request:
     size: int = 0
 
     def text(self, name: str, *, needed: bool = False) -> str:
-        """A parameter that is text.
-
-        Raises:
-            ChannelError: For anything else.
-        """
+        """A parameter that is text."""
         value = self.params.get(name)
         if value is None and not needed:
             return ""
@@ -314,11 +288,7 @@ class Request:
         return value
 
     def mapping(self, name: str) -> dict[str, Json]:
-        """A parameter that is an object; left out it is empty.
-
-        Raises:
-            ChannelError: For anything else.
-        """
+        """A parameter that is an object; left out it is empty."""
         value = self.params.get(name)
         if value is None:
             return {}
@@ -331,11 +301,7 @@ class Request:
 
 
 def encode(frame: Mapping[str, Json]) -> bytes:
-    """A frame as it is sent.
-
-    Raises:
-        ValueError: For a number that JSON cannot hold.
-    """
+    """A frame as it is sent."""
     text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     try:
         return text.encode()
@@ -344,15 +310,7 @@ def encode(frame: Mapping[str, Json]) -> bytes:
 
 
 def decode(data: str | bytes, *, bounded: bool = True) -> dict[str, Json]:
-    """Read a frame.
-
-    Args:
-        data: What came.
-        bounded: Whether nesting and the number of values are limited.
-
-    Raises:
-        ChannelError: For what is not one JSON object.
-    """
+    """Read a frame."""
     try:
         frame = decode_json(
             data,
@@ -384,11 +342,7 @@ def unsendable(params: Mapping[str, Json]) -> str:
 
 
 def request_of(frame: Mapping[str, Json], size: int = 0) -> Request:
-    """Read a call, and note how large its frame was.
-
-    Raises:
-        ChannelError: For a malformed one.
-    """
+    """Read a call, and note how large its frame was."""
     number, method, params = frame.get("id"), frame.get("method"), frame.get("params")
     if isinstance(number, bool) or not isinstance(number, int | str | None):
         raise ChannelError(

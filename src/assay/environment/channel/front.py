@@ -49,12 +49,9 @@ class Line(Protocol):
 
 
 class Client(Protocol):
-    """Whose a session is: a connection of the channel, or of another door.
+    """Whose a session is: a connection of the channel, or of another door."""
 
-    Attributes:
-        session: Its session; set to None where somebody else has it now, or its time is up.
-    """
-
+    # Its session; set to None where somebody else has it now, or its time is up.
     session: ServedSession | None
 
     @property
@@ -71,11 +68,7 @@ class Client(Protocol):
 class Front:
     """Serves the tasks of some workers to whoever connects.
 
-    Args:
-        workers: Where templates run.
-        limits: What it bears.
-        token: The secret that clients must know; empty for none.
-        audit: Is told how each task ended.
+    ``token``: The secret that clients must know; empty for none.
     """
 
     def __init__(
@@ -114,11 +107,7 @@ class Front:
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
 
     async def start(self) -> None:
-        """Start the workers.
-
-        Raises:
-            InputError: If the environment's file cannot be loaded.
-        """
+        """Start the workers."""
         self._manifest = await self._workers.start()
         self._later(self._sweep())
 
@@ -136,13 +125,7 @@ class Front:
             await asyncio.wait(self._behind)
 
     async def connection(self, wire: Wire, peer: str, *, is_trusted: bool = False) -> None:
-        """Serve one connection to its end.
-
-        Args:
-            wire: The connection.
-            peer: Who it is, for the audit.
-            is_trusted: Whether it has shown the token already.
-        """
+        """Serve one connection to its end."""
         connection = Connection(self, wire, peer, is_trusted=is_trusted or not self._token)
         if len(self._strangers) >= self.limits.strangers:
             oldest = next(iter(self._strangers))
@@ -157,11 +140,7 @@ class Front:
             wire.close()
 
     def enter(self, connection: Client, session_id: str) -> ServedSession:
-        """Give a connection its session: a new one, or the one whose id it knows.
-
-        Raises:
-            ChannelError: If there is none of that id, or no more can be opened.
-        """
+        """Give a connection its session: a new one, or the one whose id it knows."""
         if session_id:
             session = self._ledger.resume(session_id)
             before = self._live.get(session.id)
@@ -193,11 +172,7 @@ class Front:
         self._remove(session, "cancelled")
 
     def start_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
-        """Start a task, in place of what the session did before.
-
-        Raises:
-            ChannelError: If it cannot be started.
-        """
+        """Start a task, in place of what the session did before."""
         task, args, key = request.text("id", needed=True), request.mapping("args"), ""
         key = request.text("key")
         before = session.attempt
@@ -217,11 +192,7 @@ class Front:
         return self._run(attempt, self._start(session, attempt))
 
     def require_foreign(self, task: str) -> None:
-        """Refuse a task to a client that would not call its tools, and could only fail in it.
-
-        Raises:
-            ChannelError: If it works in a workspace.
-        """
+        """Refuse a task to a client that would not call its tools, and could only fail in it."""
         rows = cast("list[dict[str, Json]]", self.templates)
         if any(row["id"] == task and row.get("workspace") for row in rows):
             raise ChannelError(
@@ -231,11 +202,7 @@ class Front:
             )
 
     def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
-        """Act in the task of a session, or call a tool of it; sent again it is done once.
-
-        Raises:
-            ChannelError: If there is no task, or it takes nothing now.
-        """
+        """Act in the task of a session, or call a tool of it; sent again it is done once."""
         attempt, method = session.begun(), request.method.removeprefix("tasks.")
         said: dict[str, Json] = {"action": request.text("action", needed=method == "step")}
         if method == "call":
@@ -263,11 +230,7 @@ class Front:
         return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
-        """Grade the task of a session, once: what is asked again gets the grade that there is.
-
-        Raises:
-            ChannelError: If there is none, or another answer was graded.
-        """
+        """Grade the task of a session, once: what is asked again gets the grade that there is."""
         attempt = session.begun()
         given = request.params.get("answer")
         answer = given if isinstance(given, str | None) else json.dumps(given, ensure_ascii=False)
@@ -486,11 +449,7 @@ async def _given(value: dict[str, Json]) -> dict[str, Json]:
 
 
 async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
-    """Begin a task in a worker; one that was begun before must say what it said then.
-
-    Raises:
-        ChannelError: If it does not.
-    """
+    """Begin a task in a worker; one that was begun before must say what it said then."""
     params: dict[str, Json] = {"task": attempt.number, "id": attempt.task, "args": attempt.args}
     prompt = await worker.ask("start", params, seconds)
     if attempt.prompt is None:

@@ -56,15 +56,7 @@ _MOST_RESTING = 32
 
 @frozen
 class Address:
-    """Where an environment is served.
-
-    Attributes:
-        url: ``tcp://``, ``ws://`` or ``wss://``, host and port.
-        token: The secret that its server wants; empty for none.
-
-    Raises:
-        InputError: For any other URL.
-    """
+    """Where an environment is served."""
 
     url: str
     token: str = ""
@@ -89,12 +81,7 @@ class Address:
         return f"Address({self.url!r})"
 
     async def dial(self) -> tuple[Wire, ClientSession | None]:
-        """Connect.
-
-        Raises:
-            OSError: If nobody answers.
-            ChannelError: If the server wants another token.
-        """
+        """Connect."""
         parts = urlsplit(self.url)
         async with asyncio.timeout(_CONNECT_SECONDS):
             if parts.scheme == "tcp":
@@ -154,11 +141,7 @@ class _Link:
         return bool(self._asked)
 
     async def ask(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Call a method.
-
-        Raises:
-            ChannelError: If the server refuses, or says what is no reply.
-        """
+        """Call a method."""
         if self.is_broken:
             raise _BrokenError
         number = next(self._numbers)
@@ -250,11 +233,7 @@ class Channel:
     async def open(
         cls, address: Address, *, patience: float = PATIENCE_SECONDS
     ) -> AsyncGenerator[Channel]:
-        """A session, ended with the context.
-
-        Raises:
-            ChannelError: If nobody answers, or the server refuses.
-        """
+        """A session, ended with the context."""
         channel = await cls.begin(address, patience=patience)
         try:
             yield channel
@@ -265,11 +244,7 @@ class Channel:
     async def begin(
         cls, address: Address, *, patience: float = PATIENCE_SECONDS, is_known: bool = False
     ) -> Channel:
-        """A session, to be closed by its owner.
-
-        Raises:
-            ChannelError: If nobody answers, or the server refuses.
-        """
+        """A session, to be closed by its owner."""
         channel = cls(address, patience=patience, is_known=is_known)
         try:
             await channel._linked()
@@ -284,11 +259,7 @@ class Channel:
         self._has_started = False
 
     async def call(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Call a method; again, where the connection breaks before the reply.
-
-        Raises:
-            ChannelError: If the server refuses, or cannot be reached any more.
-        """
+        """Call a method; again, where the connection breaks before the reply."""
         is_start = method == "tasks.start"
         self.starts += is_start
         for _ in range(_MOST_BREAKS):
@@ -431,11 +402,7 @@ class Channels:
         await asyncio.gather(*(channel.close() for channel in resting))
 
     async def take(self) -> Channel:
-        """One that rests, or a new one; to be given back.
-
-        Raises:
-            ChannelError: If nobody answers, or the server refuses.
-        """
+        """One that rests, or a new one; to be given back."""
         if self._resting:
             return self._resting.pop()
         channel = await Channel.begin(

@@ -64,11 +64,7 @@ class _Client:
 
 
 class OpenEnvDoor:
-    """Answers OpenEnv's clients.
-
-    Args:
-        front: Who has the sessions.
-    """
+    """Answers OpenEnv's clients."""
 
     def __init__(self, front: Front) -> None:
         self._front = front

@@ -32,24 +32,16 @@ __all__ = ["RemoteSession", "RemoteTool", "RemoteWork", "grade_of"]
 
 @frozen
 class RemoteWork:
-    """A template of a served environment with its arguments: what a remote task begins.
-
-    Attributes:
-        address: Where.
-        template: The template.
-        args: Its arguments.
-        runtime: What its runs are said to execute in.
-        origin: The work as it would be done in this process, where there is any.
-        patience: For how many seconds a server is tried that does not answer.
-        channels: Sessions that its tasks share, one after the other; None gives each its own.
-    """
+    """A template of a served environment with its arguments: what a remote task begins."""
 
     address: Address
     template: str
     args: Mapping[str, Json]
     runtime: str
+    # The work as it would be done in this process, where there is any.
     origin: object = None
     patience: float = PATIENCE_SECONDS
+    # Sessions that its tasks share, one after the other; None gives each its own.
     channels: Channels | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -113,12 +105,7 @@ class RemoteSession:
     async def begin(
         cls, channel: Channel, template: str, args: Mapping[str, Json]
     ) -> RemoteSession:
-        """Start a task.
-
-        Raises:
-            ChannelError: If it cannot be started.
-            SkippedError: If it does not apply there.
-        """
+        """Start a task."""
         params: dict[str, Json] = {"id": template, "args": dict(args)}
         if channel.is_native:
             params["key"] = secrets.token_hex(8)
@@ -131,23 +118,13 @@ class RemoteSession:
         return cls(channel, said, template)
 
     async def step(self, action: str) -> Observation:
-        """Act there, and see what comes of it.
-
-        Raises:
-            TaskEndedError: If the task takes no more actions.
-            ChannelError: If it fails, or what came is no observation.
-        """
+        """Act there, and see what comes of it."""
         if not self._channel.is_native:
             raise TaskEndedError("the task takes no actions", hint="its server knows none")
         return _observation_of(await self.move("tasks.step", {"action": action}))
 
     async def move(self, method: str, said: Mapping[str, Json]) -> dict[str, Json]:
-        """Act, or call a tool; one after the other. What was begun goes on if this is cancelled.
-
-        Raises:
-            TaskEndedError: If the task takes no more of it.
-            ChannelError: If it fails.
-        """
+        """Act, or call a tool; one after the other. What was begun goes on if this is cancelled."""
         moving = asyncio.create_task(self._move(method, said))
         moving.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(moving)
@@ -166,11 +143,7 @@ class RemoteSession:
             return seen
 
     async def grade(self, submission: Submission) -> EvaluationResult:
-        """Have the answer graded there.
-
-        Raises:
-            ChannelError: If it cannot be, or the grade is none.
-        """
+        """Have the answer graded there."""
         answer = submission.answer
         # Whoever answers what cannot be sent has not answered; an error would be worth more.
         why = unsendable({"answer": answer})
@@ -194,15 +167,7 @@ class RemoteSession:
 
 @frozen
 class RemoteTool:
-    """A tool that the task offers its agent, called where the task is.
-
-    Attributes:
-        name: What it is called.
-        description: What it does.
-        schema: JSON schema of its arguments.
-        session: Whose tool it is.
-        is_of_workspace: Whether it is one of those over a workspace that is there.
-    """
+    """A tool that the task offers its agent, called where the task is."""
 
     name: str
     description: str
@@ -212,11 +177,7 @@ class RemoteTool:
 
     @classmethod
     def of(cls, row: Json, session: RemoteSession) -> RemoteTool:
-        """Read what ``tasks.start`` says of a tool.
-
-        Raises:
-            ChannelError: For one without a name.
-        """
+        """Read what ``tasks.start`` says of a tool."""
         said = row if isinstance(row, dict) else {}
         name, schema = said.get("name"), said.get("schema")
         if not isinstance(name, str) or not name:
@@ -226,12 +187,7 @@ class RemoteTool:
         return cls(name, described, known, session, said.get("workspace") is True)
 
     async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call it.
-
-        Raises:
-            TaskEndedError: If the task is over.
-            ChannelError: If it fails, or what came is no result.
-        """
+        """Call it."""
         said: dict[str, Json] = {"name": self.name, "arguments": dict(arguments)}
         if why := unsendable(said):
             return ToolResult(content=f"error: the call cannot be made: {why}", is_error=True)
@@ -263,11 +219,7 @@ def _observation_of(frame: Mapping[str, Json]) -> Observation:
 
 
 def grade_of(frame: Mapping[str, Json]) -> Grade:
-    """Read a grade from elsewhere; what is not of its form is no grade.
-
-    Raises:
-        ChannelError: Naming what is wrong.
-    """
+    """Read a grade from elsewhere; what is not of its form is no grade."""
     for name, kinds in _GRADE_FIELDS.items():
         if name in frame and not isinstance(frame[name], kinds):
             raise ChannelError(f"a grade's {name!r} is {type(frame[name]).__name__}")

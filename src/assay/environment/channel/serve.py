@@ -33,15 +33,7 @@ _MOST_HEAD = 16 << 10
 
 @frozen(kw_only=True)
 class Served:
-    """Where an environment is served.
-
-    Attributes:
-        host: As others name it.
-        port: The port, for TCP and WebSocket alike.
-        manifest: What it offers.
-        dial: Connects to a client that listens at a port of this loopback, says a word to it by
-            which it knows us, and serves it.
-    """
+    """Where an environment is served."""
 
     host: str
     port: int
@@ -85,21 +77,7 @@ async def serve(
 ) -> AsyncGenerator[Served]:
     """Serve the environment of a Python file, until the context is left.
 
-    Args:
-        file: The file; it is run in the workers, and not in this process.
-        name: The environment in it, where there are several.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        workers: Processes that templates run in; 0 is one for each processor.
-        token: The secret that clients must know; needed off loopback.
-        limits: What the server bears.
-        audit: Is told of each task how it ended.
-        listens: Whether anybody can connect, or only those are served to whom it is `dial`led.
-        openenv: Whether OpenEnv's clients are served, too.
-
-    Raises:
-        InputError: For a file without an environment, a port that cannot be had, or an address
-            that others reach without a token.
+    ``token``: The secret that clients must know; needed off loopback.
     """
     if not token and not is_loopback(host):
         raise InputError(
@@ -141,11 +119,7 @@ async def serve(
 
 
 def audit_to(path: str) -> Callable[[dict[str, Json]], object]:
-    """An audit that is appended to a file, a JSON object a line.
-
-    Raises:
-        InputError: If it cannot be written.
-    """
+    """An audit that is appended to a file, a JSON object a line."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:

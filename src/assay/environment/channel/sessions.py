@@ -26,25 +26,10 @@ Ending = Literal["graded", "error", "cancelled", "replaced", "abandoned", "never
 
 @frozen(kw_only=True)
 class Limits:
-    """What a server bears. Times are in seconds.
-
-    Attributes:
-        sessions: Sessions at once, parked ones too.
-        strangers: Connections that have not said hello yet; beyond that the oldest is closed.
-        starts: Tasks that one session may start, one after the other.
-        moves: Actions and calls of tools in one task.
-        hello: For a connection to say hello.
-        frame: For a frame, from its first byte to its last, and for a reply to be read.
-        idle: For a connection to say anything; its session is then parked.
-        parked: For a session without a connection.
-        total: For a session in all.
-        start: For a template to come to its prompt, and from an action to what comes of it.
-        grading: For a template to grade.
-        held_bytes: Of unfinished frames, in all.
-        kept_bytes: Of the arguments, actions and calls of one task, and what came of them.
-    """
+    """What a server bears. Times are in seconds."""
 
     sessions: int = 1024
+    # Connections that have not said hello yet; beyond that the oldest is closed.
     strangers: int = 1024
     starts: int = 64
     moves: int = 10_000
@@ -61,13 +46,7 @@ class Limits:
 
 @frozen
 class Move:
-    """Something that an agent did in a task.
-
-    Attributes:
-        method: What workers call it: ``step`` for an action, ``call`` for a call of a tool.
-        said: The action; or the tool's name and its arguments.
-        result: What came of it.
-    """
+    """Something that an agent did in a task."""
 
     method: str
     said: dict[str, Json]
@@ -76,27 +55,12 @@ class Move:
 
 @dataclass(slots=True)
 class Attempt:
-    """One task that was started.
-
-    Attributes:
-        number: What workers know it by.
-        task: The template.
-        args: What it is called with.
-        key: What the client calls this start, so that sending it again is no second one.
-        started: When, on the server's clock.
-        prompt: What the template said first; None until it did.
-        moves: What the agent did so far, and what came of each.
-        moving: The newest thing that it did: method and what was said.
-        answer: Digest of the answer that is graded; None before.
-        grade: The grade, once there is one.
-        fault: Why there will be none.
-        deaths: Workers that died while they did something for it.
-        kept_bytes: Size of what has to be kept to begin it again.
-    """
+    """One task that was started."""
 
     number: int
     task: str
     args: dict[str, Json]
+    # What the client calls this start, so that sending it again is no second one.
     key: str
     started: float
     prompt: Json = None
@@ -109,11 +73,7 @@ class Attempt:
     kept_bytes: int = 0
 
     def keep(self, size: int, most: int) -> None:
-        """Note that more has to be kept.
-
-        Raises:
-            ChannelError: If that is too much.
-        """
+        """Note that more has to be kept."""
         if self.kept_bytes + size > most:
             raise ChannelError(
                 f"a task keeps at most {most:,} bytes of what it is told",
@@ -128,11 +88,7 @@ class Attempt:
         return self.grade is not None or self.fault is not None
 
     def claim(self, answer: str | None) -> bool:
-        """Say what answer is graded; whether this is the first time.
-
-        Raises:
-            ChannelError: If another one was, or it failed.
-        """
+        """Say what answer is graded; whether this is the first time."""
         digest = hashlib.sha256(json.dumps(answer).encode()).hexdigest()
         if self.answer is not None and self.answer != digest:
             raise ChannelError(
@@ -149,16 +105,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class ServedSession:
-    """What one client does, over any number of connections, one at a time.
-
-    Attributes:
-        id: The right to go on with it.
-        peer: Who began it, for the audit.
-        started: When, on the server's clock.
-        parked: When its connection was lost; None while there is one.
-        starts: Tasks started so far.
-        attempt: The newest of them; None where there is none, or it was cancelled.
-    """
+    """What one client does, over any number of connections, one at a time."""
 
     id: str
     peer: str
@@ -173,11 +120,7 @@ class ServedSession:
         return hashlib.sha256(self.id.encode()).hexdigest()[:12]
 
     def begun(self) -> Attempt:
-        """The task in progress.
-
-        Raises:
-            ChannelError: If there is none.
-        """
+        """The task in progress."""
         if self.attempt is None:
             raise ChannelError(
                 "no task in progress",
@@ -188,11 +131,7 @@ class ServedSession:
 
 
 class Ledger:
-    """The sessions of one server.
-
-    Args:
-        limits: How many, and how long.
-    """
+    """The sessions of one server."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -206,11 +145,7 @@ class Ledger:
         return iter(list(self._sessions.values()))
 
     def open(self, peer: str, now: float) -> ServedSession:
-        """Begin a session.
-
-        Raises:
-            ChannelError: If there are too many.
-        """
+        """Begin a session."""
         if self.is_full:
             raise ChannelError(
                 f"this server has {len(self._sessions):,} sessions, and takes no more",
@@ -222,11 +157,7 @@ class Ledger:
         return session
 
     def resume(self, session_id: str) -> ServedSession:
-        """The session of an id.
-
-        Raises:
-            ChannelError: If there is none.
-        """
+        """The session of an id."""
         session = self._sessions.get(session_id)
         if session is None:
             raise ChannelError(
@@ -245,11 +176,7 @@ class Ledger:
     def start(
         self, session: ServedSession, task: str, args: dict[str, Json], key: str, now: float
     ) -> Attempt:
-        """Note that a session starts a task.
-
-        Raises:
-            ChannelError: If it has started too many.
-        """
+        """Note that a session starts a task."""
         if session.starts >= self._limits.starts:
             raise ChannelError(
                 f"a session may start {self._limits.starts} tasks", code=BUSY, hint="open another"

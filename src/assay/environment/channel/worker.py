@@ -67,15 +67,7 @@ _MOST_SHOWN = 1_000_000
 
 
 def environment_in(file: str, name: str = "") -> Environment:
-    """The environment that a Python file declares; the file is run.
-
-    Args:
-        file: The file.
-        name: The environment's name, or that of its variable, where there are several.
-
-    Raises:
-        InputError: If it cannot be read, or has none of that name.
-    """
+    """The environment that a Python file declares; the file is run."""
     from assay.graders.kinds import load_file
 
     if not Path(file).is_file():
@@ -307,9 +299,6 @@ class Begins:
 
     A frame could say so, too, but would cost a quick task more than all else that it does here.
     What is asked is numbered, and begins in this order.
-
-    Args:
-        descriptor: Of the memory; see `shared`.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -416,11 +405,7 @@ def _refused(number: int, error: Exception) -> bytes:
 
 
 def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
-    """What can be sent.
-
-    Raises:
-        TemplateError: If it is too large.
-    """
+    """What can be sent."""
     size = _size(value)
     if size is None:
         raise TemplateError(f"{what} holds a number that JSON cannot, or is too deep")

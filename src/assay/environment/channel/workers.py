@@ -29,11 +29,7 @@ _MOST_ALONE = 8
 
 
 class WorkerGoneError(Exception):
-    """The worker died, or was killed, before it answered.
-
-    Attributes:
-        was_begun: Whether it had begun what it was asked.
-    """
+    """The worker died, or was killed, before it answered."""
 
     def __init__(self, *, was_begun: bool) -> None:
         super().__init__("the worker died")
@@ -65,12 +61,7 @@ class _Asked:
 
 
 class Worker:
-    """One process that runs templates.
-
-    Attributes:
-        manifest: What its environment offers.
-        tasks: The numbers of the tasks that have begun in it.
-    """
+    """One process that runs templates."""
 
     def __init__(self, process: subprocess.Popen[bytes], wire: TcpWire, begins: Begins) -> None:
         self.manifest: dict[str, Json] = {}
@@ -85,12 +76,7 @@ class Worker:
 
     @classmethod
     async def start(cls, file: str, name: str) -> Worker:
-        """Start one, and wait until it has loaded the file.
-
-        Raises:
-            InputError: If the file cannot be loaded.
-            ChannelError: If it ends, or takes too long.
-        """
+        """Start one, and wait until it has loaded the file."""
         ours, theirs = socket.socketpair()
         with theirs, Begins.shared() as memory:
             begins = Begins(memory)
@@ -144,19 +130,7 @@ class Worker:
         await self._is_gone.wait()
 
     async def ask(self, method: str, params: Mapping[str, Json], seconds: float) -> Json:
-        """Ask it something.
-
-        Args:
-            method: What.
-            params: With what.
-            seconds: How long it may take from when the worker begins it: that a worker is held up
-                by another task is not this one's fault.
-
-        Raises:
-            WorkerGoneError: If it dies first, or had to be killed and nobody knows for whom.
-            GradingTimeoutError: If it takes longer.
-            ChannelError: If the task fails.
-        """
+        """Ask it something."""
         if self.is_gone:
             raise WorkerGoneError(was_begun=False)
         loop = asyncio.get_running_loop()
@@ -198,9 +172,7 @@ class Worker:
     async def end(self, task: int, patience: float = _GRACE_SECONDS) -> None:
         """End a task; a worker that does not come to that hangs, and is killed.
 
-        Args:
-            task: The task.
-            patience: How long something else may hold the worker up.
+        ``patience``: How long something else may hold the worker up.
         """
         self.tasks.discard(task)
         with suppress(WorkerGoneError, AssayError):
@@ -212,11 +184,7 @@ class Worker:
                 await self.kill()
 
     async def _require_answers(self, late: int) -> None:
-        """Kill it if it hangs.
-
-        Raises:
-            WorkerGoneError: If it hung, and another task that it had begun may be why.
-        """
+        """Kill it if it hangs."""
         try:
             async with asyncio.timeout(_GRACE_SECONDS):
                 await self.ask("ping", {}, _GRACE_SECONDS)
@@ -275,13 +243,7 @@ class Worker:
 
 
 class Workers:
-    """A fixed number of workers of one file; whichever dies is started again.
-
-    Args:
-        file: The Python file.
-        name: The environment in it, where there are several.
-        count: How many.
-    """
+    """A fixed number of workers of one file; whichever dies is started again."""
 
     def __init__(self, file: str, name: str, count: int) -> None:
         self._file = str(Path(file).resolve())
@@ -300,11 +262,7 @@ class Workers:
         return [worker for worker in self._living if not worker.is_gone]
 
     async def start(self) -> dict[str, Json]:
-        """Start them; what the environment offers.
-
-        Raises:
-            InputError: If the file cannot be loaded.
-        """
+        """Start them; what the environment offers."""
         first = await Worker.start(self._file, self._name)
         self._living.add(first)
         self._keeping = [
@@ -323,11 +281,7 @@ class Workers:
         self._living.clear()
 
     async def least_busy(self) -> Worker:
-        """The one that has the least to do; waits for one where none lives.
-
-        Raises:
-            AssayError: If none can be started.
-        """
+        """The one that has the least to do; waits for one where none lives."""
         if living := self.living:
             return min(living, key=lambda worker: worker.load)
         async with self._changed:
@@ -339,11 +293,7 @@ class Workers:
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[Worker]:
-        """One that does nothing else meanwhile, for a task that was in others when they died.
-
-        Raises:
-            AssayError: If it cannot be started.
-        """
+        """One that does nothing else meanwhile, for a task that was in others when they died."""
         async with self._alone:
             idle = [worker for worker in self._idle if not worker.is_gone]
             self._idle = idle[1:]

@@ -44,22 +44,11 @@ _BUILD_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CTests:
-    """What a case says of its tests; the globs are those of `fnmatch`.
-
-    Attributes:
-        tests: Globs of the test files, hidden or in the source; empty: the hidden ``.c`` files.
-        headers: Globs of the headers that declare what is tested.
-        sources: Globs of the submission's ``.c`` files.
-        inject: Hidden files.
-        flags: Flags for the compiler, on both sides.
-        buffers: By function and parameter, how many elements a pointer leads to.
-        handles: Types whose pointers only the submission looks into.
-        timeout_s: Seconds for everything together.
-        test_timeout_s: Seconds for each test.
-    """
+    """What a case says of its tests; the globs are those of `fnmatch`."""
 
     headers: Sequence[str]
     sources: Sequence[str]
+    # Globs of the test files, hidden or in the source; empty: the hidden ``.c`` files.
     tests: Sequence[str] = ()
     inject: Sequence[Injected] = ()
     flags: Sequence[str] = ()
@@ -82,13 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The author's files, by path in the workspace.
-
-    Attributes:
-        tree: The pristine tree.
-        headers: Each header, and where it lies on this machine.
-        tests: The text of each test file.
-    """
+    """The author's files, by path in the workspace."""
 
     tree: Workspace
     headers: Mapping[str, str]
@@ -108,11 +91,7 @@ class Sources:
 
 
 def find_sources(command: CTests, tree: Workspace, hidden: Mapping[str, str]) -> Sources:
-    """Find the headers and the tests in the pristine tree and among the hidden files.
-
-    Raises:
-        InputError: There are none, or a file of tests has none.
-    """
+    """Find the headers and the tests in the pristine tree and among the hidden files."""
     top = Path(tree.path)
     places = {str(path): str(top / path) for path in regular_files(top)} | {**hidden}
     headers = {name: places[name] for name in _matching(places, command.headers)}
@@ -135,12 +114,7 @@ def find_sources(command: CTests, tree: Workspace, hidden: Mapping[str, str]) ->
 async def build_judge(
     command: CTests, sources: Sources, layer: str, build: Path
 ) -> tuple[str, ...]:
-    """Build everything that is the author's or ours: no byte of the submission is there.
-
-    Raises:
-        InputError: Tests call something that cannot be carried.
-        GraderError: The tests do not compile, or there is no compiler.
-    """
+    """Build everything that is the author's or ours: no byte of the submission is there."""
     headers = [f"/workspace/{name}" for name in sources.headers]
     (build / "all.c").write_text("".join(f'#include "{name}"\n' for name in headers))
     flags = _flags(command, sources)
@@ -186,11 +160,7 @@ async def build_submission(
     into: Path,
     seconds: float,
 ) -> CommandResult | None:
-    """Compile the submission into ``library.so``, against the author's headers.
-
-    Returns:
-        What the compiler did; None where there is nothing to compile.
-    """
+    """Compile the submission into ``library.so``, against the author's headers."""
     tree = [str(path) for path in regular_files(Path(workspace.path))]
     own = [
         name

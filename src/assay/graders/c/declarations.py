@@ -37,19 +37,13 @@ _BASES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CType:
-    """A type.
+    """A type."""
 
-    Attributes:
-        kind: What it is, seen through its typedefs; ``plain`` for numbers and enumerations.
-        text: How C spells it, without a ``const`` of its own; empty where it has no spelling.
-        const: Whether it may not be written to.
-        target: What a pointer leads to, or what an array holds.
-        tag: The key of a structure in `Declarations.structures`.
-    """
-
+    # What it is, seen through its typedefs; ``plain`` for numbers and enumerations.
     kind: Literal[
         "void", "plain", "bool", "struct", "union", "pointer", "array", "function", "unknown"
     ]
+    # How C spells it, without a ``const`` of its own; empty where it has no spelling.
     text: str = ""
     const: bool = False
     target: CType | None = None
@@ -86,13 +80,7 @@ class Function:
 
 @dataclass(slots=True)
 class Declarations:
-    """Everything that a preprocessed header declares.
-
-    Attributes:
-        functions: Those of the author's own files.
-        variables: Names of the variables that those declare.
-        structures: The members of each structure that is complete.
-    """
+    """Everything that a preprocessed header declares."""
 
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     variables: set[str] = field(default_factory=set[str])

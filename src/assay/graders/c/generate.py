@@ -39,16 +39,7 @@ class CannotCarryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """How one value crosses.
-
-    Attributes:
-        how: ``raw`` by its bytes, ``bool`` as 0 or 1, ``text`` up to its NUL, ``handle`` as a
-            token, ``struct`` by its members, ``array`` by its elements.
-        text: How C spells its type; empty where it has no spelling.
-        members: Of a structure.
-        element: Of an array.
-        bits: Whether it is a bit-field.
-    """
+    """How one value crosses."""
 
     how: Literal["raw", "bool", "text", "handle", "struct", "array"]
     text: str = ""
@@ -59,13 +50,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How what a pointer leads to crosses: so many values, one after the other.
-
-    Attributes:
-        element: Each of them.
-        count: How many: an expression of C over the parameters.
-        back: Whether they come back after the call.
-    """
+    """How what a pointer leads to crosses: so many values, one after the other."""
 
     element: Value
     count: str
@@ -74,13 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """How a call of a function crosses.
-
-    Attributes:
-        function: The function, each parameter with a name.
-        parameters: How each of its parameters does.
-        returns: How its result does; None for a function that returns nothing.
-    """
+    """How a call of a function crosses."""
 
     function: Function
     parameters: tuple[Value | Row, ...]
@@ -88,14 +67,7 @@ class Carried:
 
 
 class Carrier:
-    """Decides for the functions of one set of headers.
-
-    Args:
-        declared: What the headers declare.
-        buffers: By function and parameter (or ``return``): how many elements a pointer leads to,
-            as an expression of C over the parameters, or ``string``.
-        handles: Types whose pointers only the submission looks into.
-    """
+    """Decides for the functions of one set of headers."""
 
     def __init__(
         self,
@@ -108,11 +80,7 @@ class Carrier:
         self._handles = frozenset(handles)
 
     def carried(self, function: Function) -> Carried:
-        """How calls of a function cross.
-
-        Raises:
-            CannotCarryError: They cannot.
-        """
+        """How calls of a function cross."""
         if function.variadic:
             raise CannotCarryError("it takes a variable number of arguments")
         named = tuple(

@@ -40,13 +40,7 @@ async def grade_remote(
     timing: Timing | None = None,
     lookup: Lookup | None = None,
 ) -> list[Graded]:
-    """Have an endpoint grade submissions.
-
-    Returns:
-        One outcome per submission, in their order, with their places as ids and scores on the
-        endpoint's own scale. What could not be graded has ``status="error"``; its ``outcome`` is
-        ``unreachable``, ``rejected``, ``bad_reply``, or ``error`` where the endpoint said so.
-    """
+    """Have an endpoint grade submissions."""
     items = [(str(number), submission) for number, submission in enumerate(submissions)]
     sent = [item for item in items if _has_answer(item[1])]
     form = FORMS[settings.protocol]
@@ -111,22 +105,14 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointInfo:
-    """What an endpoint says about itself.
-
-    Attributes:
-        online: Whether it answered as its protocol asks.
-        error: Why not, if it did not.
-        name: Its name, if it tells.
-        version: Its version, if it tells.
-        description: What it grades, if it tells.
-        details: Everything else it told, bounded.
-    """
+    """What an endpoint says about itself."""
 
     online: bool
     error: str = ""
     name: str = ""
     version: str = ""
     description: str = ""
+    # Everything else it told, bounded.
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def to_dict(self) -> dict[str, Json]:
@@ -147,9 +133,6 @@ async def probe(
     """Ask an endpoint what it is, without having anything graded.
 
     Protocols without a description are asked something empty instead.
-
-    Returns:
-        What it said; why it could not be asked is in ``error``, nothing is raised.
     """
     form = FORMS[settings.protocol]
     transport = Transport(settings, base_url(settings.url, form), timing or Timing(), lookup)
@@ -182,13 +165,7 @@ _MOST_TOLD = 300
 
 
 class CallError(GraderError):
-    """A request to an endpoint gave no usable reply.
-
-    Attributes:
-        outcome: ``unreachable`` (no reply in time, also after all tries), ``rejected`` (the
-            endpoint refused), or ``bad_reply`` (a malformed reply).
-        status: The HTTP status, or 0.
-    """
+    """A request to an endpoint gave no usable reply."""
 
     def __init__(self, message: str, *, outcome: str, status: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -208,17 +185,7 @@ class _TryAgainError(Exception):
 
 @dataclass(slots=True)
 class Transport:
-    """A session with one endpoint; use it as an async context manager.
-
-    Attributes:
-        settings: The endpoint.
-        base: Its URL, without the route.
-        timing: Clock and chance.
-        lookup: Resolves names; the system by default.
-
-    Raises:
-        GraderError: On entering, if the secret is not there.
-    """
+    """A session with one endpoint; use it as an async context manager."""
 
     settings: EndpointSettings
     base: str
@@ -249,12 +216,7 @@ class Transport:
         await self._stack.aclose()
 
     async def post(self, route: str, payload: Json) -> Json:
-        """Send JSON and read JSON.
-
-        Raises:
-            CallError: If there is no usable reply.
-            RefusedAddressError: If the endpoint is where nothing may be called.
-        """
+        """Send JSON and read JSON."""
         return await self._request("POST", route, json.dumps(plain(payload)).encode())
 
     async def get(self, route: str) -> Json:

@@ -99,8 +99,7 @@ def check_url(url: str, *, allow_internal: bool = False) -> None:
 
     Names are not resolved here; `checking_resolver` does that when the endpoint is called.
 
-    Raises:
-        InputError: Naming what is wrong; it never repeats credentials.
+    Raises `InputError` naming what is wrong; it never repeats credentials.
     """
     found = _URL.fullmatch(url)
     if found is None:
@@ -155,9 +154,6 @@ def refusal(address: str, *, allow_internal: bool = False) -> str:
 
     An IPv6 address that stands for an IPv4 one (mapped, translated, tunnelled) is also checked as
     that.
-
-    Raises:
-        ValueError: For what is not an address.
     """
     for ip in _meanings(ipaddress.ip_address(address.partition("%")[0])):
         kind = _kind(ip)

@@ -42,9 +42,6 @@ class EndpointSettings:
         parallel: Requests at once.
         allow_internal: Whether loopback and private addresses may be called.
         range: Lowest and highest score that it gives; outside is an error of the item.
-
-    Raises:
-        InputError: For a value that makes no sense; the message begins with the field.
     """
 
     url: str
@@ -113,11 +110,7 @@ _TIME = re.compile(r"[0-9]{1,12}")
 
 
 def read_secret(variable: str) -> str:
-    """The secret in an environment variable, without white space around it.
-
-    Raises:
-        GraderError: If it is not set, empty, or cannot stand in a header; it is not repeated.
-    """
+    """The secret in an environment variable, without white space around it."""
     secret = os.environ.get(variable, "").strip()
     if not secret:
         raise GraderError(

@@ -34,14 +34,7 @@ _Statement = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The statement that defines a function or a class.
-
-    Attributes:
-        name: What the statement calls it.
-        text: The statement, with its decorators, from the left margin on.
-        decorators: The decorators, as they are written.
-        line: Its first line in the file.
-    """
+    """The statement that defines a function or a class."""
 
     name: str
     text: str
@@ -50,11 +43,7 @@ class Definition:
 
 
 def definition_of(found: FunctionType | type) -> Definition:
-    """The definition of a function or a class at the top level of a file or notebook cell.
-
-    Raises:
-        InputError: If its source is not to be had, or has been changed since it was loaded.
-    """
+    """The definition of a function or a class at the top level of a file or notebook cell."""
     file, codes = _origin(found)
     lines = _lines(file)
     whole = "".join(lines)
@@ -79,12 +68,7 @@ def definition_of(found: FunctionType | type) -> Definition:
 
 
 def imports_of(found: FunctionType | type, name: str) -> list[tuple[str, str, str]]:
-    """The imports in a definition's file that give a name its meaning.
-
-    Returns:
-        For each the statement for just that name, the module, and what is taken from it (empty
-        for the module itself); relative imports are left out.
-    """
+    """The imports in a definition's file that give a name its meaning."""
     file, _ = _origin(found)
     imports: list[tuple[str, str, str]] = []
     for node in ast.walk(_tree("".join(_lines(file)))):

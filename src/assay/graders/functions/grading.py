@@ -126,9 +126,8 @@ def thread_of(submission: Submission) -> StringThread:
     one, so that ``completion()`` is what every other grader grades. The metadata of both are
     joined; the reference answer is in it as ``expected`` unless it has one already.
 
-    Raises:
-        NothingToGradeError: For a submission without an answer, in whose conversation no assistant
-            speaks. A function would grade the question.
+    Raises `NothingToGradeError` for a submission without an answer, in whose conversation no
+    assistant speaks. A function would grade the question.
     """
     thread, answer = submission.thread, submission.answer
     spoken = thread is not None and any(role == "assistant" for role, _ in thread.turns)
@@ -150,11 +149,7 @@ def _metadata(submission: Submission) -> dict[str, Json]:
 
 
 def payload_of(thread: StringThread) -> bytes:
-    """A conversation as the JSON that is sent into the sandbox.
-
-    Raises:
-        InputError: For metadata that is not JSON.
-    """
+    """A conversation as the JSON that is sent into the sandbox."""
     return _encoded(thread.to_dict()).encode()
 
 

@@ -140,11 +140,10 @@ def own_nodes(function: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
 def guilty_lines(tree: ast.Module, function: ast.AsyncFunctionDef) -> dict[str, int]:
     """Which lines to look at, should a run go wrong.
 
-    Returns:
-        ``grade``: of the function. ``loads``: the first that does something when the file is
-        loaded, beyond imports, definitions and plain values; the function's if there is none.
-        ``returns``: of its only ``return``, else of the function. ``nothing``: of the first
-        ``return`` without a value, else of the function.
+    Returns ``grade``: of the function. ``loads``: the first that does something when the file is
+    loaded, beyond imports, definitions and plain values; the function's if there is none.
+    ``returns``: of its only ``return``, else of the function. ``nothing``: of the first ``return``
+    without a value, else of the function.
     """
     returns = [node for node in own_nodes(function) if isinstance(node, ast.Return)]
     lines = sorted(node.lineno for node in returns)

@@ -141,11 +141,7 @@ def given_modules() -> Mapping[str, str]:
 
 
 def read_source(file: str) -> str:
-    """Read a function's file.
-
-    Raises:
-        InputError: If it cannot be read, is too long or is not UTF-8.
-    """
+    """Read a function's file."""
     try:
         with Path(file).open("rb") as handle:
             content = handle.read(MAX_SOURCE_BYTES + len(MARK.encode()) + 1)

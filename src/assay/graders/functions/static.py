@@ -79,13 +79,7 @@ class _FaultError(Exception):
 
 
 def examine(text: str) -> dict[str, object]:
-    """Check a source as far as that can be done without running it.
-
-    Returns:
-        Plain JSON: ``passed`` (the checks before the failing one), ``failed`` (None, or ``check``,
-        ``message`` and ``line``), ``warnings``, and ``lines``: where to look for what only a run
-        shows, see `reading.guilty_lines`.
-    """
+    """Check a source as far as that can be done without running it."""
     said: list[str] = []
     lines: dict[str, int] = {}
     failed: dict[str, object] | None = None

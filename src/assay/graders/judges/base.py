@@ -61,11 +61,7 @@ class JudgeGrader(Grader):
 
     @cached_property
     def panel(self) -> Panel:
-        """Who is asked, and how votes are counted.
-
-        Raises:
-            InputError: For an impossible panel, or ``model`` beside ``models``.
-        """
+        """Who is asked, and how votes are counted."""
         given = cast("object", self.models)
         listed = cast("Sequence[object]", given) if isinstance(given, list | tuple) else None
         if self.model is not None and given:
@@ -111,11 +107,7 @@ class JudgeGrader(Grader):
 
     @classmethod
     def models_missing(cls, options: Mapping[str, Json]) -> list[str]:
-        """The models of a declaration that cannot be asked on this machine, and why not.
-
-        Returns:
-            A sentence for each, for people; the environment and the settings file alone decide.
-        """
+        """The models of a declaration that cannot be asked on this machine, and why not."""
         panel = cls.of(options).panel
         named = (*panel.models, *filter(None, [panel.escalate]))
         return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
@@ -137,9 +129,6 @@ def answer_in(answer: str | None, thread: StringThread | None = None) -> str:
     """The answer, or where none is given the final assistant turn; either may be empty.
 
     An agent that was at work and said nothing at the end has given an empty answer.
-
-    Raises:
-        GraderError: If nobody answered at all: then something is missing, and nobody failed.
     """
     if answer is None and thread is not None:
         answer = thread.completion()

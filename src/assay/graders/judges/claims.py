@@ -114,40 +114,27 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One statement of fact.
-
-    Attributes:
-        number: Its place in the list, from 1.
-        text: What is claimed, in one line that can be understood alone.
-        span: The passage of the answer that makes it.
-        variants: Other claims that look much like it, see `alike`. Each is judged alone; those
-            with the same verdict count as one.
-    """
+    """One statement of fact."""
 
     number: int
     text: str
     span: str
+    # Other claims that look much like it, see `alike`. Each is judged alone; those with the same
+    # verdict count as one.
     variants: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What an answer claims.
+    """What an answer claims."""
 
-    Attributes:
-        items: The distinct claims, in order, numbered from 1; their variants go on from there.
-        repeated: How many more there were that repeat one of them or are a variant of it.
-        merged: Numbers of those that still seem to say several things.
-        added: Numbers of those that are passages of a suspected answer, word for word: the judge
-            made no claim of them, also when it was asked for them.
-        unclaimed: Passages of any other answer of which no claim was made, at most 20: a place to
-            look for what the judge left out. Noted, never scored.
-    """
-
+    # The distinct claims, in order, numbered from 1; their variants go on from there.
     items: tuple[Claim, ...] = ()
     repeated: int = 0
     merged: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
+    # Passages of any other answer of which no claim was made, at most 20: a place to look for what
+    # the judge left out. Noted, never scored.
     unclaimed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
@@ -173,18 +160,9 @@ async def claims_of(
     said sixty times, would outweigh every false one. Claims that are only `alike` are variants of
     one, and none is dropped for another: whoever judges them judges `each_of` them.
 
-    Args:
-        answer: The answer, of at most `MAX_ANSWER` characters.
-        question: What was asked; it says what pronouns stand for.
-        voter: Whom to ask.
-        most: With more claims than this, variants too, none is looked for that was left out, and
-            each counts: such an answer is not judged.
-        is_suspected: Whether the answer shows a pattern of attack. Then the judge's word that a
-            passage claims nothing is not taken: it is a claim itself, so that talking the judge
-            into leaving it out gains nothing. Only courtesies are not claims.
-
-    Raises:
-        ModelError: If the claims could not be had, read or believed.
+    ``is_suspected``: Whether the answer shows a pattern of attack. Then the judge's word that a
+    passage claims nothing is not taken: it is a claim itself, so that talking the judge into
+    leaving it out gains nothing. Only courtesies are not claims.
     """
     asked = _Asked(question, Spans(answer), voter)
     parts = [part for part in pieces(answer, _PIECE) if part.strip()]
@@ -405,15 +383,7 @@ class ClaimGrader(JudgeGrader):
     async def score_claims(
         self, answer: str, question: str, judge: ClaimJudge, flags: Mapping[str, Json]
     ) -> SubScore:
-        """Have the claims of an answer listed and judged.
-
-        Args:
-            answer: One without content, or of more than `MAX_ANSWER` characters, is worth 0
-                whatever ``on_empty`` says, and nobody is asked.
-            question: What was asked, to understand the answer by.
-            judge: Judges the claims; it is told whether to probe the voter.
-            flags: Signs that something besides the answer tries to move the judge.
-        """
+        """Have the claims of an answer listed and judged."""
         if nothing := unasked(answer, most=MAX_ANSWER):
             metadata = {"models": list[Json](self.panel.models), **nothing.to_json()}
             return SubScore(self.name, 0.0, metadata=metadata, reason=nothing.why)
@@ -451,11 +421,7 @@ class ClaimJudge(Protocol):
 
 
 def question_in(question: str | None, thread: StringThread | None) -> str:
-    """The question, or else the last user turn.
-
-    Raises:
-        GraderError: If there is neither.
-    """
+    """The question, or else the last user turn."""
     found = question or (thread.last_user_turn() if thread is not None else None) or ""
     if not found.strip():
         raise GraderError(

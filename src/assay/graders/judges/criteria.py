@@ -29,13 +29,7 @@ _ABSENCE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One step of a scale, with the words that anchor it.
-
-    Attributes:
-        name: What it is called, such as ``3``.
-        value: What it is worth, in [0, 1].
-        description: What work of this level looks like.
-    """
+    """One step of a scale, with the words that anchor it."""
 
     name: str
     value: float
@@ -44,31 +38,22 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One requirement, or a group of them.
+    """One requirement, or a group of them."""
 
-    Attributes:
-        requirement: What is asked, in plain words; for a group, what the group is about.
-        weight: Its share of the score. Negative for a fault: where it is met, it costs.
-        name: What its score is called; the requirement by default.
-        required: Whether the whole rubric is worth 0 where it is not fully met.
-        polarity: Whether it asks that something is there (``presence``: the judge must quote it)
-            or that something is not (``absence``). ``auto`` goes by its words.
-        allow_na: Whether the judge may say that it does not apply, which takes it out of the score.
-            Off by default: an answer could talk its way out of what it fails.
-        levels: A scale instead of met and unmet, each step with its anchor.
-        children: For a group: what it consists of. Its value is their weighted mean.
-
-    Raises:
-        InputError: For an empty requirement or an impossible weight, level or group.
-    """
-
+    # What is asked, in plain words; for a group, what the group is about.
     requirement: str
+    # Its share of the score. Negative for a fault: where it is met, it costs.
     weight: float = 1.0
     name: str = ""
     required: bool = False
+    # Whether it asks that something is there (``presence``: the judge must quote it) or that
+    # something is not (``absence``). ``auto`` goes by its words.
     polarity: Polarity = "auto"
+    # Whether the judge may say that it does not apply, which takes it out of the score. Off by
+    # default: an answer could talk its way out of what it fails.
     allow_na: bool = False
     levels: tuple[Level, ...] = ()
+    # For a group: what it consists of. Its value is their weighted mean.
     children: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
@@ -124,17 +109,7 @@ def signed(
 
 
 def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterion, ...]:
-    """Read criteria as people write them.
-
-    Args:
-        written: A list of requirements, of pairs ``(requirement, weight)``, and of mappings with
-            the attributes of `Criterion` (``levels`` as a list of names from worst to best, or
-            of mappings).
-        where: How to name it in messages.
-
-    Raises:
-        InputError: Naming the criterion and what is wrong with it; also for an empty list.
-    """
+    """Read criteria as people write them."""
     if isinstance(written, str):
         raise InputError(
             f"{where} must be a list of texts, or of [text, weight]",

@@ -31,13 +31,7 @@ _ENDS = re.compile(r"\n\s*\n|\n|(?<=[.!?。！？])\s+|\s+")  # noqa: RUF001 - f
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One chunk of context.
-
-    Attributes:
-        number: Its place among all that were given, from 1.
-        text: As it came.
-        sought: The same, for looking up quotes.
-    """
+    """One chunk of context."""
 
     number: int
     text: str
@@ -46,11 +40,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Documents, or parts of them, that are read together.
-
-    Attributes:
-        parts: Number of a document and its text, or a part of its text.
-    """
+    """Documents, or parts of them, that are read together."""
 
     parts: tuple[tuple[int, str], ...]
 
@@ -72,10 +62,6 @@ def documents_of(
     They are all ``document`` turns, wherever they stand, and then ``metadata["documents"]`` of the
     sample and of the thread. What is there twice, but for decoration (see `same`), is one
     document: the copies of one good chunk do not make a retrieval better.
-
-    Raises:
-        InputError: For documents that are not texts or mappings with ``content``, ``text`` or
-            ``page_content``.
     """
     if given is not None:
         texts = _texts(given, "documents")
@@ -115,9 +101,8 @@ def windows(documents: Sequence[Document]) -> list[Window]:
 
     One that is longer than a window is cut into parts that overlap, so that no passage is lost.
 
-    Raises:
-        ModelError: Of the kind ``overflow`` for more than `MAX_WINDOWS`. The documents decide it
-            alone, never the answer.
+    Raises `ModelError` of the kind ``overflow`` for more than `MAX_WINDOWS`. The documents decide
+    it alone, never the answer.
     """
     found: list[Window] = []
     parts: list[tuple[int, str]] = []

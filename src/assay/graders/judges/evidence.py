@@ -142,11 +142,7 @@ def _unemphasised(found: re.Match[str]) -> str:
 
 
 class Sought:
-    """A text in which quotes are looked for.
-
-    Args:
-        text: The text.
-    """
+    """A text in which quotes are looked for."""
 
     def __init__(self, text: str) -> None:
         self._given = text
@@ -342,12 +338,7 @@ def _is_of_word(character: str) -> bool:
 
 
 class _Number:
-    """A number that was found in a text, with the numbers that a range or a date consists of.
-
-    Attributes:
-        start: Its place in the text.
-        end: The place behind it.
-    """
+    """A number that was found in a text, with the numbers that a range or a date consists of."""
 
     __slots__ = ("_is_more", "_text", "end", "start")
 

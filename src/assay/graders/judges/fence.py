@@ -136,11 +136,7 @@ def _is_mark(character: str) -> bool:
 
 
 def fenced(name: str, text: str) -> tuple[str, str]:
-    r"""Put a text into a fence.
-
-    Returns:
-        The fenced block, and the name of its fence, which differs from process to process.
-    """
+    r"""Put a text into a fence."""
     shown = visible(text).replace("<", "\\u003c")
     if "[" in shown:
         shown = _TURNS.sub(r"\\u005b", shown)
@@ -165,12 +161,7 @@ def _character(digits: str, written: str) -> str:
 
 
 class FencedText:
-    """A text that is written piece by piece, in which each fence stands on lines of its own.
-
-    Attributes:
-        volatile: The names of its fences, which differ from process to process.
-        size: In characters.
-    """
+    """A text that is written piece by piece, in which each fence stands on lines of its own."""
 
     def __init__(self) -> None:
         self.volatile: list[str] = []
@@ -267,12 +258,7 @@ match."""
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:
-    """Material: text that may want a better grade than it deserves.
-
-    Attributes:
-        name: What it is; letters, digits, ``-``.
-        text: As it came.
-    """
+    """Material: text that may want a better grade than it deserves."""
 
     name: str
     text: str
@@ -283,23 +269,14 @@ Part: TypeAlias = "str | Untrusted"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a judge is asked.
-
-    Attributes:
-        messages: For the model.
-        volatile: The names of the fences: they differ from run to run.
-    """
+    """What a judge is asked."""
 
     messages: tuple[Message, ...]
     volatile: tuple[str, ...]
 
 
 def compose(form: str, parts: Sequence[Part], ending: str, *, system: str = "") -> Prompt:
-    """Write a prompt.
-
-    Raises:
-        ModelError: Of the kind ``overflow`` for more than `MAX_MATERIAL` characters of material.
-    """
+    """Write a prompt."""
     lines, volatile = [f"FORM: {form}"], list[str]()
     size = 0
     for part in parts:

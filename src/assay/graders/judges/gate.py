@@ -88,15 +88,11 @@ _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Why an answer is worth nothing, whatever a judge would say.
-
-    Attributes:
-        why: In words.
-        is_overlong: Whether it is more than a judge reads. To break a penalty's judge so is no
-            way around the penalty.
-    """
+    """Why an answer is worth nothing, whatever a judge would say."""
 
     why: str
+    # Whether it is more than a judge reads. To break a penalty's judge so is no way around the
+    # penalty.
     is_overlong: bool = False
 
     def to_json(self) -> dict[str, Json]:
@@ -110,12 +106,8 @@ def unasked(
 ) -> Unasked | None:
     """Why nobody is asked about an answer; None where somebody is.
 
-    Args:
-        answer: The answer.
-        openers: As for `emptiness`.
-        beside: Characters of what is shown with it. Where that is more than the answer, it is not
-            the answer's doing that both together are too much.
-        most: Characters that a judge reads.
+    ``beside``: Characters of what is shown with it. Where that is more than the answer, it is not
+    the answer's doing that both together are too much.
     """
     size = len(answer)
     if size + beside > most and size > beside:

@@ -45,11 +45,7 @@ Tie: TypeAlias = Literal["fail", "na", "error"]
 
 
 class RefutedError(Exception):
-    """What a judge says is well-formed, and refuted by what can be checked.
-
-    Attributes:
-        complaint: What is wrong, for the judge to fix.
-    """
+    """What a judge says is well-formed, and refuted by what can be checked."""
 
     def __init__(self, complaint: str) -> None:
         super().__init__(complaint)
@@ -58,18 +54,11 @@ class RefutedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one voter says.
+    """What one voter says."""
 
-    Attributes:
-        word: The verdict: ``MET``, ``PASS``, ``B``, the name of a level; "" where it is a number.
-        value: What that is worth, in [0, 1]; None where the question does not apply.
-        reason: Why.
-        evidence: Quotes.
-        metadata: More evidence, of a voter that asked several questions.
-        children: A node for each thing that it judged; likewise.
-    """
-
+    # The verdict: ``MET``, ``PASS``, ``B``, the name of a level; "" where it is a number.
     word: str
+    # What that is worth, in [0, 1]; None where the question does not apply.
     value: float | None
     reason: str = ""
     evidence: tuple[str, ...] = ()
@@ -79,18 +68,14 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_T]):
-    """What shape a reply has and what it says.
-
-    Attributes:
-        name: Of the question; also of the schema, for providers.
-        schema: JSON Schema; evidence and reasoning before the verdict, so that it rests on them.
-            One object for all questions of a kind.
-        read: What a reply of that shape says; raises `RefutedError` where it is not believed,
-            which gives the model one chance to fix it.
-    """
+    """What shape a reply has and what it says."""
 
     name: str
+    # JSON Schema; evidence and reasoning before the verdict, so that it rests on them. One object
+    # for all questions of a kind.
     schema: Mapping[str, Json]
+    # What a reply of that shape says; raises `RefutedError` where it is not believed, which gives
+    # the model one chance to fix it.
     read: Callable[[Mapping[str, Json]], _T]
 
 
@@ -112,33 +97,20 @@ def list_schema(name: str, **properties: Json) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Who is asked, and how votes are counted.
-
-    Attributes:
-        models: Model references; each is asked.
-        repeats: How often each is asked. The repeats are apart in the cache.
-        aggregate: ``majority`` of the words, or ``mean``, ``median`` or ``min`` of the values.
-            It is taken over the votes, as quorum and agreement are: a model's repeats count as
-            votes of their own. A mean has no bound under one broken judge; a median has. ``min``
-            is what speaks most against the answer: of a fault, the highest value.
-        quorum: Fewest votes that decide; more than half of those asked by default (0).
-        tie: What an even split of words is: ``fail`` (that which speaks most against the answer),
-            ``na`` (does not apply) or ``error``.
-        escalate: A model that decides alone where the votes disagree; none by default. With a
-            cheap model in ``models`` this is a cascade.
-        temperature: As in a request.
-        max_tokens: Likewise; judges that reason need room.
-        timeout_seconds: For one vote, all tries together.
-
-    Raises:
-        InputError: For a panel of nobody, the same model twice, or numbers out of range.
-    """
+    """Who is asked, and how votes are counted."""
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     repeats: int = 1
+    # ``majority`` of the words, or ``mean``, ``median`` or ``min`` of the values. It is taken over
+    # the votes, as quorum and agreement are: a model's repeats count as votes of their own. A mean
+    # has no bound under one broken judge; a median has. ``min`` is what speaks most against the
+    # answer: of a fault, the highest value.
     aggregate: Aggregate = "majority"
+    # Fewest votes that decide; more than half of those asked by default (0).
     quorum: int = 0
     tie: Tie = "fail"
+    # A model that decides alone where the votes disagree; none by default. With a cheap model in
+    # ``models`` this is a cascade.
     escalate: str = ""
     temperature: float | None = 0.0
     max_tokens: int = 4096
@@ -196,14 +168,7 @@ class Call:
 
 @dataclass(slots=True)
 class Voter:
-    """One asking of one model, which may take several calls.
-
-    Attributes:
-        panel: Whose voter it is.
-        model: Whom to ask.
-        repeat: Which asking, from 0.
-        calls: What was asked so far.
-    """
+    """One asking of one model, which may take several calls."""
 
     panel: Panel
     model: str
@@ -211,11 +176,7 @@ class Voter:
     calls: list[Call] = field(default_factory=list[Call])
 
     async def ask(self, prompt: Prompt, form: Form[_T]) -> _T:
-        """Ask one question.
-
-        Raises:
-            ModelError: If no reply could be had, read or believed.
-        """
+        """Ask one question."""
         self.plan(1)
         place, found = len(self.calls), list[_T]()
         self.calls.append(Call(form.name))
@@ -237,11 +198,7 @@ class Voter:
         return found[0]
 
     def plan(self, questions: int) -> None:
-        """Refuse to ask more questions than one sample may cost, before any of them is asked.
-
-        Raises:
-            ModelError: Of the kind ``overflow`` where all together are more than `MAX_CALLS`.
-        """
+        """Refuse to ask more questions than one sample may cost, before any of them is asked."""
         if len(self.calls) + questions > MAX_CALLS:
             raise ModelError(
                 f"this takes {len(self.calls) + questions} questions to one judge, or more; "
@@ -270,15 +227,7 @@ Judge: TypeAlias = Callable[[Voter], Awaitable[Opinion]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """What one voter came to.
-
-    Attributes:
-        model: Whom.
-        repeat: Which asking, from 0.
-        opinion: What it says; None where it could not be had.
-        error: Why not.
-        calls: What was asked.
-    """
+    """What one voter came to."""
 
     model: str
     repeat: int = 0

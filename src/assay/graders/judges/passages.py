@@ -231,11 +231,7 @@ no claim would be a list of places to hide one."""
 
 
 class Spans:
-    """Where spans are looked for. Other than evidence, they may be a single word, such as "C".
-
-    Args:
-        text: The text.
-    """
+    """Where spans are looked for. Other than evidence, they may be a single word, such as "C"."""
 
     def __init__(self, text: str) -> None:
         self._sought, self._plain = Sought(text), normalised(text)

@@ -32,14 +32,7 @@ _MET = ("MET", "UNMET")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What criteria are asked about.
-
-    Attributes:
-        answer: The work.
-        question: What was asked for; may be empty.
-        reference: An answer that is known to be right; may be empty.
-        more: Further material, by name.
-    """
+    """What criteria are asked about."""
 
     answer: str
     question: str = ""
@@ -69,20 +62,14 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What came of all criteria.
-
-    Attributes:
-        criteria: The rubric.
-        decisions: One for each of its leaves, in order.
-        captured: Why the judge cannot be trusted with this answer; None if it can.
-        suspicions: Patterns of attack that the answer shows; noted, never scored.
-        probe: What was said of a question whose answer is known; None where none was asked.
-    """
+    """What came of all criteria."""
 
     criteria: tuple[Criterion, ...]
     decisions: tuple[Decision, ...]
     captured: ModelError | None = None
+    # Patterns of attack that the answer shows; noted, never scored.
     suspicions: tuple[str, ...] = ()
+    # What was said of a question whose answer is known; None where none was asked.
     probe: Decision | None = None
 
     def to_json(self) -> dict[str, Json]:
@@ -111,12 +98,8 @@ async def judge_criteria(
 ) -> Judged:
     """Ask about every leaf of a rubric, side by side.
 
-    Args:
-        criteria: The rubric.
-        material: What is judged.
-        panel: Who is asked.
-        canary: Share of answers, in [0, 1], about which a question is asked whose answer is known
-            to be no. Answers that show a pattern of attack are always among them.
+    ``canary``: Share of answers, in [0, 1], about which a question is asked whose answer is known
+    to be no. Answers that show a pattern of attack are always among them.
     """
     rubric = tuple(criteria)
     asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
@@ -258,22 +241,15 @@ def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
-    """The score of a rubric, and what it rests on.
-
-    Attributes:
-        value: In [0, 1]; None where nothing applies or nothing was decided.
-        raw: The same before it is bounded to [0, 1], for training; at most 1.
-        low: What it would be if everything undecided spoke against the answer.
-        high: What it would be if everything undecided spoke for it.
-        coverage: Share of the weight that was decided, in [0, 1]; 0 where a required criterion
-            was not.
-        failed: The required criterion that is not met, or "".
-    """
+    """The score of a rubric, and what it rests on."""
 
     value: float | None
     raw: float | None
+    # What it would be if everything undecided spoke against the answer.
     low: float | None
+    # What it would be if everything undecided spoke for it.
     high: float | None
+    # Share of the weight that was decided, in [0, 1]; 0 where a required criterion was not.
     coverage: float
     failed: str = ""
 
@@ -379,12 +355,8 @@ def rubric_node(
 ) -> SubScore:
     """The node of a rubric, with a child for each criterion.
 
-    Args:
-        name: Of the node.
-        judged: What came of its criteria.
-        metadata: What is kept beside them.
-        min_coverage: Share of the weight, in (0, 1], that must have been judged; with less it is
-            an error. Where nothing applies, it is skipped.
+    ``min_coverage``: Share of the weight, in (0, 1], that must have been judged; with less it is an
+    error. Where nothing applies, it is skipped.
     """
     total = combined(judged.criteria, judged.decisions)
     pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))

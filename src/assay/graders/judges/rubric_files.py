@@ -41,14 +41,10 @@ _NODE = (
 def criteria_of(data: Json) -> tuple[Criterion, ...]:
     """The criteria of one rubric.
 
-    Args:
-        data: A list of criteria or a mapping with ``criteria`` (see `read_criteria`); an example of
-            HealthBench: ``rubrics`` with ``criterion`` and ``points``, negative for a fault; or a
-            tree of PaperBench: ``requirements``, ``weight`` and ``sub_tasks``, where a group is
-            worth the mean of its parts by their weights.
-
-    Raises:
-        InputError: Naming the field.
+    ``data``: A list of criteria or a mapping with ``criteria`` (see `read_criteria`); an example of
+    HealthBench: ``rubrics`` with ``criterion`` and ``points``, negative for a fault; or a tree of
+    PaperBench: ``requirements``, ``weight`` and ``sub_tasks``, where a group is worth the mean of
+    its parts by their weights.
     """
     if isinstance(data, list):
         read = read_criteria(data)
@@ -174,11 +170,7 @@ _Lines: TypeAlias = dict[str, int]
 
 
 def preset_file(name: str) -> str:
-    """The file of a rubric that comes with assay, such as ``solves_or_games``.
-
-    Raises:
-        InputError: For a name that there is not.
-    """
+    """The file of a rubric that comes with assay, such as ``solves_or_games``."""
     files = {file.stem: str(file) for file in (Path(__file__).parent / "presets").glob("*.yaml")}
     if name not in files:
         hint = nearest(name, sorted(files)) or f"one of {', '.join(sorted(files))}"
@@ -189,14 +181,9 @@ def preset_file(name: str) -> str:
 def load_rubric(path: str, *, example: str = "") -> tuple[Criterion, ...]:
     """Read the criteria in a file.
 
-    Args:
-        path: A YAML or JSON file: a list of criteria, a mapping with ``criteria``, an example of
-            HealthBench, or a tree of PaperBench; or examples of HealthBench, a list of them or
-            one to a line.
-        example: Of many examples, the id of the one that is meant.
-
-    Raises:
-        InputError: Naming the file, the line or field, and how to fix it.
+    ``path``: A YAML or JSON file: a list of criteria, a mapping with ``criteria``, an example of
+    HealthBench, or a tree of PaperBench; or examples of HealthBench, a list of them or one to a
+    line.
     """
     try:
         found = Path(path).stat()
@@ -226,12 +213,7 @@ def _loaded(path: str, example: str, *stamp: int) -> tuple[Criterion, ...]:
 
 
 def read_words(path: str) -> str:
-    """Read a rubric that is written in words.
-
-    Raises:
-        InputError: If it cannot be read, is blank, is not UTF-8, or is longer than 100,000
-            characters.
-    """
+    """Read a rubric that is written in words."""
     text = _text(path, 4 * _MAX_WORDS)
     if len(text) > _MAX_WORDS:
         raise _fault(path, f"is longer than {_MAX_WORDS:,} characters")

@@ -49,13 +49,7 @@ MAX_STEPS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A template with its values.
-
-    Attributes:
-        text: What it became.
-        volatile: The names of the fences in it.
-        material: Characters that stand in fences.
-    """
+    """A template with its values."""
 
     text: str
     volatile: tuple[str, ...]
@@ -75,14 +69,9 @@ _PLAIN = json.JSONEncoder(allow_nan=False)
 def render(template: str, context: Mapping[str, Json]) -> str:
     """Render a template: every value byte for byte as it is, without fences.
 
-    Args:
-        template: Handlebars: ``{{x}}``, which is the same as ``{{{x}}}``, paths, ``#if``,
-            ``#unless``, ``#each``, ``#with``, ``else if``, ``lookup``, comments and ``~``.
-        context: Plain JSON. Lists have ``length``; a list or a mapping is written as JSON.
-
-    Raises:
-        InputError: For an invalid template, with its line; for more than `MAX_STEPS` or
-            `MAX_OUTPUT`.
+    ``template``: Handlebars: ``{{x}}``, which is the same as ``{{{x}}}``, paths, ``#if``,
+    ``#unless``, ``#each``, ``#with``, ``else if``, ``lookup``, comments and ``~``.
+    ``context``: Plain JSON. Lists have ``length``; a list or a mapping is written as JSON.
     """
     return _rendered(template, context, {}).text
 
@@ -92,14 +81,8 @@ def render_fenced(
 ) -> Rendered:
     """Render a template, and put each text of an untrusted variable into a fence.
 
-    Args:
-        template: As of `render`.
-        context: Likewise.
-        untrusted: Variables of the context whose texts are material, at any depth, with the name
-            of the fence. A fence begins and ends on lines of its own.
-
-    Raises:
-        InputError: As of `render`.
+    ``untrusted``: Variables of the context whose texts are material, at any depth, with the name of
+    the fence. A fence begins and ends on lines of its own.
     """
     return _rendered(template, context, untrusted)
 
@@ -338,13 +321,8 @@ def _text(value: Json) -> str:
 def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
     """What is worth a look in a template: variables that do not exist.
 
-    Args:
-        template: The template.
-        known: A sample of the variables. Of a list its first item says what the others are like;
-            an empty mapping may hold anything.
-
-    Raises:
-        InputError: For an invalid template, with its line.
+    ``known``: A sample of the variables. Of a list its first item says what the others are like; an
+    empty mapping may hold anything.
     """
     warnings: list[str] = []
     for line, path, scope in _uses(parse(template), [dict(known)]):

@@ -42,14 +42,7 @@ _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """An answer, and what people decided.
-
-    Attributes:
-        input: The conversation before it, as (role, content).
-        output: The answer.
-        passes: Whether it meets the criterion.
-        reasoning: Why.
-    """
+    """An answer, and what people decided."""
 
     input: tuple[tuple[str, str], ...]
     output: str
@@ -69,15 +62,7 @@ class Example:
 
 
 def read_examples(data: object) -> tuple[Example, ...]:
-    """Read examples.
-
-    Args:
-        data: A list of ``{"input", "output", "pass", "reasoning"}``: chat messages or the
-            question alone, the answer, true or false (``passes`` is the same), and why.
-
-    Raises:
-        InputError: Naming the example and the field.
-    """
+    """Read examples."""
     if data is None:
         return ()
     if not isinstance(data, list | tuple):
@@ -138,15 +123,8 @@ def chosen(
 ) -> tuple[tuple[Example, ...], tuple[int, ...]]:
     """Which examples a judge is shown for an answer: as many passing as failing, if there are.
 
-    Args:
-        examples: All of them, the best first.
-        answer: What is judged. An example of this very answer would tell the verdict, and so
-            would one that differs in case, spaces, punctuation or what cannot be seen.
-        most: How many, at most.
-
-    Returns:
-        Those that are shown, in their order, and the numbers, from 0, of those that are left out
-        for they are the answer itself.
+    ``answer``: What is judged. An example of this very answer would tell the verdict, and so would
+    one that differs in case, spaces, punctuation or what cannot be seen.
     """
     own = _words(answer)
     leaks = tuple(n for n, one in enumerate(examples) if _words(one.output) == own)
@@ -187,11 +165,7 @@ def conversation(
     thread: StringThread | None = None,
     metadata: Mapping[str, Json] | None = None,
 ) -> StringThread:
-    """The parts of a submission as one conversation that ends with the answer.
-
-    Raises:
-        GraderError: If there is no answer, which is not the same as an empty one.
-    """
+    """The parts of a submission as one conversation that ends with the answer."""
     before = [] if thread is None else [(turn[0], turn[1]) for turn in thread.messages()]
     answer = answer_in(answer, thread)
     if thread is None and question:
@@ -265,10 +239,6 @@ def output_schema(*, allow_na: bool = False) -> str:
 def fenced_render(
     template: str, given: Mapping[str, Json], own: Mapping[str, Json] | None = None
 ) -> Rendered:
-    """A template as a judge gets it: the texts of `MATERIAL` in fences.
-
-    Raises:
-        InputError: As of `render`.
-    """
+    """A template as a judge gets it: the texts of `MATERIAL` in fences."""
     material = {name: fence for name, fence in MATERIAL.items() if name not in (own or {})}
     return render_fenced(template, given, material)

@@ -28,14 +28,7 @@ _LONGEST_TAG = 500
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """``a.b``, ``../a``, ``@index``, ``this``.
-
-    Attributes:
-        up: How many scopes to go up.
-        steps: Names from there; empty for the scope itself.
-        is_data: Whether it began with ``@``.
-        text: As it was written.
-    """
+    """``a.b``, ``../a``, ``@index``, ``this``."""
 
     up: int
     steps: tuple[str, ...]
@@ -71,15 +64,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """``#if``, ``#unless``, ``#each`` or ``#with``.
-
-    Attributes:
-        name: Which of them.
-        names: Those of ``as |item key|``.
-        takes_zero: Whether 0 counts as true.
-        body: What is written where the value is true, or for each item.
-        otherwise: What stands behind ``else``.
-    """
+    """``#if``, ``#unless``, ``#each`` or ``#with``."""
 
     line: int
     name: str
@@ -87,6 +72,7 @@ class Block:
     names: tuple[str, ...]
     takes_zero: bool
     body: tuple[Node, ...]
+    # What stands behind ``else``.
     otherwise: tuple[Node, ...]
 
 
@@ -100,11 +86,7 @@ def place_of(line: int) -> Location:
 
 @lru_cache(maxsize=32)
 def parse(template: str) -> tuple[Node, ...]:
-    """Read a template.
-
-    Raises:
-        InputError: For what is not a valid template, or says what is not allowed; names the line.
-    """
+    """Read a template."""
     size = len(template.encode("utf-8", "replace"))
     if size > MAX_TEMPLATE_BYTES:
         raise InputError(
@@ -139,14 +121,7 @@ class _Tag:
 
 
 def tags_in(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each ``{{...}}`` of a text without comments and escapes, in order.
-
-    Yields:
-        What stands between the braces, and where the tag begins and ends.
-
-    Raises:
-        InputError: For a tag that is not closed.
-    """
+    """Each ``{{...}}`` of a text without comments and escapes, in order."""
     place = 0
     while (start := text.find("{{", place)) >= 0:
         end = text.find("}}", start)

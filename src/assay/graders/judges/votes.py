@@ -44,27 +44,17 @@ _FAR_APART = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a panel decided.
-
-    Attributes:
-        word: As in `Opinion`.
-        value: In [0, 1]; None where the question does not apply, or there is an error.
-        reason: Of the vote that is nearest to the decision.
-        evidence: Likewise.
-        metadata: Likewise.
-        children: Likewise.
-        agreement: Share of the votes that say the same, in [0, 1]; None without votes. Where the
-            panel escalated, of the votes before.
-        votes: All of them.
-        error: Why nothing was decided; None where something was.
-    """
+    """What a panel decided."""
 
     word: str = ""
+    # In [0, 1]; None where the question does not apply, or there is an error.
     value: float | None = None
     reason: str = ""
     evidence: tuple[str, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
     children: tuple[SubScore, ...] = ()
+    # Share of the votes that say the same, in [0, 1]; None without votes. Where the panel
+    # escalated, of the votes before.
     agreement: float | None = None
     votes: tuple[Vote, ...] = ()
     error: ModelError | None = None
@@ -88,15 +78,8 @@ async def poll(
 async def run_panel(panel: Panel, judge: Judge, *, is_fault: bool = False) -> Decision:
     """Have every voter of a panel judge, and make one decision of their votes.
 
-    Args:
-        panel: Who is asked. Of an even number, the ``majority`` of numbers and the ``median`` lie
-            in between.
-        judge: What one voter does; it may ask several questions.
-        is_fault: Whether a high value speaks against what is judged, and not for it.
-
-    Returns:
-        The decision; its ``error`` says why there is none. Most votes that the question does not
-        apply decide that; of as many, the panel's ``tie`` does: ``fail`` is what the others say.
+    ``panel``: Who is asked. Of an even number, the ``majority`` of numbers and the ``median`` lie
+    in between.
     """
     voters = [Voter(panel, model, n) for model in panel.models for n in range(panel.repeats)]
     if len(voters) == 1:
@@ -268,11 +251,7 @@ _BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated"
 
 
 def check_canary(share: object) -> None:
-    """Reject a share of answers that is not in [0, 1].
-
-    Raises:
-        InputError: Unless it is a number in [0, 1].
-    """
+    """Reject a share of answers that is not in [0, 1]."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
         raise InputError(f"canary must be in [0, 1], got {share!r}")
 
@@ -296,11 +275,8 @@ def untruth(answer: str, *, what: str = "answer") -> tuple[str, str]:
 def refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
     """Why a judge's verdict is not believed, by what it said of a made-up word; None if it is.
 
-    Args:
-        probe: What it said.
-        panel: Who was asked. One captured judge moves a mean, and is enough there.
-        is_suspicious: Whether the answer shows a pattern of attack: then any fault is one of the
-            verdict's, too; else those that an answer can bring about are.
+    ``is_suspicious``: Whether the answer shows a pattern of attack: then any fault is one of the
+    verdict's, too; else those that an answer can bring about are.
     """
     values = [probe.value]
     if panel.aggregate == "mean":

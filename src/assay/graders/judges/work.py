@@ -77,17 +77,12 @@ _LOCK_LINES = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a judge is shown of work.
-
-    Attributes:
-        text: All of it; "" if there is nothing.
-        own: What of it is the work's own, so that it may be quoted as evidence: what was added
-            to files, what the agent said and called. Not what it was given, took out, was
-            answered by a tool, or merely moved.
-        hidden: What changed in files and is not in the text: each with its name and why.
-    """
+    """What a judge is shown of work."""
 
     text: str
+    # What of it is the work's own, so that it may be quoted as evidence: what was added to files,
+    # what the agent said and called. Not what it was given, took out, was answered by a tool, or
+    # merely moved.
     own: str = ""
     hidden: tuple[str, ...] = ()
 
@@ -98,9 +93,6 @@ def diff_view(workspace: Workspace) -> View:
     Without a source every file is a new one. Links, files that are mostly no text, files of
     more than 256 KiB and lock files that changed much are named only. Of a text, other bytes are
     shown as U+FFFD.
-
-    Raises:
-        OverlongError: If it is longer than a prompt may be.
     """
     left = Path(workspace.submitted or workspace.path)
     source = Path(workspace.source) if workspace.source is not None else None
@@ -162,9 +154,6 @@ def trace_view(trace: Trace) -> View:
 
     Of each message, argument and result at most 2,000 characters are shown, its beginning and its
     end, and what is left out between them is said.
-
-    Raises:
-        OverlongError: If it is longer than a prompt may be.
     """
     lines: list[str] = []
     own: list[str] = []
@@ -251,11 +240,7 @@ def file_diff(
 ) -> tuple[list[str], int]:
     """The lines about one file, two of them its names, and the effort that is left for others.
 
-    Args:
-        name: Its path.
-        before: What it was; as text, what stands for it; None where there was none.
-        after: What it is now.
-        effort: Pairs of lines that may be compared.
+    ``before``: What it was; as text, what stands for it; None where there was none.
     """
     old, new = _text_of(before), _text_of(after)
     shown = _line(name)
@@ -352,19 +337,12 @@ _ABOUT_DIFF = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work(Material):
-    """What is judged. Its ``answer`` is what evidence may be quoted from: the work's own parts.
-
-    Attributes:
-        said: The final answer.
-        diff: What changed in files; None where it is not shown.
-        trace: What was done; likewise.
-        suspicions: Patterns of attack in any of them; noted, never scored.
-        note: A word of ours in place of a trace.
-    """
+    """What is judged. Its ``answer`` is what evidence may be quoted from: the work's own parts."""
 
     said: str
     diff: View | None
     trace: View | None
+    # Patterns of attack in any of them; noted, never scored.
     suspicions: tuple[str, ...]
     note: str = ""
 
@@ -372,17 +350,7 @@ class Work(Material):
     async def of(
         cls, answer: str, question: str, *, trace: Trace | None, workspace: Workspace | None
     ) -> Work:
-        """Look at work.
-
-        Args:
-            answer: What was said in the end.
-            question: What was asked for.
-            trace: What was done, if it is to be shown.
-            workspace: What was left and given, if it is to be shown.
-
-        Raises:
-            OverlongError: For more than a judge may read.
-        """
+        """Look at work."""
         diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
         done = None if trace is None else await asyncio.to_thread(trace_view, trace)
         views = [view for view in (diff, done) if view is not None]

@@ -34,20 +34,10 @@ class Definition:
     TAG: ClassVar[str]
 
     async def check(self) -> None:
-        """Check what takes a sandbox to look at; all else was checked when it was made.
-
-        Raises:
-            ShapeError: With everything that is wrong, by its path in the definition.
-            SandboxError: If the sandbox fails, or this machine has none.
-        """
+        """Check what takes a sandbox to look at; all else was checked when it was made."""
 
     async def graded(self, scope: Scope) -> Reward:
-        """`reward` of a sample that is there, for any grader: one may look at the item alone.
-
-        Raises:
-            ShapeError: As `check`.
-            FaultError: Also where nothing was sampled: that is a missing answer, not a bad one.
-        """
+        """`reward` of a sample that is there, for any grader: one may look at the item alone."""
         if not is_sampled(scope.sample):
             raise FaultError(
                 "nothing was sampled: there is no answer, no tool call and no sound to grade",
@@ -59,11 +49,7 @@ class Definition:
     async def reward(self, scope: Scope) -> Reward:
         """Grade a sample against an item.
 
-        Raises:
-            FaultError: It could not be graded.
-            SubmissionFaultError: It is worth nothing, whatever the scale.
-            SandboxUnavailableError: Nothing untrusted can run on this machine.
-            MissingExtraError: Packages that it needs are not installed.
+        Raises `SubmissionFaultError`: It is worth nothing, whatever the scale.
         """
         raise NotImplementedError
 
@@ -89,11 +75,7 @@ def wrong(field: str, message: str, hint: str = "") -> InputError:
 
 
 def template_of(field: str, text: str) -> Template:
-    """Read the template in a field.
-
-    Raises:
-        InputError: Naming the field and what is wrong in it.
-    """
+    """Read the template in a field."""
     try:
         return parse_template(text)
     except InputError as error:
@@ -109,11 +91,7 @@ class Passing(Definition):
     pass_fail: bool
 
     def check_threshold(self) -> None:
-        """Reject a threshold that is NaN or infinite, and ``pass_fail`` without one.
-
-        Raises:
-            InputError: Naming the field.
-        """
+        """Reject a threshold that is NaN or infinite, and ``pass_fail`` without one."""
         threshold = self.pass_threshold
         if threshold is not None and not math.isfinite(threshold):
             raise wrong("pass_threshold", f"must be finite, got {threshold}")
@@ -138,11 +116,7 @@ class Ranged(Passing):
     range: tuple[float, ...] | None
 
     def check_scale(self) -> None:
-        """Reject a ``range`` that is not a pair of finite numbers, the lower first.
-
-        Raises:
-            InputError: Saying so; or as `check_threshold`.
-        """
+        """Reject a ``range`` that is not a pair of finite numbers, the lower first."""
         self.check_threshold()
         given = self.range
         if given is None:
@@ -226,11 +200,7 @@ class OpenAIGrader(Grader):
 
     @classmethod
     def defined(cls, options: Mapping[str, Json]) -> Definition:
-        """The definition that the options of a declaration make.
-
-        Raises:
-            InputError: For one that could grade nothing.
-        """
+        """The definition that the options of a declaration make."""
         return from_json(cls.definition, dict(options))
 
 

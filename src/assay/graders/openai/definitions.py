@@ -190,11 +190,7 @@ def declaration(grader: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def read_definition(grader: Json) -> Definition:
-    """Read one grader of the API.
-
-    Raises:
-        ShapeError: With everything that is wrong in it, by its path in the JSON.
-    """
+    """Read one grader of the API."""
     if not isinstance(grader, dict):
         raise ShapeError([Problem((), "a grader is an object with a 'type'")])
     kind = grader.get("type")
@@ -226,12 +222,7 @@ def _refuse_ours(declared: Json, path: tuple[str, ...]) -> None:
 
 
 async def check_declared(specs: Iterable[GraderSpec]) -> None:
-    """Check the sources of declared graders of OpenAI's kinds; others are passed over.
-
-    Raises:
-        InputError: Naming the grader, and what is wrong in its source.
-        SandboxError: If the sandbox fails, or this machine has none.
-    """
+    """Check the sources of declared graders of OpenAI's kinds; others are passed over."""
     for spec in specs:
         grader = spec.kind.grader
         if issubclass(grader, OpenAIGrader):
@@ -251,11 +242,7 @@ def parts_of(definition: Definition) -> Iterator[Definition]:
 
 
 async def lacking(definition: Definition) -> list[str]:
-    """What a grader needs that is not there, for people; nothing if it runs as it is.
-
-    Raises:
-        SandboxError: If a source cannot be looked at, as that is done in the sandbox.
-    """
+    """What a grader needs that is not there, for people; nothing if it runs as it is."""
     needs = models_needed(definition)
     for part in parts_of(definition):
         if isinstance(part, OpenAIPython) and (foreign := (await part.examined()).foreign):

@@ -71,22 +71,13 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula that was read.
-
-    Attributes:
-        names: The variables in it, each once, in the order of their first use.
-    """
+    """A formula that was read."""
 
     names: tuple[str, ...]
     _steps: tuple[_Step, ...]
 
     def __call__(self, values: Mapping[str, float]) -> float:
-        """Compute it.
-
-        Raises:
-            ScoreError: For a division by zero, the root of a negative number, or any other step
-                whose outcome is not a finite number.
-        """
+        """Compute it."""
         stack: list[float] = []
         for step in self._steps:
             if not step.takes:
@@ -113,11 +104,7 @@ def _computed(step: _Step, given: list[float]) -> float:
 
 @functools.lru_cache(maxsize=32)
 def parse_formula(text: str) -> Formula:
-    """Read a formula.
-
-    Raises:
-        FormulaError: With what is wrong and its 1-based column.
-    """
+    """Read a formula."""
     if len(text) > MAX_LENGTH:
         raise _wrong(f"is longer than {MAX_LENGTH:,} characters", MAX_LENGTH)
     parser = _Parser(text)

@@ -90,19 +90,11 @@ class ModelDefinition(Definition):
         raise NotImplementedError
 
     def verdict(self, reply: str) -> Reward:
-        """What a judge's reply is worth.
-
-        Raises:
-            FaultError: The reply is not what was asked for.
-        """
+        """What a judge's reply is worth."""
         raise NotImplementedError
 
     def request(self, scope: Scope) -> JudgeRequest:
-        """What to ask about a sample.
-
-        Raises:
-            FaultError: A template names what is not there.
-        """
+        """What to ask about a sample."""
         sampling = cast("dict[str, Json]", to_json(self.sampling_params or SamplingParams()))
         fences = Fences(of_items=self.fence == "all") if self.fence else None
         messages = [message.render(scope, fences) for message in self.input]
@@ -121,10 +113,6 @@ class ModelDefinition(Definition):
 
         Nobody is asked about a sample whose text is shown to the judge and has no content. That is
         the grader's lowest reward; of a formula it is the whole, so that it saves no penalty.
-
-        Raises:
-            SubmissionFaultError: The sample has no content.
-            FaultError: The judge could not be asked, refused, or did not answer what was asked.
         """
         request = self.request(scope)
         if self._shows_text and (why := _silence(scope)):

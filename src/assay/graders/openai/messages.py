@@ -29,25 +29,14 @@ _PLAIN = re.compile(r"[^\w.\[\]-]+")
 
 
 class Fences:
-    """The fences of one prompt.
-
-    Args:
-        of_items: Whether what comes from the row stands in them, too.
-
-    Attributes:
-        names: The names of those that were put up, which differ from process to process.
-    """
+    """The fences of one prompt."""
 
     def __init__(self, *, of_items: bool = False) -> None:
         self._of_items = of_items
         self.names: list[str] = []
 
     def render(self, template: Template, scope: Scope) -> str:
-        """A template filled in.
-
-        Raises:
-            FaultError: As `Template.render`.
-        """
+        """A template filled in."""
         # First as it is: what is missing or too long is found out there.
         template.render(scope)
         text = FencedText()
@@ -106,11 +95,7 @@ class Message:
         self.check_unchosen("sample")
 
     def parts(self) -> list[Mapping[str, Json]]:
-        """The content as a list of parts, texts included.
-
-        Raises:
-            InputError: For content of another form.
-        """
+        """The content as a list of parts, texts included."""
         content = self.content
         listed = cast("list[Json]", content) if isinstance(content, list) else [content]
         parts: list[Mapping[str, Json]] = []
@@ -129,11 +114,7 @@ class Message:
         No fence can stand around one: it would show the judge words of its own, and its address
         would be called by whoever runs the model.
 
-        Args:
-            namespace: ``sample`` or ``item``; no template of it may stand in what is not text.
-
-        Raises:
-            InputError: Where one does.
+        ``namespace``: ``sample`` or ``item``; no template of it may stand in what is not text.
         """
         for part in self.parts():
             if part.get("type") in _OTHER_PARTS and namespace in _names_in(dict(part)):
@@ -177,15 +158,7 @@ def _names_in(value: Json) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """What is to be sent to a judge.
-
-    Attributes:
-        model: Its name, as OpenAI calls it.
-        messages: With every template filled in.
-        response_format: JSON Schema of the reply.
-        sampling: As `SamplingParams`, without what was not given.
-        fences: The names of the fences in it, which differ from run to run.
-    """
+    """What is to be sent to a judge."""
 
     model: str
     messages: tuple[Mapping[str, Json], ...]
@@ -206,14 +179,7 @@ _MOST_TOKENS = 4096
 
 
 async def send(request: JudgeRequest) -> Reply:
-    """Ask.
-
-    Returns:
-        The reply; its ``data`` has the shape that was asked for.
-
-    Raises:
-        FaultError: With OpenAI's flag for what went wrong.
-    """
+    """Ask."""
     sampling = request.sampling
     limit = sampling.get("max_completions_tokens") or sampling.get("max_completion_tokens")
     try:
@@ -244,9 +210,6 @@ def reference_of(model: str) -> str:
 
     A name that is neither ours nor of a known family is one of the provider's whose API this is:
     so one at ``OPENAI_BASE_URL`` has.
-
-    Raises:
-        InputError: If it can name no model.
     """
     theirs = f"openai:{model}"
     try:

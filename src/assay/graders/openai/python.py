@@ -49,25 +49,16 @@ _known: OrderedDict[str, Examination] = OrderedDict()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What was found in a source.
-
-    Attributes:
-        fault: What is wrong, or empty.
-        hint: How to fix it, or empty.
-        foreign: Packages it imports that are not in the standard library, sorted; the first 50.
-    """
+    """What was found in a source."""
 
     fault: str = ""
     hint: str = ""
+    # Packages it imports that are not in the standard library, sorted; the first 50.
     foreign: tuple[str, ...] = ()
 
 
 def check_size(source: str) -> None:
-    """Refuse a source that is too long.
-
-    Raises:
-        InputError: Saying so.
-    """
+    """Refuse a source that is too long."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size >= MAX_SOURCE_BYTES:
         raise wrong("source", f"is {size:,} bytes long", f"less than {MAX_SOURCE_BYTES:,}")
@@ -78,9 +69,6 @@ async def examine_source(source: str) -> Examination:
 
     It is parsed in the sandbox, within the time and memory of a function's call: a source that
     takes more is refused. The latest findings are remembered.
-
-    Raises:
-        SandboxError: If the sandbox fails, or this machine has none.
     """
     found = _known.get(source)
     if found is None:
@@ -171,11 +159,7 @@ class OpenAIPython(Ranged):
 
     @property
     def text(self) -> str:
-        """The source.
-
-        Raises:
-            InputError: The file cannot be read.
-        """
+        """The source."""
         if self.source is not None:
             return self.source
         try:
@@ -185,11 +169,7 @@ class OpenAIPython(Ranged):
             raise wrong("file", f"{self.file} cannot be read: {error}") from error
 
     async def examined(self) -> Examination:
-        """What is found in the source when it is parsed, in the sandbox.
-
-        Raises:
-            SandboxError: If the sandbox fails, or this machine has none.
-        """
+        """What is found in the source when it is parsed, in the sandbox."""
         return await examine_source(self.text)
 
     async def check(self) -> None:

@@ -28,17 +28,10 @@ Flag: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reward:
-    """What a definition gave.
-
-    Attributes:
-        value: Finite, on the definition's own scale.
-        passed: Whether that is a pass; None where the definition does not say what passes.
-        details: Evidence, such as the texts that were compared.
-        flags: What people should look at.
-        parts: Rewards of the graders that a formula combined, by their key.
-    """
+    """What a definition gave."""
 
     value: float
+    # Whether that is a pass; None where the definition does not say what passes.
     passed: bool | None = None
     details: Mapping[str, object] = field(default_factory=dict[str, object])
     flags: tuple[str, ...] = ()
@@ -48,11 +41,7 @@ class Reward:
 class FaultError(GraderError):
     """The grader or its item is at fault: an error, and no score.
 
-    Attributes:
-        flag: OpenAI's name of it.
-        outcome: What happened in one word; see `assay.scoring.graded.Graded.outcome`.
-        details: Evidence, such as what a function printed.
-        parts: Rewards that were there before it failed.
+    ``outcome``: What happened in one word; see `assay.scoring.graded.Graded.outcome`.
     """
 
     def __init__(
@@ -76,9 +65,6 @@ class SubmissionFaultError(FaultError):
     Where a formula combines several graders, the whole is a 0: a penalty that cannot be computed
     must not be a penalty saved. Its outcome, by default the flag's name, tells it from a 0 that was
     computed.
-
-    Attributes:
-        signs: Flags of the score.
     """
 
     def __init__(

@@ -53,12 +53,7 @@ class _FaultError(Exception):
 
 
 def examine(source: str) -> dict[str, object]:
-    """Check a source.
-
-    Returns:
-        Plain JSON: ``fault`` (what is wrong, or empty), ``hint`` (how to fix it, or empty) and
-        ``foreign`` (packages it imports that are not in the standard library, sorted).
-    """
+    """Check a source."""
     try:
         tree = _parsed(source)
         _check_signature(tree)

@@ -51,27 +51,17 @@ _STEP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a template may name.
-
-    Attributes:
-        item: The row of the dataset.
-        sample: What the model said: ``output_text``, ``output_json`` if that is JSON,
-            ``output_tools``, ``choices``, and what else was recorded.
-    """
+    """What a template may name."""
 
     item: dict[str, Json]
+    # What the model said: ``output_text``, ``output_json`` if that is JSON, ``output_tools``,
+    # ``choices``, and what else was recorded.
     sample: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One ``{{ ... }}``.
-
-    Attributes:
-        text: As it is written, without the braces.
-        namespace: ``item`` or ``sample``.
-        steps: Keys and indices to follow from there.
-    """
+    """One ``{{ ... }}``."""
 
     text: str
     namespace: str
@@ -84,12 +74,7 @@ class Reference:
         return self.namespace == "sample" and (not first or first in _WRITTEN_BY_THE_MODEL)
 
     def find(self, scope: Scope) -> Json:
-        """What it names.
-
-        Raises:
-            FaultError: There is no such thing in the item or the sample.
-            SubmissionFaultError: The model did not write any such thing.
-        """
+        """What it names."""
         here: Json = scope.item if self.namespace == "item" else scope.sample
         for number, step in enumerate(self.steps):
             try:
@@ -99,11 +84,7 @@ class Reference:
         return here
 
     def render(self, scope: Scope) -> str:
-        """What it names: a text as it is, all else as JSON.
-
-        Raises:
-            FaultError: As `find`, and for what is nested too deeply.
-        """
+        """What it names: a text as it is, all else as JSON."""
         found = self.find(scope)
         if isinstance(found, str):
             return found
@@ -139,11 +120,7 @@ def _path(reference: Reference, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text with references in it.
-
-    Attributes:
-        parts: Literal texts and references, in order.
-    """
+    """A text with references in it."""
 
     parts: tuple[str | Reference, ...]
 
@@ -158,12 +135,7 @@ class Template:
         return any(reference.is_by_the_model for reference in self.references)
 
     def render(self, scope: Scope) -> str:
-        """The text with every reference replaced: texts as they are, all else as JSON.
-
-        Raises:
-            FaultError: A reference names nothing, or the text is longer than `MAX_RENDERED`.
-            SubmissionFaultError: The same, by the model's doing.
-        """
+        """The text with every reference replaced: texts as they are, all else as JSON."""
         done: list[str] = []
         length = {False: 0, True: 0}  # of what the author wrote, and of what the model did
         for part in self.parts:
@@ -178,12 +150,7 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Read a template.
-
-    Raises:
-        InputError: For one that is too long, braces that do not close, or a reference to anything
-            but ``item`` and ``sample``; with its column.
-    """
+    """Read a template."""
     return _remembered(text) if len(text) <= _REMEMBERED else _parsed(text)
 
 
@@ -266,12 +233,7 @@ def sample_of(
     recorded: Mapping[str, Json] | None = None,
     tool_calls: list[Json] | None = None,
 ) -> dict[str, Json]:
-    """The namespace ``sample`` of one answer.
-
-    Returns:
-        ``output_tools`` and what was recorded; with an answer also ``output_text``, ``choices``
-        and, if it is JSON, ``output_json``.
-    """
+    """The namespace ``sample`` of one answer."""
     sample = dict(recorded or {})
     for name in ("output_text", "output_json", "choices"):
         sample.pop(name, None)

@@ -93,14 +93,9 @@ def names_a_test(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sign:
-    """One place in a file.
-
-    Attributes:
-        line: 1-based line.
-        name: One of `SIGNS`.
-        what: What stands there, such as ``sys._getframe``; the same wherever the code is moved.
-    """
+    """One place in a file."""
 
     line: int
     name: str
+    # What stands there, such as ``sys._getframe``; the same wherever the code is moved.
     what: str

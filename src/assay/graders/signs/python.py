@@ -44,16 +44,7 @@ _OF_PROGRAMS = re.compile(
 
 @dataclass(slots=True)
 class Module:
-    """A parsed file and what its names stand for.
-
-    Attributes:
-        path: From the root of the workspace.
-        own: First parts of the names of the workspace's own modules.
-        nodes: Every node, outer ones first.
-        above: The node around each.
-        names: What a name was imported or assigned as, in full.
-        taken: Names that were taken out of a module, in lower case: maybe values, no modules.
-    """
+    """A parsed file and what its names stand for."""
 
     path: str
     own: frozenset[str]

@@ -56,20 +56,7 @@ def says_todo(text: str) -> bool:
 
 @frozen(kw_only=True)
 class Function:
-    """One definition of a function or method.
-
-    Attributes:
-        name: Qualified, such as ``Stack.push``.
-        line: Where it starts, from 1.
-        body: What its body comes to.
-        inputs: Whether it takes anything beside its receiver.
-        fingerprint: Equal for two definitions that differ in comments and layout alone.
-        owner: The class it belongs to, or "".
-        abstract: Its declaration says that others fill it in: an abstract method, an overload.
-        hook: It may do nothing: a callback, a destructor, a method of a class with bases.
-        template: Its class looks like one that is meant to be subclassed: it says so, or calls the
-            method on itself.
-    """
+    """One definition of a function or method."""
 
     name: str
     line: int
@@ -91,18 +78,11 @@ class Function:
 
 @frozen(kw_only=True)
 class Code:
-    """What a source file defines.
-
-    Attributes:
-        functions: Its functions, in order.
-        bases: The classes it defines, each with the simple names of its bases.
-        names: What else it binds to something of use: imports and assignments, qualified.
-        fingerprint: Equal for two files that differ in comments and layout alone.
-        substance: Whether there is any statement in it.
-    """
+    """What a source file defines."""
 
     functions: tuple[Function, ...] = ()
     bases: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # What else it binds to something of use: imports and assignments, qualified.
     names: frozenset[str] = frozenset()
     fingerprint: str = ""
     substance: bool = False
@@ -114,13 +94,7 @@ class Code:
 
 @frozen
 class Fault:
-    """A function that is not written.
-
-    Attributes:
-        name: Its qualified name.
-        line: Where it starts; 0 for one that is gone.
-        why: What is wrong with it.
-    """
+    """A function that is not written."""
 
     name: str
     line: int
@@ -148,12 +122,9 @@ def faults(
     A shape that may be legitimate (an abstract method, a hook that does nothing) is excused where
     the source had it or where the function is new: never where it took the place of a stub.
 
-    Args:
-        code: The file as it was left.
-        source: The file as it was given; None where it is new or the source unknown.
-        classes: The tree, to see whether a subclass fills in a method.
-        touched: Whether the file was changed. In one that was not, only a stub that says so
-            counts: an empty function is too often meant.
+    ``source``: The file as it was given; None where it is new or the source unknown.
+    ``touched``: Whether the file was changed. In one that was not, only a stub that says so counts:
+    an empty function is too often meant.
     """
     seen: set[str] = set()
     for function in code.functions:

@@ -80,10 +80,8 @@ def python_code(source: bytes, *, texts: bool = True) -> str | None:
 
     Lines and columns are kept.
 
-    Args:
-        source: The file.
-        texts: Whether to keep what stands in strings. Without, what an f-string computes is moved
-            behind the end.
+    ``texts``: Whether to keep what stands in strings. Without, what an f-string computes is moved
+    behind the end.
     """
     source = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     module = parse_python(source)

@@ -73,9 +73,6 @@ class SourceReader:
     """Reads source files in a process of its own, which a file may kill and no more than that.
 
     Use it as a context manager. It blocks: call it in a thread.
-
-    Attributes:
-        spent: CPU seconds that files have taken so far.
     """
 
     def __init__(self) -> None:
@@ -94,31 +91,19 @@ class SourceReader:
         self._close()
 
     def read(self, source: bytes, language: str) -> Code | str:
-        """Read a file; as text, why it cannot be read.
-
-        Raises:
-            GraderError: If the process cannot be started or does not work at all.
-        """
+        """Read a file; as text, why it cannot be read."""
         answer = self._ask(source, language)
         return answer if isinstance(answer, str) else _code(answer)
 
     def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
-        """A Python file without comments and statements that do nothing; None if it is not Python.
-
-        Raises:
-            GraderError: If the process cannot be started.
-        """
+        """A Python file without comments and statements that do nothing; None if not Python."""
         answer = self._ask(source, "python-code" if texts else "python-bare")
         return None if isinstance(answer, str) else str(answer["code"])
 
     def signs(
         self, source: bytes, language: str, *, path: str, own: Iterable[str]
     ) -> tuple[list[Sign], list[str]] | str:
-        """The signs in a file that it speaks to its judge, and texts that do nothing in it.
-
-        Raises:
-            GraderError: If the process cannot be started.
-        """
+        """The signs in a file that it speaks to its judge, and texts that do nothing in it."""
         answer = self._ask(source, language, {"path": path, "own": list[Json](own)})
         if isinstance(answer, str):
             return answer

@@ -28,23 +28,15 @@ _JS_FUNCTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """One language.
-
-    Attributes:
-        package: The package that brings its grammar.
-        entry: The function of the package that returns it.
-        functions: Node types of functions and methods that may have a body.
-        classes: Node types of what holds methods.
-        interfaces: Those of them whose methods others fill in.
-        strict: Whether a tree with errors means that the file does not parse. Not for C and C++,
-            whose macros no parser understands without the compiler.
-    """
+    """One language."""
 
     package: str
     entry: str = "language"
     functions: frozenset[str]
     classes: frozenset[str] = frozenset()
     interfaces: frozenset[str] = frozenset()
+    # Whether a tree with errors means that the file does not parse. Not for C and C++, whose macros
+    # no parser understands without the compiler.
     strict: bool = True
 
 
@@ -150,11 +142,7 @@ def can_read(language: str) -> bool:
 
 
 def require_grammar(language: str) -> None:
-    """Refuse a language whose grammar is not installed.
-
-    Raises:
-        MissingExtraError: Naming the extra.
-    """
+    """Refuse a language whose grammar is not installed."""
     if not can_read(language):
         raise MissingExtraError(f"implemented for {language}", extra="languages")
 

@@ -42,22 +42,7 @@ _LONGEST_CALL = 60.0
 
 @frozen(kw_only=True)
 class TestCommand:
-    """A command that runs tests, and how to learn what came of them.
-
-    Attributes:
-        cmd: Shell line, run in the workspace with ``/bin/sh -c``.
-        inject: Hidden files: paths of the case's files (to the workspace root under their own
-            name) or `Injected`.
-        junit_xml: Globs inside the workspace of the JUnit reports that the command writes.
-        format: Name of the console format that the command prints.
-        timeout_s: Seconds for all runs together.
-        shuffle: Whether the tests of a file may run in any order.
-        ids: Exactly the tests that are expected, where the case says; empty: they are found.
-        loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
-        isolation: Whether the tests share a process with what they test.
-        fresh: How often ``process`` loads the submission anew.
-        contract: What ``process`` permits, because the reference needs it.
-    """
+    """A command that runs tests, and how to learn what came of them."""
 
     __test__ = False
 
@@ -67,10 +52,12 @@ class TestCommand:
     format: str | None = None
     timeout_s: float = 300.0
     shuffle: bool = True
+    # Exactly the tests that are expected, where the case says; empty: they are found.
     ids: Sequence[str] = ()
     loose: Sequence[str] = ()
     isolation: Mode = "shared"
     fresh: Fresh = "module"
+    # What ``process`` permits, because the reference needs it.
     contract: Contract | None = None
 
     @property
@@ -81,17 +68,7 @@ class TestCommand:
 
 @frozen(kw_only=True)
 class Plan:
-    """Everything that the runs of one command have in common.
-
-    Attributes:
-        command: What is asked for.
-        workspace: The grading tree.
-        invocation: How the command starts its tests.
-        layer: Directory of the hidden files, to be laid over the tree.
-        told: Hidden sources that the runner is told, by path in the workspace.
-        deadline: When the time is over, on the monotonic clock.
-        hidden: Paths of all hidden files.
-    """
+    """Everything that the runs of one command have in common."""
 
     command: TestCommand
     workspace: Workspace
@@ -184,9 +161,6 @@ async def _host_of(
     """Run the host of a submission beside a judge.
 
     Gives the socket to which it connects. On leaving, every process of it is dead.
-
-    Raises:
-        GraderError: If the host could not even start.
     """
     import asyncio
 

@@ -170,13 +170,7 @@ def _file(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The tests of a report that count.
-
-    Attributes:
-        ids: Their ids.
-        missing: Tests that hidden files declare and that were not heard of.
-        notes: What does not count, or could not be told apart.
-    """
+    """The tests of a report that count."""
 
     ids: frozenset[str]
     missing: tuple[str, ...] = ()
@@ -185,14 +179,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authors:
-    """Whose the tests of a tree are.
-
-    Attributes:
-        theirs: Files with tests of the author.
-        own: Files with tests that the submission added or changed.
-        hidden: Paths of the hidden files.
-        known: Whether the source is known, and all of it was read.
-    """
+    """Whose the tests of a tree are."""
 
     theirs: tuple[_TestFile, ...]
     own: tuple[_TestFile, ...] = ()

@@ -58,44 +58,28 @@ _MOST_SIGNS = 50
 
 @dataclass(slots=True)
 class Heard:
-    """What a runner has said so far.
-
-    Attributes:
-        collected: Ids that it found, in its order.
-        errors: What could not be collected: id to message.
-        started: The last test that started and has no result yet; None between tests.
-        outcomes: Results by id. Of two for one id the worse counts.
-        marked: Tests that a mark of theirs left out, or expected to fail.
-        canaries: What became of planted tests: name to outcome and message.
-        tampering: What the runner noticed.
-        undecided: Classes of the submission that would have had to decide.
-        notes: What is worth a reader's eye.
-        needs: What the reference needed, by test function; told while it is proven.
-        ready: Whether it came so far that code of the submission could run.
-        exit: The exit status it announced as its last word; None while there was none.
-    """
+    """What a runner has said so far."""
 
     collected: list[str] = field(default_factory=list[str])
     errors: dict[str, str] = field(default_factory=dict[str, str])
+    # The last test that started and has no result yet; None between tests.
     started: str | None = None
     outcomes: dict[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
     marked: set[str] = field(default_factory=set[str])
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
+    # Classes of the submission that would have had to decide.
     undecided: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    # What the reference needed, by test function; told while it is proven.
     needs: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     ready: bool = False
+    # The exit status it announced as its last word; None while there was none.
     exit: int | None = None
 
 
 class FrameReader:
-    """Checks lines as they arrive and keeps what they say.
-
-    Attributes:
-        heard: What was said by lines that were genuine.
-        forged: Why the report cannot be genuine; empty while it can.
-    """
+    """Checks lines as they arrive and keeps what they say."""
 
     def __init__(self, key: bytes) -> None:
         self.heard = Heard()
@@ -108,8 +92,7 @@ class FrameReader:
     def feed(self, chunk: bytes) -> bool:
         """Take what arrived.
 
-        Returns:
-            Whether to go on reading: false once the report is known to be forged.
+        Returns whether to go on reading: false once the report is known to be forged.
         """
         self._total += len(chunk)
         self._rest += chunk
@@ -246,35 +229,21 @@ _REFUSAL = b'{"refused": "this run is already reported by another process"}\n'
 
 @frozen(kw_only=True)
 class Brief:
-    """What a runner is told.
-
-    Attributes:
-        hidden: Sources that the runner loads from here: path inside the workspace to text.
-        shuffle: Whether it may run the tests of a file in any order.
-        skip: Tests not to run again: they ended the process before.
-        loose: Classes of the submission, as ``module.Class``, that may equal what they like.
-        settle: Seconds that it may wait at its end for what the tests left running.
-        apart: For a judge: what it is told of the boundary. None for a runner in one process.
-    """
+    """What a runner is told."""
 
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
     shuffle: bool = True
     skip: Sequence[str] = ()
     loose: Sequence[str] = ()
     settle: float = 20.0
+    # For a judge: what it is told of the boundary. None for a runner in one process.
     apart: Mapping[str, Json] | None = None
 
 
 class Channel:
     """One run's channel; made by `open_channel`.
 
-    Attributes:
-        path: The socket on the host.
-        canary: Name of the test that must fail, and the value it must fail with.
-        seed: Of the order of the tests, where that is free.
-        connected: Whether a runner was served.
-        nested: How many connections from below that runner were refused.
-        rivals: How many other connections were.
+    ``canary``: Name of the test that must fail, and the value it must fail with.
     """
 
     def __init__(

@@ -59,20 +59,12 @@ _LARGEST = 1024 * 1024
 
 @frozen(kw_only=True)
 class Invocation:
-    """How a command line starts its tests.
-
-    Attributes:
-        runner: What it starts; None for a program that we cannot report for.
-        program: The program that was recognised, or the last one of the line.
-        args: Words after the runner's name.
-        cwd: Directory below the workspace in which it runs; empty for the workspace.
-        exact: Whether the line's exit status is the program's own.
-        scripts: Files that the line runs directly, as it names them, relative to the workspace.
-    """
+    """How a command line starts its tests."""
 
     runner: Runner | None
     program: str = ""
     args: tuple[str, ...] = ()
+    # Directory below the workspace in which it runs; empty for the workspace.
     cwd: str = ""
     exact: bool = False
     scripts: tuple[str, ...] = ()
@@ -80,14 +72,7 @@ class Invocation:
 
 @frozen(kw_only=True)
 class Report:
-    """Where a foreign runner says what came of its tests.
-
-    Attributes:
-        program: The runner, as the line names it.
-        junit_xml: Globs of the reports that it always writes.
-        format: The format in which it prints, where it writes none.
-        before: What has to stand before the line for that.
-    """
+    """Where a foreign runner says what came of its tests."""
 
     program: str
     junit_xml: tuple[str, ...] = ()
@@ -112,13 +97,8 @@ class _Simple:
 def read_command(line: str, tree: str | None = None) -> Invocation:
     """Find out how a line starts its tests.
 
-    Args:
-        line: A line for ``/bin/sh -c``.
-        tree: Where ``package.json`` and ``Makefile`` are looked up: a tree that no submission can
-            write. Without it they stay unknown.
-
-    Raises:
-        InputError: For a line that no shell could read, or that starts two test runners.
+    ``tree``: Where ``package.json`` and ``Makefile`` are looked up: a tree that no submission can
+    write. Without it they stay unknown.
     """
     found = list(_invocations(line, tree, _DEEPEST, ""))
     scripts = tuple(name for one in found for name in one.scripts)

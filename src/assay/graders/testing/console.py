@@ -235,14 +235,7 @@ _LONGEST_LINE = 4_000
 
 
 def read_console(name: str, text: str) -> dict[str, TestOutcome]:
-    """Read the outcomes out of console text.
-
-    Returns:
-        Outcomes by id; none where the text has no results in that format.
-
-    Raises:
-        InputError: For a format that there is not.
-    """
+    """Read the outcomes out of console text."""
     if name not in FORMATS:
         raise InputError(f"unknown console format {name!r}", hint=nearest(name, list(FORMATS)))
     plain = _ESCAPES.sub("", text)

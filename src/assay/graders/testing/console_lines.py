@@ -26,26 +26,18 @@ _ORDER: tuple[Outcome, ...] = ("passed", "skipped", "xfailed", "xpassed", "faile
 
 @dataclass(slots=True)
 class Tally:
-    """Tests by name, and numbers of tests.
-
-    Attributes:
-        named: Outcomes by id.
-        counted: How many tests had each outcome, by the runner's own count; None if it gave none.
-    """
+    """Tests by name, and numbers of tests."""
 
     named: dict[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
+    # How many tests had each outcome, by the runner's own count; None if it gave none.
     counted: dict[Outcome, int] | None = None
     _used: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, name: str, outcome: Outcome, message: str = "", *, again: bool = False) -> None:
         """Note a named test.
 
-        Args:
-            name: Its id.
-            outcome: What is said of it.
-            message: Why.
-            again: Whether another test may rightly have the same name. If not, two lines about
-                one name contradict each other, and the worse holds.
+        ``again``: Whether another test may rightly have the same name. If not, two lines about one
+        name contradict each other, and the worse holds.
         """
         name = name.strip()[:_LONGEST_ID]
         if again:

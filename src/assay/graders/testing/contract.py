@@ -31,24 +31,20 @@ _COUNTED = "said"
 
 @frozen(kw_only=True)
 class Contract:
-    """What a reference needed.
+    """What a reference needed."""
 
-    Attributes:
-        seed: Seed of the near misses that equality and order are asked about; the same for every
-            grading, so that a regrade is no second chance.
-        needs: By test function, without its parameters, entries ``kind:trail``; the test is empty
-            for what happens outside of tests, such as the import of test modules.
-        learns: Whether the reference is being proven: everything is permitted and written down.
-        variants: How many tests the reference's run had of a declared test (``tests/a.py::test_b``)
-            where its source does not say it, and of a file beyond those that it declares; None
-            where that is not known.
-        skips: Tests that the reference itself skips while they run. They do not count.
-    """
-
+    # Seed of the near misses that equality and order are asked about; the same for every grading,
+    # so that a regrade is no second chance.
     seed: str = ""
+    # By test function, without its parameters, entries ``kind:trail``; the test is empty for what
+    # happens outside of tests, such as the import of test modules.
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     learns: bool = False
+    # How many tests the reference's run had of a declared test (``tests/a.py::test_b``) where its
+    # source does not say it, and of a file beyond those that it declares; None where that is not
+    # known.
     variants: Mapping[str, int] | None = None
+    # Tests that the reference itself skips while they run. They do not count.
     skips: tuple[str, ...] = ()
 
     @property
@@ -67,12 +63,7 @@ class Contract:
 
     @classmethod
     def read(cls, data: Json) -> Contract:
-        """Read one.
-
-        Raises:
-            ShapeError: Naming the field that is wrong.
-            InputError: For a number of variants below one.
-        """
+        """Read one."""
         contract = from_json(cls, data)
         for test, count in (contract.variants or {}).items():
             if count < 1:
@@ -90,13 +81,7 @@ class Contract:
         runs: Iterable[Mapping[str, Iterable[str]]],
         variants: Iterable[Mapping[str, int]] = (),
     ) -> Contract:
-        """The union of what several runs of the reference needed, and the most variants they had.
-
-        Args:
-            seed: The seed.
-            runs: What each run needed.
-            variants: How many variants each had; nothing where that was not told.
-        """
+        """What several runs of the reference needed together, and the most variants they had."""
         found: dict[str, dict[str, int | None]] = {}
         for needed in runs:
             for test, entries in needed.items():
@@ -119,12 +104,7 @@ class Contract:
 
 
 def contract_of(given: Mapping[str, Json] | None, mode: Mode) -> Contract | None:
-    """The contract that a grader is given.
-
-    Raises:
-        InputError: If there is none, and the tests are to be judged apart.
-        ShapeError: Naming the field that is wrong.
-    """
+    """The contract that a grader is given."""
     if given:
         return Contract.read(dict(given))
     if mode == "process":

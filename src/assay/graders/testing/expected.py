@@ -38,13 +38,7 @@ LEFT_OUT = "skipped or expected to fail by the author, so not counted"
 
 @frozen(kw_only=True)
 class Expected:
-    """The expected tests.
-
-    Attributes:
-        ids: Their ids, sorted.
-        notes: What was left out, and why.
-        left_out: The ids that their author leaves out.
-    """
+    """The expected tests."""
 
     ids: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -53,13 +47,7 @@ class Expected:
 
 @frozen(kw_only=True)
 class Weighed:
-    """What the expected tests weigh.
-
-    Attributes:
-        weights: What an id weighs, where that is not one.
-        variants: By declared test, or file, the number of ids where the source does not say it.
-        notes: Which tests had another number of variants than they weigh.
-    """
+    """What the expected tests weigh."""
 
     weights: Mapping[str, float]
     variants: Mapping[str, int]
@@ -137,13 +125,6 @@ def weigh(
     That is as many as the reference had, or else as its source lists, or else one. What a file
     makes and does not declare weighs together like one test; what the reference did not have at
     all weighs nothing where it passes.
-
-    Args:
-        ids: The expected tests.
-        outcomes: What was heard of them.
-        hidden: The tests of the hidden files.
-        visible: The tests of the author's other files, as far as they are needed.
-        variants: The reference's numbers; None where they are not known.
     """
     groups: dict[str, list[str]] = {}
     for name in ids:

@@ -48,12 +48,7 @@ class Injected:
 
 
 def read_inject(given: object) -> list[Injected]:
-    """Read the option ``inject``, as a declaration or as Python code gives it.
-
-    Raises:
-        InputError: For an entry that is neither a path nor a pair of ``src`` and ``dest``, or whose
-            ``dest`` is not a plain path inside the workspace.
-    """
+    """Read the option ``inject``, as a declaration or as Python code gives it."""
     if given is None:
         return []
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -88,10 +83,6 @@ def hidden_files(inject: Sequence[Injected]) -> dict[str, str]:
     """Every hidden file: its path in the workspace to its path on this machine.
 
     A directory goes as a whole, without caches; links in it may lead anywhere inside it.
-
-    Raises:
-        GraderError: For a file that is missing or special, a link that leads out of its directory,
-            and two files for one place.
     """
     found: dict[str, str] = {}
     for entry in inject:
@@ -140,17 +131,7 @@ def lay_out(
     told: Collection[str] = (),
     planted: Mapping[str, str] | None = None,
 ) -> Generator[str]:
-    """Make a directory of hidden files to lay over a workspace, and remove it afterwards.
-
-    Args:
-        files: Path in the workspace to path on this machine, from `hidden_files`.
-        told: Those of them whose text goes into the runner's brief: empty on disk.
-        planted: Texts of further files, and of files to be different than in the case, by path in
-            the workspace.
-
-    Raises:
-        GraderError: For a file that cannot be read, or that stands where another needs a directory.
-    """
+    """Make a directory of hidden files to lay over a workspace, and remove it afterwards."""
     import shutil
     import tempfile
 
@@ -187,11 +168,7 @@ def _fill(
 
 
 def source_text(path: str) -> str:
-    """A hidden source as text, in the encoding that it declares.
-
-    Raises:
-        GraderError: If it cannot be read.
-    """
+    """A hidden source as text, in the encoding that it declares."""
     import io
     import tokenize
 

@@ -46,9 +46,6 @@ def read_junit(files: Mapping[str, bytes]) -> dict[str, TestOutcome]:
     The id of a test is ``classname::name``, or its name where no class is given. Of several with
     one id the second is called ``id#2`` and so on, and where one of them failed all did. XML of
     another kind holds no tests.
-
-    Returns:
-        Outcomes by id. A report that cannot be read is an ``error`` whose id is its path.
     """
     groups: dict[str, list[TestOutcome]] = {}
     for path, content in sorted(files.items()):

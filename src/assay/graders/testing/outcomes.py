@@ -59,21 +59,13 @@ def separable_runners() -> str:
 
 
 def check_isolation(options: Mapping[str, Json], cmd: str) -> None:
-    """Refuse ``isolation: process`` for a command that cannot have it.
-
-    Raises:
-        InputError: Naming the runners that can.
-    """
+    """Refuse ``isolation: process`` for a command that cannot have it."""
     if options.get("isolation") == "process" and not is_separable(cmd):
         raise _not_separable(cmd)
 
 
 def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
-    """The mode that a command is run in.
-
-    Raises:
-        InputError: For ``process`` and a command that cannot have it, and for any other word.
-    """
+    """The mode that a command is run in."""
     if isolation not in ("auto", "process", "shared"):
         raise InputError(
             f"isolation must be auto, process or shared, got {cast('object', isolation)!r}"
@@ -113,14 +105,7 @@ OUTCOMES: frozenset[str] = frozenset({"passed", "failed", "error", "skipped", "x
 
 @frozen(kw_only=True)
 class TestOutcome:
-    """What the runner said about one test.
-
-    Attributes:
-        id: The test's name in its runner, e.g. ``tests/test_add.py::test_two``.
-        outcome: One of :data:`OUTCOMES`.
-        seconds: How long the test took, ``None`` where the runner does not say.
-        message: Why it did not pass; empty for a pass. At most 4,000 characters.
-    """
+    """What the runner said about one test."""
 
     __test__ = False
 
@@ -132,43 +117,34 @@ class TestOutcome:
 
 @frozen(kw_only=True)
 class TestRun:
-    """What came out of running the hidden tests once (a crash's re-runs are part of it).
-
-    Attributes:
-        outcomes: Every real test that reported, by id. Planted canaries are left out.
-        expected: The ids the score is divided by, sorted. One without an outcome is missing.
-        complete: Whether the run reached its end and its canaries failed as planted. A run that
-            did not is worth nothing, whatever its outcomes say.
-        why: If the run is not complete, the reason in words for people; otherwise empty.
-        flags: Signs that the submission tampered with the run, e.g. ``canary passed``.
-        channel: How the outcomes were learnt.
-        result: What the (last) command did.
-        notes: Other things worth a reader's eye, e.g. a test that ended the process.
-        isolation: Whether the tests shared a process with the submission.
-        undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
-            would have had to decide a test, which therefore failed.
-        needs: What the reference needed, by test function; told while it is proven.
-        skips: The tests that it skipped while they ran, and which do not count.
-        weights: What an expected id weighs, where that is not one.
-        variants: What a contract is to say of the numbers of tests; None but while the reference
-            is proven.
-    """
+    """What came out of running the hidden tests once (a crash's re-runs are part of it)."""
 
     __test__ = False
 
+    # Every real test that reported, by id. Planted canaries are left out.
     outcomes: Mapping[str, TestOutcome]
+    # The ids the score is divided by, sorted. One without an outcome is missing.
     expected: tuple[str, ...]
+    # Whether the run reached its end and its canaries failed as planted. A run that did not is
+    # worth nothing, whatever its outcomes say.
     complete: bool
+    # If the run is not complete, the reason in words for people; otherwise empty.
     why: str = ""
+    # Signs that the submission tampered with the run, e.g. ``canary passed``.
     flags: tuple[str, ...] = ()
     channel: Channel
     result: CommandResult
+    # Other things worth a reader's eye, e.g. a test that ended the process.
     notes: tuple[str, ...] = ()
     isolation: Mode = "shared"
+    # Classes of the submission, as ``module.Class``, whose own equality or truth would have had to
+    # decide a test, which therefore failed.
     undecided: tuple[str, ...] = ()
     skips: tuple[str, ...] = ()
+    # What the reference needed, by test function; told while it is proven.
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    # What a contract is to say of the numbers of tests; None but while the reference is proven.
     variants: Mapping[str, int] | None = None
 
     @property

@@ -32,9 +32,6 @@ def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
 
     Only a line that starts the runner at once is judged so: before any other, the submission may
     have had a hand in it.
-
-    Raises:
-        GraderError: If it broke.
     """
     invocation, heard = plan.invocation, channel.heard
     is_ours = invocation.runner in _PYTHON and invocation.exact and not invocation.cwd
@@ -51,11 +48,7 @@ def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
 
 
 async def require_program(plan: Plan, result: CommandResult) -> None:
-    """Refuse a command whose program does not exist, whatever the submission is.
-
-    Raises:
-        GraderError: If its program is not found over the source either.
-    """
+    """Refuse a command whose program does not exist, whatever the submission is."""
     program = first_program(plan.command.cmd) if result.exit_code == _NOT_FOUND else ""
     if not program:
         return
@@ -79,11 +72,7 @@ def _is_workspace_python(plan: Plan) -> bool:
 
 
 def require_targets(plan: Plan) -> None:
-    """Refuse a command that names a test which neither the case nor its source has.
-
-    Raises:
-        InputError: For such a name.
-    """
+    """Refuse a command that names a test which neither the case nor its source has."""
     if plan.invocation.runner not in ("pytest", "node"):
         return
     if plan.workspace.source is None:  # whatever is missing, the submission may have removed
@@ -115,11 +104,7 @@ def require_targets(plan: Plan) -> None:
 
 
 def require_ids(ids: Sequence[str], files: Mapping[str, str]) -> None:
-    """Refuse expected tests that a hidden Python file, in which they should be, does not have.
-
-    Raises:
-        InputError: For the first such test.
-    """
+    """Refuse expected tests that a hidden Python file, in which they should be, does not have."""
     sources = {dest: source_text(src) for dest, src in files.items() if dest.endswith(".py")}
     hidden = read_python_tests(sources)
     for name in ids:

@@ -32,27 +32,16 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(slots=True)
 class PythonTests:
-    """The tests of one file, by name within it: ``test_a`` or ``TestB::test_c``.
+    """The tests of one file, by name within it: ``test_a`` or ``TestB::test_c``."""
 
-    Attributes:
-        required: Tests that must be heard of.
-        cases: Those of them that unittest finds too.
-        possible: Further tests that may be heard of, such as those defined under an ``if``.
-        open_names: Functions and classes about which the source says too little: whatever is heard
-            of them counts.
-        open: Whether that holds for the whole file.
-        skips: Tests that their author leaves out: always, or (False) where a condition of a mark
-            holds, or for some of their parameters.
-        doctests: Doctests that must be heard of where doctests are run.
-        variants: How many variants the source itself gives a test, where that is not one.
-    """
-
+    # Tests that must be heard of.
     required: list[str] = field(default_factory=list[str])
     cases: set[str] = field(default_factory=set[str])
     possible: set[str] = field(default_factory=set[str])
     open_names: set[str] = field(default_factory=set[str])
     open: bool = False
     skips: dict[str, bool] = field(default_factory=dict[str, bool])
+    # Doctests that must be heard of where doctests are run.
     doctests: list[str] = field(default_factory=list[str])
     variants: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -85,11 +74,7 @@ class _Module:
 
 
 def read_python_tests(files: Mapping[str, str]) -> dict[str, PythonTests]:
-    """Read the tests of hidden files that belong together.
-
-    Returns:
-        The tests by path. A source that this Python cannot parse is open.
-    """
+    """Read the tests of hidden files that belong together."""
     modules: dict[str, _Module] = {}
     found: dict[str, PythonTests] = {}
     for path, text in files.items():

@@ -93,11 +93,7 @@ exit $status
 
 
 def check_globs(globs: Sequence[str]) -> None:
-    """Refuse globs that do not stay inside the workspace.
-
-    Raises:
-        InputError: Naming the glob.
-    """
+    """Refuse globs that do not stay inside the workspace."""
     for glob in globs:
         steps = glob.removeprefix("/workspace/").split("/")
         if not glob or ".." in steps or steps[0] == "" or "\0" in glob or "\n" in glob:
@@ -110,12 +106,7 @@ def check_globs(globs: Sequence[str]) -> None:
 
 
 def wrapped(line: str, globs: Sequence[str], *, on_host: bool = True) -> list[str]:
-    """The words that run a shell line and pack the files it leaves for some globs.
-
-    Raises:
-        InputError: For a glob that does not stay inside the workspace.
-        GraderError: If this machine, whose programs the sandbox shows, has nothing to pack with.
-    """
+    """The words that run a shell line and pack the files it leaves for some globs."""
     import shutil
 
     check_globs(globs)
@@ -183,10 +174,6 @@ async def run_reported(plan: Plan, foreknown: Foreknown) -> TestRun:
     """Run the command once and read its report.
 
     Where it turns out to start a runner that reports to us, that report prevails.
-
-    Raises:
-        InputError: For a report that is declared wrongly.
-        GraderError: If what is needed to read reports is not installed.
     """
     command = plan.command
     if not command.junit_xml:
@@ -322,37 +309,23 @@ def _contradiction(plan: Plan, result: CommandResult, outcomes: dict[str, TestOu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A test that must fail.
-
-    Attributes:
-        name: Random identifier, lower case letters and digits, a letter first.
-        planted: Random value that its failure must tell where the report has messages.
-    """
+    """A test that must fail."""
 
     name: str
+    # Random value that its failure must tell where the report has messages.
     planted: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreknown:
-    """What is known of a run before it.
-
-    Attributes:
-        planted: Hidden sources with a canary in them, by path in the workspace.
-        canary: What was planted.
-        hidden: Text of the hidden files that can be read, by path in the workspace.
-    """
+    """What is known of a run before it."""
 
     planted: Mapping[str, str] = field(default_factory=dict[str, str])
     canary: Canary
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def sift(self, outcomes: Mapping[str, TestOutcome]) -> tuple[dict[str, TestOutcome], str]:
-        """Take canaries out of a report.
-
-        Returns:
-            The real tests, and what is wrong with the canaries; empty if nothing is.
-        """
+        """Take canaries out of a report."""
         return without_canaries(outcomes, self.canary, planted=len(self.planted))
 
 
@@ -396,12 +369,7 @@ def _bears_canaries(command: TestCommand, invocation: Invocation, planted: Colle
 
 
 def plant_canary(path: str, text: str, canary: Canary, *, number: int = 0) -> str | None:
-    """Append the canary to a test source.
-
-    Returns:
-        The source with the canary, or None where none can be planted: another language, or a file
-        without tests of its own.
-    """
+    """Append the canary to a test source."""
     tests = read_static_tests(path, text)
     if not tests.names:
         return None
@@ -435,12 +403,7 @@ def _go(text: str, name: str, planted: str) -> str | None:
 def without_canaries(
     outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: int
 ) -> tuple[dict[str, TestOutcome], str]:
-    """Take the canaries out of a report.
-
-    Returns:
-        The outcomes of real tests, and what is wrong: ``canary passed``, ``canary missing``, or
-        nothing.
-    """
+    """Take the canaries out of a report."""
     real: dict[str, TestOutcome] = {}
     failed = 0
     passed = False

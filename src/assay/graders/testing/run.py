@@ -53,10 +53,7 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
 
     A test that ends the process is failed, and the others are run again without it.
 
-    Raises:
-        InputError: For a command whose outcomes could only be guessed.
-        GraderError: Something that the submission cannot cause is missing, e.g. pytest.
-        SandboxError: The sandbox failed.
+    Raises `GraderError`: Something that the submission cannot cause is missing, e.g. pytest.
     """
     run = await _run(command, workspace)
     if not run.expected and (run.channel in ("private", "apart") or run.complete):
@@ -149,12 +146,7 @@ async def run_until_whole(plan: Plan) -> TestRun:
 async def conclude(
     plan: Plan, channel: Channel, result: CommandResult, crashed: Mapping[str, TestOutcome]
 ) -> TestRun:
-    """Judge a run from what its runner said.
-
-    Raises:
-        GraderError: If the runner broke before any code of the submission could run.
-        InputError: If the command names a test that neither the case nor its source has.
-    """
+    """Judge a run from what its runner said."""
     heard, command = channel.heard, plan.command
     require_start(plan, channel, result)
     if _ran_nothing(heard) and not heard.canaries:

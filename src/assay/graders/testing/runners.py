@@ -46,16 +46,10 @@ _SHARED = (".local", "local", "opt", "homebrew")
 
 @frozen(kw_only=True)
 class Toolchain:
-    """What a command needs beside the system's own programs.
-
-    Attributes:
-        path_entries: Directories to put on PATH, behind our own shims and before the system's.
-        mounts: What must be shown for them, as (source, target) pairs; read only.
-        env: Variables: caches that can be written, and no attempts at the network.
-        missing: Programs that the command names and that are not installed.
-    """
+    """What a command needs beside the system's own programs."""
 
     path_entries: tuple[str, ...] = ()
+    # What must be shown for them, as (source, target) pairs; read only.
     mounts: tuple[tuple[str, str], ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
@@ -210,25 +204,16 @@ _SYSTEM_PACKAGES = (
 
 @frozen(kw_only=True)
 class Interpreter:
-    """A Python for the tests.
-
-    Attributes:
-        path: Where it stands in the sandbox.
-        mounts: What must be shown there for it, as (source, target) pairs.
-        env: Variables it needs.
-    """
+    """A Python for the tests."""
 
     path: str
+    # What must be shown there for it, as (source, target) pairs.
     mounts: tuple[tuple[str, str], ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
-    """The Python that ``python3`` means: the case's own, assay's own, or the system's.
-
-    Raises:
-        GraderError: If there is none, saying what to declare.
-    """
+    """The Python that ``python3`` means: the case's own, assay's own, or the system's."""
     if workspace.image is not None:
         return _python_of(workspace.image, pytest=pytest)
     venv = workspace.env.get("VIRTUAL_ENV")
@@ -331,15 +316,7 @@ def surroundings(
 ) -> Workspace:
     """The workspace with what a command needs that may report over the channel.
 
-    Args:
-        invocation: How it starts its tests.
-        cmd: Its shell line.
-        workspace: Where it runs.
-        channel: The channel's socket; none by default, for those who show it to the judge alone.
-        apart: Whether judge and submission run in two processes.
-
-    Raises:
-        GraderError: If the runner needs something that is not installed.
+    ``channel``: The channel's socket; none by default, for those who show it to the judge alone.
     """
     has_image = workspace.image is not None
     tools = Toolchain() if has_image else tools_for(f"{cmd} {invocation.program}")

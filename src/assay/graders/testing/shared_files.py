@@ -36,13 +36,7 @@ _SECONDS_BETWEEN = 0.5
 
 
 class SharedFiles:
-    """One run's shared directory; made by `shared_files`.
-
-    Attributes:
-        env: Variables that name it.
-        of_the_host: How the host of the submission sees it.
-        of_the_judge: How the judge does: without following links.
-    """
+    """One run's shared directory; made by `shared_files`."""
 
     def __init__(self, place: Path | None, creations: _Creations | None = None) -> None:
         self._place = place
@@ -60,8 +54,7 @@ class SharedFiles:
     ) -> tuple[CommandResult, str]:
         """Run a command while the directory keeps its bounds.
 
-        Returns:
-            What the command did, and what grew beyond them so that it was ended, or "".
+        Returns what the command did, and what grew beyond them so that it was ended, or "".
         """
         if self._place is None:
             return await command, ""

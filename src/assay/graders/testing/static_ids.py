@@ -185,11 +185,7 @@ _FILLED = re.compile(r"%[a-zA-Z#$]|\$\{[^}]*\}|\$#?[\w.]+")
 
 
 def computed_names(text: str) -> tuple[tuple[str, ...], bool]:
-    """What is known of names that are not literal.
-
-    Returns:
-        Patterns of the ends of such names, and whether a test may have any name.
-    """
+    """What is known of names that are not literal."""
     code = blank(text, C_LIKE)
     parts: dict[str, None] = {}
     anything = suites = False
@@ -251,15 +247,7 @@ def _as_pattern(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticTests:
-    """Tests that a source declares.
-
-    Attributes:
-        names: What is expected to run: ``TestAdd``, ``tests::adds``, ``KitTest::adds``,
-            ``math > adds``.
-        skipped: Names that the source itself always leaves out (``#[ignore]``, ``@Disabled``,
-            ``it.skip``).
-        possible: Further names of subtests in it.
-    """
+    """Tests that a source declares."""
 
     names: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()

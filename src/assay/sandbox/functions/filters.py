@@ -74,12 +74,7 @@ _SHARED = 1  # also a bit of MAP_SHARED_VALIDATE
 
 @lru_cache(maxsize=4)
 def worker_filters(tier: Literal["bwrap", "landlock"], machine: str = "") -> tuple[bytes, ...]:
-    """The compiled filters of a worker.
-
-    Returns:
-        First what the worker installs before it reads the function; under Landlock then what the
-        process of each call adds before it runs any of it. 8 bytes per instruction.
-    """
+    """The compiled filters of a worker."""
     if tier == "bwrap":
         return (_program(machine, processes=True),)
     worker = _program(machine, processes=True, options=_TYING_DOWN)

@@ -64,18 +64,12 @@ _numbers = itertools.count()
 
 @dataclass(slots=True)
 class Launched:
-    """A started worker, from outside.
-
-    Attributes:
-        process: What we started: bubblewrap, or the worker itself.
-        control: Our end of the control socket.
-        tier: What isolates it.
-        info: Where bubblewrap says who the worker is; -1 where ``process`` is the worker.
-    """
+    """A started worker, from outside."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
     tier: str
+    # Where bubblewrap says who the worker is; -1 where ``process`` is the worker.
     info: int = -1
     _pid: int = 0
     _pidfd: int = -1

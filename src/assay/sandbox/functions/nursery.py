@@ -21,13 +21,7 @@ _RESERVE = 2
 
 
 class _Order:
-    """A worker that is started, or is to be.
-
-    Attributes:
-        tier: What isolates it.
-        done: When it is known what came of it: a session or an error.
-        is_wanted: Whether anybody may still take it.
-    """
+    """A worker that is started, or is to be."""
 
     def __init__(self, tier: str) -> None:
         self.tier = tier

@@ -61,22 +61,10 @@ class FunctionPool:
     host, parent and child each have workers of their own. No process is left when the host ends,
     whichever way.
 
-    Args:
-        program: What is called.
-        isolation: ``call``: each call in a process of its own, forked from the loaded program.
-            ``batch``: calls that come together share one, which is faster and lets them see and
-            disturb each other.
-        workers: How many at most; None for one on each processor.
-        limits: How much one call may use; None for the defaults.
-        tier: What isolates; ``auto`` for the best that works here.
-        max_pending: Calls that may be waiting or being made; further ones wait to be taken.
-
-    Attributes:
-        tier: What isolates the workers; empty before `start`.
-        stats: What the pool has done so far.
-
-    Raises:
-        InputError: A number makes no sense.
+    ``isolation``: ``call``: each call in a process of its own, forked from the loaded program.
+    ``batch``: calls that come together share one, which is faster and lets them see and disturb
+    each other.
+    ``max_pending``: Calls that may be waiting or being made; further ones wait to be taken.
     """
 
     def __init__(
@@ -120,13 +108,7 @@ class FunctionPool:
         self.stats.sessions = {}
 
     async def start(self) -> None:
-        """Load the program into a first worker, unless that has been done.
-
-        Raises:
-            LoadFailedError: The program cannot be loaded; a `ProgramError` with the line.
-            SandboxUnavailableError: No tier works on this machine; the hint says how to fix it.
-            SandboxError: The pool is closed.
-        """
+        """Load the program into a first worker, unless that has been done."""
         with self._lock:
             if self._is_closed:
                 raise SandboxError("the pool of a function is closed")
@@ -212,10 +194,6 @@ class FunctionPool:
 
         In a turn (`assay.turns`) each call has the seconds that are left of it, from when it is
         made. One that takes longer is ended, and its status is ``late``.
-
-        Raises:
-            ProgramError: As in `start`, which is done if need be.
-            SandboxError: Likewise; also when the pool is closed meanwhile.
         """
         seconds = seconds_left()
         with queueing():
@@ -415,17 +393,8 @@ async def load_once(
 ) -> LoadReport:
     """Load a program on a worker of its own, and make a few calls to see what it does.
 
-    Args:
-        program: What is called.
-        payloads: What it is called with.
-        limits: How much one call may use.
-        tier: What isolates.
-        seconds: No further calls are begun after them: the last ones have no outcome then. None
-            for no such limit.
-
-    Raises:
-        SandboxUnavailableError: No tier works on this machine.
-        SandboxError: The worker broke down.
+    ``seconds``: No further calls are begun after them: the last ones have no outcome then. None for
+    no such limit.
     """
     pool = FunctionPool(program, workers=1, limits=limits, tier=tier)
     try:

@@ -39,11 +39,7 @@ _RETIRE = 2
 
 
 class WorkerError(SandboxError):
-    """A worker died, fell silent or broke the protocol: nothing it says counts any more.
-
-    Attributes:
-        status: What to say of the call that was being made.
-    """
+    """A worker died, fell silent or broke the protocol: nothing it says counts any more."""
 
     def __init__(self, message: str, *, status: OutcomeStatus = "sandbox_error") -> None:
         super().__init__(message)
@@ -99,15 +95,8 @@ def read_load(data: bytes) -> tuple[bool, int, str] | None:
 class Results:
     """Reads the outcomes of one batch.
 
-    Args:
-        count: How many calls the batch has.
-        limits: What was allowed; longer output than that is a fault.
-
-    Attributes:
-        outcomes: Those so far, in the order of the calls.
-        is_retiring: Whether the worker asks to be replaced. Then calls may be missing at the end:
-            it did not begin with them.
-        done: Whether the batch is over.
+    ``is_retiring``: Whether the worker asks to be replaced. Then calls may be missing at the end:
+    it did not begin with them.
     """
 
     def __init__(self, count: int, limits: FunctionLimits) -> None:
@@ -120,11 +109,7 @@ class Results:
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> list[Outcome]:
-        """Take in what the worker sent.
-
-        Returns:
-            The outcomes that came with it, in the order of the calls.
-        """
+        """Take in what the worker sent."""
         buffer = self._buffer
         buffer += chunk
         at, end, before = 0, len(buffer), len(self.outcomes)
@@ -201,29 +186,21 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What a worker loads: untrusted source, and the modules that we give it.
-
-    Attributes:
-        source: Python source; untrusted.
-        entry: The function of it that is called, ``async`` or not.
-        modules: Further importable modules, ours, from full name to source. A name that is the
-            beginning of another (``a`` of ``a.b``) is a package.
-        argument: ``module:function`` of those modules: turns the decoded payload into the tuple of
-            positional arguments. Empty: the payload itself is the one argument.
-        provided: A module of `modules` whose public names are in the program's globals before it
-            runs. Empty for none.
-        as_written: Whether the entry must be the very ``async def`` that the source has: a program
-            that puts something else in its place cannot be loaded.
-
-    Raises:
-        InputError: ``argument`` or ``provided`` names a module that is not in ``modules``.
-    """
+    """What a worker loads: untrusted source, and the modules that we give it."""
 
     source: str
     entry: str = "grade"
+    # Further importable modules, ours, from full name to source. A name that is the beginning of
+    # another (``a`` of ``a.b``) is a package.
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    # ``module:function`` of those modules: turns the decoded payload into the tuple of positional
+    # arguments. Empty: the payload itself is the one argument.
     argument: str = ""
+    # A module of `modules` whose public names are in the program's globals before it runs. Empty
+    # for none.
     provided: str = ""
+    # Whether the entry must be the very ``async def`` that the source has: a program that puts
+    # something else in its place cannot be loaded.
     as_written: bool = False
 
     def __post_init__(self) -> None:
@@ -253,24 +230,16 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionLimits:
-    """How much one call may use. The same on every machine, so that scores are.
+    """How much one call may use. The same on every machine, so that scores are."""
 
-    Attributes:
-        cpu_seconds: CPU time of the call's process. It is read from that process's own clock, so
-            that a busy machine makes nobody time out.
-        wall_seconds: Real time of the call, for those that sleep.
-        load_seconds: CPU time in which the program must have loaded; twice that in real time.
-        memory_bytes: Address space of each process.
-        processes: Processes and threads at one time. In the tier ``landlock`` a call may start
-            threads only.
-        output_bytes: How much of what a call prints is kept, from its beginning.
-        payload_bytes: The largest payload.
-    """
-
+    # CPU time of the call's process. It is read from that process's own clock, so that a busy
+    # machine makes nobody time out.
     cpu_seconds: float = 2.0
     wall_seconds: float = 10.0
+    # CPU time in which the program must have loaded; twice that in real time.
     load_seconds: float = 10.0
     memory_bytes: int = 1024 * _MIB
+    # Processes and threads at one time. In the tier ``landlock`` a call may start threads only.
     processes: int = 16
     output_bytes: int = 65_536
     payload_bytes: int = 16 * _MIB
@@ -290,19 +259,13 @@ class Outcome:
     `memory`, `crash` and `recursion` belong to this call: it did so twice, the second time alone on
     a fresh worker.
     `late` is neither's: whoever waited for it gave it less than the limit. `sandbox_error` is ours.
-
-    Attributes:
-        status: ``ok`` only if there is a score.
-        score: A finite float where the status is ``ok``, else None.
-        message: What went wrong, for people; written by the program, so not to be trusted.
-        output: What the call printed to stdout and stderr, its head; likewise.
-        cpu_seconds: CPU time of the call, 0 where it is not known.
-        wall_seconds: Real time of the call, of both tries if there were two.
-        retried: Whether this is the outcome of a second try.
     """
 
+    # ``ok`` only if there is a score.
     status: OutcomeStatus
+    # A finite float where the status is ``ok``, else None.
     score: float | None = None
+    # What went wrong, for people; written by the program, so not to be trusted.
     message: str = ""
     output: str = ""
     cpu_seconds: float = 0.0
@@ -312,14 +275,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
-    """Whether a program can be loaded, and what it says to some payloads.
-
-    Attributes:
-        error: Why it cannot be loaded; empty if it can.
-        line: 1-based line of the program's source where it failed, if known.
-        outcomes: One for each payload; empty if it cannot be loaded.
-        tier: What isolated it.
-    """
+    """Whether a program can be loaded, and what it says to some payloads."""
 
     error: str = ""
     line: int | None = None

@@ -44,11 +44,7 @@ _STRIKES = 2  # looks at an idle worker that find it in company
 
 
 class LoadFailedError(ProgramError):
-    """A program cannot be loaded, by its own fault: it raises, exits, hangs, lacks its entry.
-
-    Attributes:
-        line: 1-based line of its source, if known.
-    """
+    """A program cannot be loaded, by its own fault: it raises, exits, hangs, lacks its entry."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -64,14 +60,7 @@ class IdleWorkerError(WorkerError):
 
 
 class Session:
-    """A running worker. Not for two threads at once.
-
-    Attributes:
-        launched: Its process.
-        calls: How many calls it has made.
-        retire: Whether it asks to be replaced.
-        is_idle: Whether it has a program and no calls.
-    """
+    """A running worker. Not for two threads at once."""
 
     def __init__(self, launched: Launched) -> None:
         self.launched = launched
@@ -162,15 +151,8 @@ class Session:
     ) -> Results:
         """Make calls; for each payload one. The worker is dead if this raises.
 
-        Args:
-            payloads: JSON.
-            heard: Gets the outcomes as they come, in the order of the payloads. If it died, it made
-                the first call that has none.
-            seconds: Real time that each of them has, if it is less than the limit.
-
-        Returns:
-            All outcomes. If they are fewer than the payloads, the worker retires and has not begun
-            with the others.
+        ``heard``: Gets the outcomes as they come, in the order of the payloads. If it died, it made
+        the first call that has none.
         """
         results = Results(len(payloads), self._limits)
         limits = self._limits

@@ -37,14 +37,7 @@ _DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash", "recursion")
 
 @dataclass(slots=True)
 class Stats:
-    """What a pool has done so far.
-
-    Attributes:
-        calls: Calls made, retries not counted.
-        restarts: Workers replaced, for whatever reason.
-        retries: Calls that were made a second time.
-        sessions: The living workers, by slot.
-    """
+    """What a pool has done so far."""
 
     calls: int = 0
     restarts: int = 0
@@ -58,17 +51,9 @@ class Stats:
 
 @dataclass(slots=True, kw_only=True)
 class Slot:
-    """One worker's share of a pool.
+    """One worker's share of a pool."""
 
-    Attributes:
-        number: Which of the pool's slots. Tier, program, isolation and limits are the pool's.
-        pending: Where calls come from.
-        share: How many slots there are to share the queue with.
-        cpu: The processor to keep the worker on, or None.
-        stats: Where to count.
-        sessions: Those of the stats; another's, when the pool has begun anew.
-    """
-
+    # Which of the pool's slots. Tier, program, isolation and limits are the pool's.
     number: int
     tier: str
     program: Program
@@ -165,12 +150,7 @@ class Slot:
         self.pending.settle(made)
 
     def _again(self, call: Call, spent: float) -> Outcome:
-        """Make a call a second time, alone and in a fresh worker: what it does then, it did.
-
-        Args:
-            call: It has the seconds that the first time has left of its own.
-            spent: How many that took.
-        """
+        """Make a call a second time, alone and in a fresh worker: what it does then, it did."""
         self.stats.retries += 1
         left = None if call.seconds is None else max(0.001, call.seconds - spent)
         self._end_session()
@@ -285,10 +265,7 @@ def _conclude(futures: list[asyncio.Future[None]], error: AssayError | None) -> 
 class Group:
     """Some calls whose outcomes are awaited together.
 
-    Attributes:
-        future: Done when the last outcome is there; cancelled when nobody waits any more.
-        outcomes: In the order of the calls.
-        left: How many are not there yet; 0 also when there will be none.
+    ``future``: Done when the last outcome is there; cancelled when nobody waits any more.
     """
 
     def __init__(self, count: int) -> None:
@@ -299,18 +276,12 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call of a group.
-
-    Attributes:
-        group: Whose it is.
-        index: Its place there.
-        payload: JSON.
-        seconds: Real time that it has, a second try included; None for the limits alone.
-    """
+    """One call of a group."""
 
     group: Group
     index: int
     payload: bytes
+    # Real time that it has, a second try included; None for the limits alone.
     seconds: float | None = None
 
 
@@ -321,15 +292,7 @@ _Doubt: TypeAlias = "tuple[Call, float]"
 class Pending:
     """The queue of a pool: filled from event loops, emptied by its threads.
 
-    Args:
-        most: Calls that may be there at one time, those that are being made included.
-
-    Attributes:
-        condition: Guards everything here.
-        is_open: Whether there is anybody to make calls.
-        is_closed: Whether there never will be any more.
-        queue: Calls that are waiting.
-        admitted: How many are waiting or being made.
+    ``is_closed``: Whether there never will be any more.
     """
 
     def __init__(self, most: int) -> None:
@@ -341,11 +304,7 @@ class Pending:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def admit(self, calls: Sequence[Call], first: int) -> int:
-        """Queue as many of the calls from ``first`` on as there is room for.
-
-        Returns:
-            How many; -1 if nobody is here to make them.
-        """
+        """Queue as many of the calls from ``first`` on as there is room for."""
         with self.condition:
             if not self.is_open:
                 return -1

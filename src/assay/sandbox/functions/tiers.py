@@ -74,13 +74,8 @@ def grade(payload):
 def function_tier(choice: TierChoice = "auto") -> Tier:
     """The tier that function workers get; proven once in each process, in about 0.2 s. Blocks.
 
-    Args:
-        choice: ``auto`` for the strongest that works: ``bwrap``, else ``landlock`` with a warning
-            in the log; or one of them.
-
-    Raises:
-        InputError: There is no such tier.
-        SandboxUnavailableError: It does not work here, or none does; the hint says how to fix it.
+    ``choice``: ``auto`` for the strongest that works: ``bwrap``, else ``landlock`` with a warning
+    in the log; or one of them.
     """
     if choice != "auto":
         if choice not in _TIERS:

@@ -57,13 +57,7 @@ class EnvironmentReward:
 
 
 class EnvironmentFactory:
-    """What TRL calls for each rollout that runs beside others; `environment_factory` makes it.
-
-    Attributes:
-        name: By which TRL's logs know it.
-        episodes: What is played.
-        reward: What goes into ``reward_funcs``.
-    """
+    """What TRL calls for each rollout that runs beside others; `environment_factory` makes it."""
 
     def __init__(
         self,

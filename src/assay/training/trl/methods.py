@@ -35,15 +35,7 @@ class ToolError(AssayError):
 def method(
     tool: Declared, call: Callable[[Any, str, Mapping[str, Json]], Awaitable[str]]
 ) -> Callable[..., Awaitable[str]]:
-    """An async method with the signature and the docstring of a tool.
-
-    Args:
-        tool: It.
-        call: What it calls, with the instance, the tool's name and the arguments.
-
-    Raises:
-        InputError: For a tool that cannot be a method.
-    """
+    """An async method with the signature and the docstring of a tool."""
     if tool.name in ("reset", "get_reward") or tool.name.startswith("_"):
         raise InputError(f"TRL cannot have a tool called {tool.name!r}", hint="rename it")
     properties = tool.schema.get("properties")

@@ -47,12 +47,7 @@ class RewardFunction:
     ) -> list[float | None]:
         """Grade a batch, in whatever thread.
 
-        Args:
-            completions: What the model said: texts, or messages.
-            prompts: What it was asked.
-            log_extra: TRL's; is given the scores that the rewards are made of, and the errors.
-            log_metric: TRL's; is given the rates of errors and the times.
-            **columns: The dataset's other columns, each with one value for each completion.
+        ``log_extra``: TRL's; is given the scores that the rewards are made of, and the errors.
         """
         batch = self.reward.grade_now(self._submissions(completions, prompts, columns))
         return told(self.reward.name, batch, log_extra, log_metric)

@@ -20,13 +20,7 @@ _SUBMIT = "Hand in the answer when the work is done. Of several, the last one co
 
 
 class Rollout:
-    """What plays one task after the other; subclasses have a method for each tool.
-
-    Attributes:
-        episodes: Whose episodes they are.
-        episode: What is played.
-        answer: What was handed in.
-    """
+    """What plays one task after the other; subclasses have a method for each tool."""
 
     def __init__(self, episodes: Episodes) -> None:
         self.episodes = episodes
@@ -34,14 +28,7 @@ class Rollout:
         self.answer: str | None = None
 
     def reset(self, **row: object) -> str | None:
-        """Begin the task whose arguments are in a row of the dataset.
-
-        Returns:
-            The task's prompt, which TRL appends to that of the row.
-
-        Raises:
-            InputError: For arguments that the template does not take, or misses.
-        """
+        """Begin the task whose arguments are in a row of the dataset."""
         self.answer = None
         self.episode = wait_for(self.episodes.begin(row, self.episode))
         prompt, own = self.episode.prompt, row.get("prompt")
@@ -82,11 +69,7 @@ async def _get_reward(self: Rollout) -> float | None:
 
 
 def methods_of(template: Template, *, submit: bool) -> dict[str, object]:
-    """The methods of the rollouts of a template: its tools, and how it is acted in or answered.
-
-    Raises:
-        InputError: For tools that cannot be methods beside each other.
-    """
+    """The methods of the rollouts of a template: its tools, and how it is acted in or answered."""
     tools = [(tool, _call) for tool in template.tools]
     if template.row.max_steps > 1:
         tools.append((_taking("act", "action", _ACT), _act))

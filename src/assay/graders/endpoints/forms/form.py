@@ -48,11 +48,7 @@ class Server(Protocol):
 
 
 class NotGradedError(GraderError):
-    """Items of a request could not be graded, and the form has no other place to say so.
-
-    Attributes:
-        problems: What is wrong with which item.
-    """
+    """Items of a request could not be graded, and the form has no other place to say so."""
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(f"not graded: {message}")
@@ -61,28 +57,17 @@ class NotGradedError(GraderError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One wire form.
-
-    Attributes:
-        route: Path that batches are sent to.
-        title: What the route does, for the OpenAPI document.
-        schema: JSON Schema of a request.
-        encode_request: Makes a request of items whose ids are unique.
-        decode_request: The items of a request; raises `ShapeError`. One that is malformed is an
-            error of its own where the form has a place for it.
-        encode_answer: Makes the answer to a request of the outcomes, one per item and in their
-            order; raises `NotGradedError`.
-        decode_answer: The outcomes of an answer, one per item and in their order.
-        most: Items that one request can hold at most.
-        single: The form that grades one item where a whole batch was refused, if there is one.
-        info: Path that describes the server, if there is one.
-    """
+    """One wire form."""
 
     route: str
     title: str
     schema: Mapping[str, Json]
     encode_request: Callable[[Sequence[Item]], Json]
+    # The items of a request; raises `ShapeError`. One that is malformed is an error of its own
+    # where the form has a place for it.
     decode_request: Callable[[Json, Server], list[Asked]]
+    # Makes the answer to a request of the outcomes, one per item and in their order; raises
+    # `NotGradedError`.
     encode_answer: Callable[[Json, Sequence[Graded], Server], Json]
     decode_answer: Callable[[Sequence[Item], Json, Span], list[Graded]]
     most: int = 4_096

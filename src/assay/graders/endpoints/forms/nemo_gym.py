@@ -196,9 +196,6 @@ def aggregate(body: Json) -> dict[str, Json]:
     """What ``POST /aggregate_metrics`` answers: mean, least and most reward, by task and overall.
 
     Rollouts that could not be graded are left out and counted.
-
-    Raises:
-        ShapeError: For a body of another shape.
     """
     rollouts = body.get("verify_responses") if isinstance(body, dict) else None
     if not isinstance(rollouts, list):

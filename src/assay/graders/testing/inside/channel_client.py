@@ -26,21 +26,11 @@ _LONGEST_LINE = 1_000_000
 
 
 class Brief(TypedDict):
-    """What the host tells a runner, less the key.
-
-    Attributes:
-        hidden: Sources by their path below the workspace.
-        canary: ``name``, which every planted test's name contains, and ``planted``, the value that
-            each must fail with.
-        seed: Of the order.
-        shuffle: Whether the order is free.
-        skip: Ids not to run.
-        loose: Classes of the submission, as ``module.Class``, that may equal what they like.
-        apart: For a judge: what it has to know of the boundary.
-        handed: For a judge: the listening socket to which the submission's host connects.
-    """
+    """What the host tells a runner, less the key."""
 
     hidden: dict[str, str]
+    # ``name``, which every planted test's name contains, and ``planted``, the value that each must
+    # fail with.
     canary: dict[str, str]
     seed: int
     shuffle: bool
@@ -55,12 +45,7 @@ class RefusedError(Exception):
 
 
 def connect(path: str) -> tuple[Brief, Send]:
-    """Take the brief.
-
-    Raises:
-        RefusedError: If the host serves another process.
-        OSError: If there is no host.
-    """
+    """Take the brief."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(path)
         handed: list[int] = []

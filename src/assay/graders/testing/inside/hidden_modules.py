@@ -74,16 +74,7 @@ def _checked(value: ast.expr) -> ast.expr:
 
 
 class EqualityCheck:
-    """What ``_@checked`` is: its items are the values that it was asked for, once they are checked.
-
-    Args:
-        is_trusted: Whether the code of a file is no submission's.
-        loose: Classes of the submission, as ``module.Class``, that may equal what they like.
-        report: Takes a sentence about each class that was caught.
-
-    Attributes:
-        allows_any: Whether the tests themselves speak of the ``ANY`` of `unittest.mock`.
-    """
+    """What ``_@checked`` is: its items are the values it was asked for, once checked."""
 
     def __init__(
         self,
@@ -100,8 +91,7 @@ class EqualityCheck:
     def __getitem__(self, value: object) -> object:
         """The value itself.
 
-        Raises:
-            DishonestAnswerError: If it would have been equal to anything.
+        Raises `DishonestAnswerError` if it would have been equal to anything.
         """
         __tracebackhide__ = True
         for one in _parts(value):
@@ -150,9 +140,7 @@ def _parts(value: object) -> Collection[object]:
 class Compiler:
     """Compiles tests so that they explain their assertions and check what they compare.
 
-    Args:
-        check: What the tests send both sides of an equality through.
-        rewrite: Makes assertions explain themselves; the runner's own way, if it has one.
+    ``rewrite``: Makes assertions explain themselves; the runner's own way, if it has one.
     """
 
     def __init__(self, check: EqualityCheck, rewrite: RewriteAsserts | None) -> None:
@@ -179,13 +167,7 @@ class Compiler:
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds what the other finders find, and loads it from memory if it is hidden.
-
-    Args:
-        sources: The hidden sources by real path.
-        root: The workspace.
-        compiler: Compiles the tests.
-    """
+    """Finds what the other finders find, and loads it from memory if it is hidden."""
 
     def __init__(self, sources: Mapping[str, str], root: str, compiler: Compiler) -> None:
         self._compiler = compiler
@@ -246,14 +228,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads one test module. A hidden one has no source to give away.
-
-    Args:
-        fullname: Of the module.
-        path: Of its file.
-        hidden: What its hidden source was compiled to; None: it is on disk.
-        compiler: Compiles what is on disk.
-    """
+    """Loads one test module. A hidden one has no source to give away."""
 
     def __init__(
         self, fullname: str, path: str, hidden: CodeType | SyntaxError | None, compiler: Compiler

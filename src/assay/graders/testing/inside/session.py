@@ -44,12 +44,7 @@ _BUILTINS = (
 
 
 class Settings:
-    """What a run needs to know of its surroundings.
-
-    Args:
-        root: The workspace.
-        path: Entries that go in front of ``sys.path`` when the workspace is let in.
-    """
+    """What a run needs to know of its surroundings."""
 
     __slots__ = ("path", "root")
 
@@ -61,13 +56,7 @@ class Settings:
 class Session:
     """One run of tests, and what is told of it.
 
-    Attributes:
-        root: The workspace.
-        finder: Finds the hidden tests.
-        planted: Name of the tests that must fail.
-        seed: Of the order.
-        shuffle: Whether there may be one.
-        skip: Ids not to run.
+    ``planted``: Name of the tests that must fail.
     """
 
     def __init__(
@@ -104,13 +93,7 @@ class Session:
         return judge
 
     def open_workspace(self, runner: str, arguments: list[str], watched: tuple[str, ...]) -> None:
-        """Let the workspace in, after remembering what the runner is like without it.
-
-        Args:
-            runner: Module that the process pretends to run.
-            arguments: Of its command line.
-            watched: Modules whose functions are looked at whenever a test ends.
-        """
+        """Let the workspace in, after remembering what the runner is like without it."""
         self._send({"event": "ready"})
         if self._judge is None:
             self._watch(watched)

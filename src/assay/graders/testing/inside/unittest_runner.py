@@ -54,12 +54,7 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
 
 
 class _Program(unittest.TestProgram):
-    """``python -m unittest``, with the tests put in order and a result that tells.
-
-    Attributes:
-        status: The exit status.
-        test: The tests that unittest has loaded.
-    """
+    """``python -m unittest``, with the tests put in order and a result that tells."""
 
     test: unittest.TestSuite
 
@@ -114,11 +109,7 @@ class _Program(unittest.TestProgram):
 
 
 class _Loader(unittest.TestLoader):
-    """Loads tests; a module that cannot be loaded fails, and the others are run.
-
-    Attributes:
-        failures: What could not be loaded.
-    """
+    """Loads tests; a module that cannot be loaded fails, and the others are run."""
 
     def __init__(self) -> None:
         super().__init__()

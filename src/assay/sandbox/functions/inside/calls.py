@@ -63,18 +63,10 @@ _NO_RESULT = b"the process ended without a result"
 class Calls:
     """One fork of the template after the other.
 
-    Args:
-        control: The control socket, which may hang up at any time.
-        template: Its process id.
-        pipes: To the template.
-        confinement: What this process is confined by; in a pid namespace, whatever a call leaves
-            behind can be found and killed.
-        keep: How many bytes of what a call prints are kept.
-        on_delay: Called when a call takes its time, so that nothing else need wait for it.
-
-    Attributes:
-        is_spent: Whether the template is gone, so that no further call can be made.
-        wants_loop: Whether calls are to be made under an event loop.
+    ``confinement``: What this process is confined by; in a pid namespace, whatever a call leaves
+    behind can be found and killed.
+    ``on_delay``: Called when a call takes its time, so that nothing else need wait for it.
+    ``is_spent``: Whether the template is gone, so that no further call can be made.
     """
 
     def __init__(
@@ -171,11 +163,7 @@ class Calls:
             poll.unregister(self._payload_out)
 
     def reply(self, cpu: float, wall: float) -> Reply:
-        """The next reply of the process.
-
-        Returns:
-            What it says; or, if it says nothing in time, only why. It is dying then.
-        """
+        """The next reply of the process."""
         needed = REPLY.size
         while True:
             if len(self._said) >= needed:

@@ -34,12 +34,9 @@ _LIMITS = (
 class Confinement:
     """What the worker keeps of its set-up.
 
-    Attributes:
-        namespaced: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
-            leaves behind. If not, calls may not start processes.
-        limit_processes: Whether a limit on processes would count only this sandbox's.
-        libc: The C library; it keeps the interpreter locked while it is called.
-        pid: The supervisor's own process id.
+    ``namespaced``: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
+    leaves behind. If not, calls may not start processes.
+    ``limit_processes``: Whether a limit on processes would count only this sandbox's.
     """
 
     def __init__(
@@ -72,15 +69,7 @@ class Confinement:
 
 
 def confine(line: Line, *, namespaced: bool, uid: int, limit_processes: bool) -> Confinement:
-    """Confine this process.
-
-    Args:
-        line: Where the system-call filters come from: the worker's, and without a pid namespace
-            that of each call.
-        namespaced: See `Confinement`, as for ``limit_processes``.
-        uid: User and group id to become for good; 0 to stay who it is.
-        limit_processes: Likewise.
-    """
+    """Confine this process."""
     libc = ctypes.PyDLL(None, use_errno=True)
     for number in (*_SIGNALS, _SIGCHLD):
         libc.signal(number, None)

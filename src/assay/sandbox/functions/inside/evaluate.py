@@ -114,12 +114,6 @@ def evaluate(  # noqa: PLR0911 - in one piece, see below
 
     Each memory page that this touches is copied for each call, so that it makes few objects and
     calls few functions.
-
-    Args:
-        loaded: The program.
-        payload: JSON, without white space around it.
-        loop: An event loop for it to wait in, or None: then a call that seems to want one is
-            answered with `NEEDS_LOOP`.
     """
     end = -1
     try:
@@ -263,9 +257,7 @@ class LoadError(Exception):
 class Loaded:
     """A program, ready to be called.
 
-    Attributes:
-        function: Its entry.
-        arguments: Turns a decoded payload into positional arguments; None for the payload itself.
+    ``arguments``: Turns a decoded payload into positional arguments; None for the payload itself.
     """
 
     def __init__(
@@ -304,9 +296,8 @@ class _Given:
 def load(parts: list[bytes]) -> Loaded:
     """Load a program. Runs untrusted code.
 
-    Args:
-        parts: Source, entry, argument, provided, whether the entry must be as it is written (empty
-            for no), then name and source of each module. Emptied.
+    ``parts``: Source, entry, argument, provided, whether the entry must be as it is written (empty
+    for no), then name and source of each module. Emptied.
     """
     source, entry, argument, provided, as_written, *rest = (
         part.decode("utf-8", "surrogatepass") for part in parts

@@ -64,14 +64,7 @@ _unpack_order, _ORDER_BYTES, _pack_reply = ORDER.unpack, ORDER.size, REPLY.pack
 
 
 class Template:
-    """A program on stand-by.
-
-    Args:
-        pipes: To the supervisor.
-        confinement: What this process is confined by.
-        parts: The program, as `loading.load` takes it; emptied.
-        keep: How many bytes of what a call prints are kept.
-    """
+    """A program on stand-by."""
 
     def __init__(
         self, pipes: Pipes, confinement: Confinement, parts: list[bytes], keep: int
@@ -258,11 +251,7 @@ def _stop_watching() -> None:
 def _make_call(
     payloads: int, replies: int, program: Loaded | Callable[[], Loaded], loop: Loop | None
 ) -> int:
-    """In a fork: wait for a payload and make the one call.
-
-    Returns:
-        How many calls there are in truth, of which it has made none; 0 if it has made it.
-    """
+    """In a fork: wait for a payload and make the one call."""
     own = _getpid()
     count, size, under_loop = _unpack_order(_read(payloads, _ORDER_BYTES))
     if count != 1:
@@ -353,11 +342,7 @@ def _inherit_segments(libc: ctypes.PyDLL, base: int) -> None:
 
 
 class Tape(io.RawIOBase):
-    """A stream that remembers its first bytes.
-
-    Args:
-        keep: How many.
-    """
+    """A stream that remembers its first bytes."""
 
     name = "<tape>"
 

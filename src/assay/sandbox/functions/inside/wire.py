@@ -49,8 +49,7 @@ MESSAGE_BYTES = 2000
 class Line:
     """The control socket, in blocking mode.
 
-    Attributes:
-        on_hang_up: What to do before this process ends because the host has hung up.
+    ``on_hang_up``: What to do before this process ends because the host has hung up.
     """
 
     def __init__(self, fd: int) -> None:
@@ -111,15 +110,10 @@ _SET_PIPE_SIZE, _PAYLOAD_BYTES = 1031, 1 << 20
 class Pipes:
     """Six pipes. They are made before the filter, which takes away what makes one larger.
 
-    Attributes:
-        orders: Supervisor to template: a byte to fork, which says whether to make a loop first.
-        births: Template to supervisor: `BIRTH` of each fork.
-        deaths: Template to supervisor: `DEATH` of each fork. No fork may have it: with a forged
-            death it would outlive its call.
-        payloads: Supervisor to the fork: `ORDER`, then payloads; each with its length before it
-            if there are several.
-        replies: Fork to supervisor: `wire.REPLY`.
-        prints: What the fork prints.
+    ``deaths``: Template to supervisor: `DEATH` of each fork. No fork may have it: with a forged
+    death it would outlive its call.
+    ``payloads``: Supervisor to the fork: `ORDER`, then payloads; each with its length before it if
+    there are several.
     """
 
     def __init__(self) -> None:
