@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import cast
+from pathlib import Path
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from assay.agents.transcripts import transcript as turns_module
 from assay.errors import InputError
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
+from assay.tasks.blocks import TraceFormat
 from assay.types.trace import AgentStep, Step, SubagentStep, ToolStep, Trace, tool_kind
 from tests.graders.test_trajectory import checked
 
@@ -750,3 +752,9 @@ def test_the_readers_take_a_large_stream_in_time() -> None:
     read = claude(*lines, RESULT)
     assert len(calls(read.trace)) == 3_000
     assert isinstance(read.trace.steps[0], Step)
+
+
+def test_the_page_names_every_format_that_a_harness_may_declare() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `trace` |"))
+    assert [name for name in get_args(TraceFormat) if f"`{name}`" not in row] == []

@@ -59,17 +59,6 @@ def test_it_serves_a_script_and_says_where(tmp_path: Path) -> None:
         assert [ask(url), ask(url)] == ["plain text", '{"verdict": "MET"}']
 
 
-def test_it_records_and_replays(tmp_path: Path) -> None:
-    file = tmp_path / "recorded.jsonl"
-    with (
-        FakeJudge(["said once"]) as real,
-        serving("--answers", str(file), "--record", real.base_url) as said,
-    ):
-        assert ask(said[1].partition("=")[2]) == "said once"
-    with serving("--answers", str(file)) as said:
-        assert ask(said[1].partition("=")[2]) == "said once"
-
-
 def test_a_port_that_is_taken_is_named() -> None:
     with FakeJudge() as fake:
         port = fake.base_url.removesuffix("/v1").rpartition(":")[2]
@@ -91,7 +80,6 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
     ("given", "told"),
     [
         (("--fault", "nonsense"), "unknown fault 'nonsense'"),
-        (("--record", "http://127.0.0.1:1/v1"), "--record needs --answers"),
         (
             ("--answers", "/nowhere/replies.jsonl"),
             r"replies\.jsonl cannot be read: No such file or directory$",
@@ -101,13 +89,6 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
 def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> None:
     with pytest.raises(InputError, match=told):
         serve_fake_judge(parsed(*given))
-
-
-def test_replies_that_could_not_be_kept_are_not_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    kept = tmp_path / "file" / "replies.jsonl"
-    with pytest.raises(InputError, match=r"replies cannot be kept in .*replies\.jsonl"):
-        serve_fake_judge(parsed("--answers", str(kept), "--record", "http://127.0.0.1:1/v1"))
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])

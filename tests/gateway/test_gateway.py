@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +184,10 @@ async def test_a_limit_that_was_reached_stays_reached() -> None:
 async def test_dollars_are_limited_only_where_a_price_is_known() -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake, cost_usd=1.0) as gateway:
-            with pytest.raises(InputError, match=r"price of .* is not known"):
+            with pytest.raises(InputError, match=r"price of .* is not known") as caught:
                 gateway.check()
+    assert "prices_file" in str(caught.value)
+    assert "prices_file" in {field.name for field in fields(ModelSettings)}
 
 
 @pytest.mark.parametrize("name", ["calls", "tokens", "cost_usd", "seconds"])

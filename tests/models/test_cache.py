@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError, ModelError, NotFoundError, StoreError
+from assay.errors import ModelError, StoreError
 from assay.models.cache import (
     CacheMode,
     ReplyCache,
 )
 from assay.models.client import request_digest
 from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
-from assay.models.recordings import export_replies, import_replies
 
 REPLY = Reply(
     text='{"verdict": "MET"}',
@@ -42,6 +41,14 @@ REPLY = Reply(
 
 def digest_of(question: object) -> str:
     return hashlib.sha256(repr(question).encode()).hexdigest()
+
+
+def count_in(file: str) -> int:
+    """How many replies a file holds, by another connection than the cache's."""
+    connection = sqlite3.connect(file)
+    count = len(connection.execute("SELECT digest FROM replies").fetchall())
+    connection.close()
+    return count
 
 
 def names_in(directory: Path) -> list[str]:
@@ -138,7 +145,7 @@ async def test_what_is_under_way_is_written_before_the_cache_closes(file: str) -
     await asyncio.sleep(0)
     cache.close()
     await asyncio.gather(*puts)
-    assert export_replies(file, f"{file}.jsonl") == 100
+    assert count_in(file) == 100
 
 
 async def test_a_put_that_is_cancelled_harms_nobody(cache: ReplyCache) -> None:
@@ -445,46 +452,21 @@ async def test_a_mode_that_keeps_nothing_makes_nobody_wait(file: str) -> None:
         pass
 
 
-def test_equal_requests_of_several_threads_are_asked_once(cache: ReplyCache) -> None:
+def test_equal_requests_of_several_threads_do_not_wait_for_each_other(cache: ReplyCache) -> None:
     model = Model(cache)
-    model.fails = 1
     texts: list[str] = []
 
     async def several() -> None:
-        results = await asyncio.gather(*(model.ask(1) for _ in range(10)), return_exceptions=True)
-        texts.extend(reply.text for reply in results if isinstance(reply, Reply))
+        replies = await asyncio.gather(*(model.ask(1) for _ in range(10)))
+        texts.extend(reply.text for reply in replies)
 
     threads = [threading.Thread(target=asyncio.run, args=(several(),)) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert model.asked == 2
-    assert texts == [REPLY.text] * 49
-
-
-def test_a_loop_that_ended_does_not_keep_the_others_waiting(cache: ReplyCache) -> None:
-    digest = digest_of(1)
-    loop = asyncio.new_event_loop()
-    gone = asyncio.new_event_loop()
-
-    async def enter_and_leave_waiting() -> None:
-        turn = cache.sharing(digest)
-        await turn.__aenter__()
-        # A waiter of a loop that is closed without having cancelled it.
-        waiting = gone.create_task(cache.sharing(digest).__aenter__())
-        gone_thread = threading.Thread(target=lambda: gone.run_until_complete(asyncio.sleep(0)))
-        gone_thread.start()
-        gone_thread.join()
-        assert not waiting.done()
-        gone.close()
-        waiting._log_destroy_pending = False  # type: ignore[attr-defined]
-        await turn.__aexit__(None, None, None)
-        async with asyncio.timeout(60), cache.sharing(digest):
-            pass
-
-    loop.run_until_complete(enter_and_leave_waiting())
-    loop.close()
+    assert 1 <= model.asked <= 5  # once in each loop at most
+    assert texts == [REPLY.text] * 50
 
 
 # --- Files from elsewhere ------------------------------------------------------------------------
@@ -558,7 +540,7 @@ def test_an_empty_file_has_no_replies(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no replies"):
         asyncio.run(ReplyCache(file, "replay").get(digest_of(1)))
     asyncio.run(_one(file))
-    assert export_replies(file, str(tmp_path / "out.jsonl")) == 1
+    assert count_in(file) == 1
 
 
 def _another_programs(file: str) -> None:
@@ -625,81 +607,6 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, spoil: object, mode:
 async def test_a_place_that_cannot_be_written_is_named(file: str) -> None:
     with pytest.raises(StoreError, match=r"replies\.sqlite"):
         await ReplyCache(file, "readwrite").put(digest_of(1), REPLY)
-
-
-# --- Recordings ----------------------------------------------------------------------------------
-
-
-async def test_an_export_is_imported_elsewhere(cache: ReplyCache, tmp_path: Path) -> None:
-    for n in range(20):
-        await cache.put(digest_of(n), replace(REPLY, text=str(n) * 5_000))
-    out, copy = str(tmp_path / "replies.jsonl"), str(tmp_path / "copy" / "replies.sqlite")
-    assert export_replies(cache.file, out) == 20
-    assert import_replies(out, copy) == 20
-    assert import_replies(out, copy) == 0
-    again = str(tmp_path / "again.jsonl")
-    assert export_replies(copy, again) == 20
-    assert Path(again).read_bytes() == Path(out).read_bytes()
-    replay = ReplyCache(copy, "replay")
-    for n in range(20):
-        assert await replay.get(digest_of(n)) == await cache.get(digest_of(n))
-    replay.close()
-    assert names_in(tmp_path) == ["again.jsonl", "copy", "new", "replies.jsonl"]
-
-
-async def test_what_is_there_already_stays_on_import(cache: ReplyCache, tmp_path: Path) -> None:
-    await cache.put(digest_of(1), REPLY)
-    out = str(tmp_path / "replies.jsonl")
-    export_replies(cache.file, out)
-    Path(out).write_text(Path(out).read_text().replace("UNMET", "MET").replace("MET", "UNMET"))
-    assert import_replies(out, cache.file) == 0
-    hit = await cache.get(digest_of(1))
-    assert hit is not None
-    assert hit.data == REPLY.data
-
-
-LINE = json.dumps({"digest": digest_of(1), "format": 1, **GOOD})
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "junk",
-        "[]",
-        "{" * 100_000,
-        LINE.replace('"format": 1', '"format": 2'),
-        LINE.replace(digest_of(1), "short"),
-        LINE.replace(digest_of(1), "x" * 64),
-        LINE.replace('"stop"', '"length"'),
-        LINE.replace('"seconds": 1.0', '"seconds": NaN'),
-        LINE[:-20],
-    ],
-)
-def test_an_export_with_one_wrong_line_is_refused_whole(tmp_path: Path, line: str) -> None:
-    jsonl, file = tmp_path / "replies.jsonl", str(tmp_path / "replies.sqlite")
-    good = LINE.replace(digest_of(1), digest_of(2))
-    jsonl.write_text(f"{good}\n\n{line}\n")
-    with pytest.raises(InputError, match=r"replies\.jsonl:3"):
-        import_replies(str(jsonl), file)
-    assert export_replies(file, str(tmp_path / "out.jsonl")) == 0
-
-
-def test_recordings_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"none\.sqlite"):
-        export_replies(str(tmp_path / "none.sqlite"), str(tmp_path / "out.jsonl"))
-    with pytest.raises(InputError, match=r"none\.jsonl"):
-        import_replies(str(tmp_path / "none.jsonl"), str(tmp_path / "new.sqlite"))
-
-
-async def test_a_damaged_reply_is_not_exported(cache: ReplyCache, tmp_path: Path) -> None:
-    await cache.put(digest_of(1), REPLY)
-    store(cache.file, digest_of(2), b"junk")
-    out = tmp_path / "replies.jsonl"
-    out.write_text("the last export\n")
-    with pytest.raises(StoreError, match="damaged"):
-        export_replies(cache.file, str(out))
-    assert out.read_text() == "the last export\n"
-    assert names_in(tmp_path) == ["new", "replies.jsonl"]
 
 
 # --- A cache costs nothing until it is used ------------------------------------------------------

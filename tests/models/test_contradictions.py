@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.models import anthropic_wire, openai_wire
 from assay.models.messages import Message
+from assay.models.protocols import codec_of
+from assay.models.question import error as error_in
+from assay.models.question import read as read_reply
 from assay.models.wire import TWICE, parsed
 from tests.model_servers import (
     MET,
@@ -173,7 +175,9 @@ async def test_attack_text_of_two_choices_is_no_text() -> None:
     ],
 )
 def test_ends_of_turns_are_known(reason: Any, finish: str) -> None:
-    raw = openai_wire.read({"choices": [{"finish_reason": reason, "message": {"content": "x"}}]})
+    raw = read_reply(
+        codec_of("chat"), {"choices": [{"finish_reason": reason, "message": {"content": "x"}}]}
+    )
     assert raw is not None
     assert (raw.finish, raw.wrong) == (finish, "")
 
@@ -282,8 +286,7 @@ def test_a_body_is_parsed_in_any_of_jsons_encodings() -> None:
                     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
 def test_any_body_is_parsed_as_it_stands(data: Any) -> None:
     assert parsed(json.dumps(data).encode()) == (data, "")
-    openai_wire.error(data)
-    anthropic_wire.error(data)
+    error_in(data)
 
 
 # --- What was shown ------------------------------------------------------------------------------

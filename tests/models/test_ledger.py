@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from assay.errors import ModelError, StoreError
+from assay.errors import ModelError
 from assay.models.ledger import Budget, Entry, EntryKind, Ledger
 from assay.models.messages import Purpose, Usage
 
@@ -280,52 +278,3 @@ def test_many_threads_together_do_not_overrun_a_budget() -> None:
     assert len(refused) == 400 - 80
     assert summary.total().count == 400
     assert summary.total().cost_usd == 50.0
-
-
-# --- The file of entries -------------------------------------------------------------------------
-
-
-def test_every_entry_is_kept_as_a_line(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "ledger.jsonl"
-    ledger = Ledger(keep=str(file))
-    ledger.record(entry())
-    ledger.record(entry("hit", 0.0, would_cost=0.5))
-    ledger.close()
-    ledger.record(entry("repair", None))
-    ledger.close()
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [line["kind"] for line in lines] == ["call", "hit", "repair"]
-    assert lines[0] == {
-        "model": "openai:judge", "served": "judge-1", "purpose": "judge", "kind": "call",
-        "input_tokens": 100, "cached_tokens": 60, "output_tokens": 10, "reasoning_tokens": 4,
-        "cost_usd": 0.5, "would_cost_usd": None, "seconds": 2.0, "digest": "d" * 64,
-    }  # fmt: skip
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_torn_line_of_a_killed_process_harms_no_other(tmp_path: Path) -> None:
-    file = tmp_path / "ledger.jsonl"
-    ledger = Ledger(keep=str(file))
-    ledger.record(entry())
-    ledger.close()
-    whole = file.read_bytes()
-    os.truncate(file, len(whole) - 20)
-    again = Ledger(keep=str(file))
-    again.record(entry())
-    again.close()
-    torn, line = file.read_bytes().splitlines(keepends=True)
-    assert whole.startswith(torn.strip())
-    assert line == whole
-
-
-def test_attack_a_served_name_with_line_breaks_stays_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "ledger.jsonl"
-    ledger = Ledger(keep=str(file))
-    ledger.record(entry(model='a\n{"cost_usd": 0}\u2028\ud800'))
-    ledger.close()
-    assert len(file.read_bytes().splitlines()) == 1
-
-
-def test_a_file_that_cannot_be_kept_is_named() -> None:
-    with pytest.raises(StoreError, match=r"/dev/null/ledger\.jsonl"):
-        Ledger(keep="/dev/null/ledger.jsonl").record(entry())

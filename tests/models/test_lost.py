@@ -13,7 +13,7 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import EndpointSettings, Message, ModelClient, ModelSettings, Request
-from assay.models.cache import InFlight
+from assay.models.cache import ReplyCache
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
@@ -236,16 +236,22 @@ async def test_a_reply_that_was_no_good_is_not_shared(tmp_path: Path) -> None:
         assert [isinstance(end, ModelError) for end in ended] == [True, False, False]
 
 
-async def test_nobody_waits_for_others_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.models.cache._GRACE_SECONDS", 0.0)
-    flights = InFlight()
-    async with flights.sharing("d", 0.05) as leader:
-        waiting = asyncio.create_task(flights.sharing("d", 0.05).__aenter__())
-        await asyncio.sleep(0.15)
-        assert not waiting.done()  # the first one waits for its turn: that is in no deadline
-        leader.asked()
-        async with asyncio.timeout(60):
-            assert not (await waiting).is_asking  # it asks beside the first one
+async def test_nobody_waits_for_others_without_an_end(tmp_path: Path) -> None:
+    cache = ReplyCache(str(tmp_path / "replies.sqlite"), "readwrite")
+    entered = 0
+
+    async def fail() -> None:
+        nonlocal entered
+        async with cache.sharing("d", 0.05):
+            entered += 1
+            await asyncio.sleep(0.1)  # longer than the others wait
+            raise ModelError("no verdict", kind="unreadable")
+
+    tasks = [asyncio.create_task(fail()) for _ in range(4)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(0)
+    assert entered == 4  # the first one's reply was no good, and all have waited for it
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # --- Threads and forks ---------------------------------------------------------------------------
@@ -302,18 +308,18 @@ request = Request(model=sys.argv[1], messages=(Message("user", "hi"),), timeout_
 ended = []
 thread = threading.Thread(target=lambda: ended.append(asyncio.run(client.complete(request)).text))
 thread.start()
-flights = client._cache._flights
-while not (flights._slots and any(slot.asked_at for slot in flights._slots.values())):
+loops = client._cache._loops
+while not any(loop.asking for loop in list(loops._known.values())):
     time.sleep(0.01)
 time.sleep(0.2)
-for lock in (client.ledger.lock, flights.lock, client.route(sys.argv[1]).lane.lock):
+for lock in (client.ledger.lock, loops.lock, client.route(sys.argv[1]).lane.lock):
     lock.acquire()
 child = os.fork()
 if child == 0:
     text = asyncio.run(asyncio.wait_for(client.complete(request), 15)).text
     os.write(1, f"child {text}\\n".encode())
     sys.exit(0)
-for lock in (client.ledger.lock, flights.lock, client.route(sys.argv[1]).lane.lock):
+for lock in (client.ledger.lock, loops.lock, client.route(sys.argv[1]).lane.lock):
     lock.release()
 assert os.waitpid(child, 0)[1] == 0
 thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ def written(folder: Path, text: str) -> str:
     file = folder / "models.yaml"
     file.write_text(text, encoding="utf-8")
     return str(file)
+
+
+def test_the_variables_that_the_docs_of_the_settings_name_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+    said = re.findall(r"``(ASSAY\w+)``", ModelSettings.from_environment.__doc__ or "")
+    assert "ASSAY_MODEL_KEY" in said
+    assert [name for name in said if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -208,18 +209,6 @@ def test_an_id_is_found_again_among_many_and_its_line_named(file: Path) -> None:
         read(file, *lines, lines[1_234])
 
 
-def test_ids_whose_hashes_are_the_same_are_not_the_same(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def same(_: str) -> int:
-        return 0
-
-    monkeypatch.setattr(rows, "hash", same, raising=False)
-    assert [row.id for row in read(file, *['{"answer": "a"}'] * 3)] == ["1", "2", "3"]
-    with pytest.raises(InputError, match=r":3: id '2' is also that of line 2"):
-        read(file, {"answer": "a"}, {"answer": "a"}, {"answer": "a", "id": 2})
-
-
 def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_rows, "MAX_LINE_BYTES", 100)
     assert len(read(file, {"answer": "x" * 80})) == 1
@@ -256,6 +245,34 @@ def test_any_file_is_read_or_refused_by_line(
     file.write_bytes(data)
     with contextlib.suppress(InputError):
         list(read_rows(str(file), graders=[]))
+
+
+def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
+    chat: list[Json] = [{"role": "user", "content": "2?"}, {"role": "assistant", "content": "4"}]
+    objects: list[Json] = [{"expected": "c"}, {"steps": [1]}, {"steps": list[Json]()}]
+    values: tuple[Json, ...] = (None, "", "\ud800", 3, True, chat, *objects)
+    names = ["id", "answer", "messages", "input", "completion", "question", "expected", "metadata"]
+    names += ["trace", "group", "human"]
+    fields: list[tuple[str, Json]] = [(name, value) for name in names for value in values]
+    for one, other in product(fields, fields):
+        row: dict[str, Json] = {"answer": "a"} | dict([one, other])
+        for label in (None, "human"):
+            assert looked_at(row, label) == read_whole(row, label)
+
+
+def looked_at(row: dict[str, Json], label: str | None) -> object:
+    try:
+        return tuple(rows.glance_at(json.dumps(row).encode(), 7, "data.jsonl", label=label))
+    except InputError as error:
+        return str(error)
+
+
+def read_whole(row: dict[str, Json], label: str | None) -> object:
+    try:
+        read = rows.parse_row(json.dumps(row).encode(), 7, "data.jsonl", label=label)
+    except InputError as error:
+        return str(error)
+    return read.id, read.fields, read.label is not None, read.submission.trace is not None
 
 
 def test_a_row_that_is_json_already_is_read_like_a_line() -> None:

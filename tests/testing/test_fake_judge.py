@@ -11,14 +11,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.testing import Asked, FakeJudge, Fault, Recording
+from assay.testing import Asked, FakeJudge, Fault
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
@@ -356,62 +355,6 @@ def test_other_programs_ask_it_by_the_environment(
             model="m", max_tokens=99, messages=[{"role": "user", "content": "x"}]
         )
         assert [part.text for part in reply.content if part.type == "text"] == [_MET]
-
-
-def test_replies_are_recorded_and_replayed(tmp_path: Path) -> None:
-    file = tmp_path / "replies.jsonl"
-    replies = ["first", "again", "other"]
-    with FakeJudge(replies) as real, FakeJudge(Recording(file), record=real.base_url) as fake:
-        for text in ("A", "A", "B"):
-            ask_openai(fake, text)
-        assert [asked.headers["authorization"] for asked in real.requests] == ["[hidden]"] * 3
-    assert "sk-test" not in file.read_text()
-    with FakeJudge(Recording(file)) as replay:
-        said = [ask_openai(replay, text).choices[0].message.content for text in "BAAA"]
-        assert said == ["other", "first", "again", "again"]
-        with pytest.raises(openai.NotFoundError, match="has no reply"):
-            ask_openai(replay, "C")
-
-
-def test_a_recording_knows_a_prompt_by_its_text_and_not_by_its_fences(tmp_path: Path) -> None:
-    def prompt(nonce: str) -> str:
-        return f'<untrusted name="answer" id="{nonce}">\nx\n</untrusted id="{nonce}">'
-
-    file = tmp_path / "replies.jsonl"
-    with FakeJudge(["one"]) as real, FakeJudge(Recording(file), record=real.base_url) as fake:
-        ask_openai(fake, prompt("0123456789abcdef"))
-    with FakeJudge(Recording(file)) as replay:
-        reply = ask_openai(replay, prompt("fedcba9876543210"))
-        assert reply.choices[0].message.content == "one"
-
-
-def test_errors_are_not_recorded(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "replies.jsonl")
-    with FakeJudge(faults=["500"]) as real, FakeJudge(recording, record=real.base_url) as fake:
-        with pytest.raises(openai.InternalServerError):
-            ask_openai(fake)
-        ask_openai(fake)
-    assert len(recording) == 1
-
-
-def test_a_model_that_is_gone_is_a_bad_gateway(tmp_path: Path) -> None:
-    real = FakeJudge().start()
-    real.stop()
-    recording = Recording(tmp_path / "replies.jsonl")
-    with (
-        FakeJudge(recording, record=real.base_url) as fake,
-        pytest.raises(openai.InternalServerError, match="did not answer"),
-    ):
-        ask_openai(fake)
-
-
-def test_recording_needs_a_file_and_the_file_a_form(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="answer=Recording"):
-        FakeJudge(record="http://127.0.0.1:1/v1")
-    file = tmp_path / "replies.jsonl"
-    file.write_text('{"key": "k", "status": 200, "body": {}}\nnonsense\n')
-    with pytest.raises(InputError, match="line 2"):
-        Recording(file)
 
 
 def test_names_of_models_say_where_it_is() -> None:

@@ -12,7 +12,7 @@ from assay.cli.options import explain, port
 from assay.errors import InputError, Location
 from assay.models.conversation import Call, Part, Text, Thought
 from assay.scoring.json_safe import Json
-from assay.testing import Answer, FakeJudge, FakeModel, Fault, Recording, calls, says, solver
+from assay.testing import FakeJudge, FakeModel, Fault, calls, says, solver
 from assay.testing.serving import FakeServer
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ exit status: 0 ended, 2 bad input"""
 _EXAMPLES = """\
   assay fake judge
   assay fake judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
-  assay fake judge --answers replies.jsonl
-  assay fake judge --answers recorded.jsonl --record https://models.example.com/v1"""
+  assay fake judge --answers replies.jsonl"""
 
 
 _MODEL_MORE = """\
@@ -122,12 +121,7 @@ def add(parser: ArgumentParser) -> None:
     add(
         "--answers",
         metavar="FILE",
-        help="JSON lines: replies in order (a text, or JSON that is the reply), or a recording",
-    )
-    add(
-        "--record",
-        metavar="URL",
-        help="send requests on to the model at this base URL, and keep its replies in --answers",
+        help="JSON lines: replies in order (a text, or JSON that is the reply)",
     )
     _add_common(parser, "fake-judge")
 
@@ -151,12 +145,9 @@ def _add_common(parser: ArgumentParser, model: str) -> None:
 
 def run(given: Namespace) -> int:
     """Serve a fake judge."""
-    if given.record is not None and given.answers is None:
-        raise InputError("--record needs --answers FILE, where the replies are kept")
     fake = FakeJudge(
-        _answers(given.answers, is_recorded=given.record is not None),
+        None if given.answers is None else [value for value, _ in _lines(given.answers)],
         faults=given.fault,
-        record=given.record,
         model=given.model,
         port=given.port,
         seed=given.seed,
@@ -184,19 +175,6 @@ def _serve(fake: FakeServer, given: Namespace) -> int:
     return 0
 
 
-def _answers(file: str | None, *, is_recorded: bool) -> Answer:
-    if file is None:
-        return None
-    if is_recorded:
-        _check_can_be_written(Path(file))
-        return Recording(file)
-    script = [value for value, _ in _lines(file)]
-    first = script[0] if script else None
-    if isinstance(first, dict) and {"key", "status", "body"} <= set(first):
-        return Recording(file)
-    return script
-
-
 def _lines(file: str) -> list[tuple[Json, Location]]:
     """The values of a file of JSON lines, and where they stand."""
     try:
@@ -210,17 +188,6 @@ def _lines(file: str) -> list[tuple[Json, Location]]:
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
-
-
-def _check_can_be_written(file: Path) -> None:
-    """Refuse, before anything is asked and paid, a file that no reply can be kept in."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"replies cannot be kept in {file}: {reason}") from None
 
 
 def _reply(line: str, file: str, number: int) -> Json:

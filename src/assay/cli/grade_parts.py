@@ -116,7 +116,7 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     Raises:
         InputError: If not all of them are there, or for reports that only a run has.
     """
-    from assay.eval.part_directory import summary_of
+    from assay.eval.part_reading import summary_of
 
     for name in ("html", "junit", "case", "full", "all"):
         if getattr(given, name):

@@ -295,7 +295,7 @@ def is_parts(name: str) -> bool:
     """Whether a run's name is a directory that ``assay grade --out DIR/`` wrote."""
     if not Path(name).is_dir():
         return False
-    from assay.eval.part_directory import MANIFEST
+    from assay.eval.part_writing import MANIFEST
 
     return Path(name, MANIFEST).is_file()
 

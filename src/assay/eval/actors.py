@@ -18,11 +18,11 @@ import pickle
 import socket
 import tempfile
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
@@ -61,6 +61,9 @@ _LOSSES = 20
 """So often a request may be lost with machines that go away."""
 _STARTS = 5
 """So often an actor may fail to start before the cluster is blamed."""
+
+_Handle: TypeAlias = Any
+"""Ray's handle of a `_Worker`: its methods, each with ``remote``."""
 
 _LOG = logging.getLogger("assay.cluster")
 
@@ -133,62 +136,14 @@ class _Worker:
         await asyncio.gather(*busy, return_exceptions=True)
 
 
-class _Method(Protocol):
-    def remote(self, *given: object) -> Awaitable[object]: ...
-
-
-class _Handle(Protocol):
-    @property
-    def begin(self) -> _Method: ...
-    @property
-    def run(self) -> _Method: ...
-    @property
-    def answer(self) -> _Method: ...
-    @property
-    def end(self) -> _Method: ...
-
-
-class _Util(Protocol):
-    def get_node_ip_address(self) -> str: ...
-
-
-class _Context(Protocol):
-    def get_node_id(self) -> str: ...
-    @property
-    def gcs_address(self) -> str: ...
-
-
-class _New(Protocol):
-    def remote(self) -> _Handle: ...
-
-
-class Ray(Protocol):
-    """What is used of the package, whose own types are not complete."""
-
-    def init(self, **options: object) -> object: ...
-    def shutdown(self) -> None: ...
-    def is_initialized(self) -> bool: ...
-    def cluster_resources(self) -> Mapping[str, float]: ...
-    def available_resources(self) -> Mapping[str, float]: ...
-    def nodes(self) -> Sequence[Mapping[str, object]]: ...
-    def get_runtime_context(self) -> _Context: ...
-    def remote(self, **options: object) -> Callable[[type], _New]: ...
-    @property
-    def util(self) -> _Util: ...
-    def put(self, value: object) -> object: ...
-    def cancel(self, reply: object) -> None: ...
-    def kill(self, actor: object, *, no_restart: bool) -> None: ...
-    def wait(self, replies: object, *, num_returns: int, timeout: float) -> object: ...
-
-
-def ray() -> Ray:
+def ray() -> Any:  # noqa: ANN401 - its own types are not complete
     """The package.
 
     Raises:
         MissingExtraError: It is not installed.
     """
     try:
-        return cast("Ray", importlib.import_module("ray"))
+        return importlib.import_module("ray")
     except ImportError as error:
         raise MissingExtraError("the engine ray", extra="ray") from error
 
@@ -437,8 +392,9 @@ class Actors:
             return now - actor.since > self._patience
         if actor.answer is None or actor.answer.done():
             if now - actor.asked > _ASK_SECONDS:
-                actor.answer, actor.asked = asyncio.ensure_future(actor.handle.answer.remote()), now
-                actor.answer.add_done_callback(lambda told: told.cancelled() or told.exception())
+                asked: asyncio.Future[object] = asyncio.ensure_future(actor.handle.answer.remote())
+                actor.answer, actor.asked = asked, now
+                asked.add_done_callback(lambda told: told.cancelled() or told.exception())
             return False
         return now - actor.asked > SLOW_SECONDS + self._blocks
 

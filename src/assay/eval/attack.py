@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, TypeAlias, cast
 
 from assay.agents.scripted import Deeds, ScriptedAgent
-from assay.errors import AssayError, InputError, SkippedError
+from assay.errors import InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
-from assay.eval.isolation_proof import settle
-from assay.eval.planning import Planned, require_case_parts
+from assay.eval.planning import Planned
 from assay.eval.runner import OnBegin, OnCell
-from assay.eval.scene import Scene
-from assay.eval.trials import Arena, arena
-from assay.eval.work import stop_environments
+from assay.eval.stages import Stage, require_parts, staged
 from assay.scoring.json_safe import Json
 from assay.store.decisions import HELD
-from assay.tasks.case import Case
 from assay.tasks.task import Task
 from assay.types.run import Run
 
@@ -160,30 +156,20 @@ class AttackPlan:
                 with each trial as it finishes; that ``passed`` if the case held.
             on_begin: Called with each trial's key as it begins.
         """
-        async with arena(cache=cache, workers=workers) as place:
-            try:
-                return await self._attack(place, begin, on_begin)
-            finally:
-                await stop_environments(self.tasks)
+        async with staged(self.tasks, cache=cache, workers=workers) as (place, stages):
+            sieges = {one.task.slug: _Siege(one, self.cheats) for one in stages}
+            trials = [trial for siege in sieges.values() for trial in siege.trials()]
+            # Families of cheats differ in how long they take: mixed, the first stand for the rest.
+            random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
+            on_cell = begin(len(trials))
 
-    async def _attack(self, place: Arena, begin: Begin, on_begin: OnBegin) -> Findings:
-        settled, undecided = await settle(self.tasks, place)
-        sieges = [
-            await _Siege.lay(task, place, self.cheats, undecided.get(task.slug)) for task in settled
-        ]
-        trials = [trial for siege in sieges for trial in siege.trials()]
-        # Families of cheats differ in how long they take: mixed, the first stand for the rest.
-        random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
-        on_cell = begin(len(trials))
-        by_case = {siege.task.slug: siege for siege in sieges}
+            def done(trial: Planned, run: Run) -> None:
+                sieges[trial.task.slug].runs[trial.harness] = run
+                row = trial.record(run)
+                on_cell(row if row.passed is None else replace(row, passed=not row.passed))
 
-        def done(trial: Planned, run: Run) -> None:
-            by_case[trial.task.slug].runs[trial.harness] = run
-            row = trial.record(run)
-            on_cell(row if row.passed is None else replace(row, passed=not row.passed))
-
-        await place.run(trials, done, on_begin)
-        return Findings(tuple(siege.outcome() for siege in sieges), self.max_reward)
+            await place.run(trials, done, on_begin)
+            return Findings(tuple(one.outcome() for one in sieges.values()), self.max_reward)
 
 
 def plan_attack(
@@ -196,59 +182,37 @@ def plan_attack(
     """
     if max_reward is not None and not 0.0 <= max_reward <= 1.0:
         raise InputError(f"the largest reward must be in [0, 1], got {max_reward}")
-    for task in tasks:
-        if isinstance(task.work, Case):
-            require_case_parts(task.work)
+    require_parts(tasks)
     return AttackPlan(tasks, cheats, max_reward)
 
 
 class _Siege:
     """One task, the cheats that apply to it, and what came of them."""
 
-    def __init__(self, task: Task, scene: Scene | None, cheats: Sequence[Cheat]) -> None:
-        self.task = task
-        self.conditions = task.conditions
-        self.trouble = ""
-        self.skipped = False
+    def __init__(self, stage: Stage, cheats: Sequence[Cheat]) -> None:
+        self.stage, self.conditions = stage, stage.task.conditions
         self.runs: dict[str, Run] = {}
         self._played: list[tuple[Cheat, Deeds]] = []
-        for cheat in cheats if scene else ():
-            deeds = cheat.deeds(scene) if scene else None
-            if deeds is not None:
+        for cheat in cheats if stage.scene else ():
+            if stage.scene and (deeds := cheat.deeds(stage.scene)) is not None:
                 self._played.append((cheat, deeds))
 
-    @classmethod
-    async def lay(
-        cls, task: Task, place: Arena, cheats: Sequence[Cheat], undecided: AssayError | None = None
-    ) -> _Siege:
-        try:
-            if undecided is not None:
-                raise undecided
-            return cls(task, await place.scene(task), cheats)
-        except AssayError as error:  # the case cannot begin: reported with it, not instead of it
-            siege = cls(task, None, ())
-            siege.trouble = str(error)
-            siege.skipped = isinstance(error, SkippedError)
-            return siege
-
     def trials(self) -> Iterator[Planned]:
-        if self.trouble:
+        if self.stage.scene is None:
             return
-        yield Planned(self.task, _FLOOR, agent=ScriptedAgent(deeds=Deeds()))
+        yield Planned(self.stage.task, _FLOOR, agent=ScriptedAgent(deeds=Deeds()))
         for cheat, deeds in self._played:
-            yield Planned(self.task, cheat.id, agent=ScriptedAgent(deeds=deeds))
+            yield Planned(self.stage.task, cheat.id, agent=ScriptedAgent(deeds=deeds))
 
     def outcome(self) -> CaseAttack:
         """What all of it comes to."""
         found = CaseAttack(
-            case=self.task.slug,
+            case=self.stage.task.slug,
             file=self.conditions.file,
             threshold=self.conditions.expect.pass_threshold,
-            trouble=self.trouble,
-            skipped=self.skipped,
         )
-        if self.trouble:
-            return found
+        if (trouble := self.stage.trouble) is not None:
+            return replace(found, trouble=str(trouble), skipped=isinstance(trouble, SkippedError))
         floor = self.runs[_FLOOR]
         if floor.reward is None:
             why = floor.grade.content or floor.trace.error or "no cause was recorded"
@@ -293,30 +257,14 @@ def _paid_more(run: Run, floor: Run) -> Iterator[str]:
 
 
 def _case_dict(case: CaseAttack, beaten: Sequence[Attempt]) -> dict[str, Json]:
-    names = {attempt.cheat for attempt in beaten}
-    attempts: list[Json] = [
+    attempts = [
         {
-            "cheat": attempt.cheat,
-            "title": attempt.title,
-            "family": attempt.family,
-            "outcome": attempt.outcome,
-            "reward": attempt.reward,
+            **asdict(attempt),
             "passed": attempt.outcome == "passes",
             "pays": attempt.outcome in ("pays", "passes"),
-            "beats_the_case": attempt.cheat in names,
-            "flags": list[Json](attempt.flags),
-            "paid_by": list[Json](attempt.paid_by),
-            "said": attempt.said,
+            "beats_the_case": attempt in beaten,
             "fix": attempt.fix,
         }
         for attempt in case.attempts
     ]
-    return {
-        "case": case.case,
-        "file": case.file,
-        "threshold": case.threshold,
-        "floor": case.floor,
-        "trouble": case.trouble,
-        "skipped": case.skipped,
-        "attempts": attempts,
-    }
+    return {**asdict(case), "attempts": cast("list[Json]", attempts)}

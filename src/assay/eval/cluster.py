@@ -21,10 +21,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Protocol, cast
+from typing import Any
 
 from assay.errors import InputError
-from assay.eval.actors import DEPTH, Actors, Ray, cores, ray
+from assay.eval.actors import DEPTH, Actors, cores, ray
 from assay.eval.heads import require_head
 from assay.scratch import scratch
 
@@ -142,7 +142,7 @@ def _tokens_as_set() -> Generator[None]:
     """
     kept = os.environ.get(_TOKENS)
     with suppress(ImportError, AttributeError):  # a version that asks for none
-        parts = cast("_Parts", importlib.import_module("ray._raylet"))
+        parts: Any = importlib.import_module("ray._raylet")
         parts.Config.initialize("")
         parts.AuthenticationTokenLoader.instance().reset_cache()
     try:
@@ -153,25 +153,7 @@ def _tokens_as_set() -> Generator[None]:
             os.environ[_TOKENS] = kept
 
 
-class _Config(Protocol):
-    def initialize(self, given: str) -> None: ...
-
-
-class _Tokens(Protocol):
-    def instance(self) -> _Tokens: ...
-    def reset_cache(self) -> None: ...
-
-
-class _Parts(Protocol):
-    """What Ray knows its settings by."""
-
-    @property
-    def Config(self) -> _Config: ...  # noqa: N802 - Ray's name
-    @property
-    def AuthenticationTokenLoader(self) -> _Tokens: ...  # noqa: N802 - Ray's name
-
-
-def _leave(library: Ray) -> None:
+def _leave(library: Any) -> None:  # noqa: ANN401 - as above
     """Leave the cluster; for a head that hangs Ray would wait for ever, now and at the end."""
     if not library.is_initialized():
         library.shutdown()  # what it has begun

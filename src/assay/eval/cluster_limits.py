@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from assay.eval.actors import DEPTH, Actors, Prepares, ray
 from assay.eval.cluster import Cluster
@@ -34,39 +34,8 @@ _ANSWER_SECONDS = 20.0
 """How long the office may take to answer; it waits for nobody, so that this is its machine's."""
 
 
-class _Method(Protocol):
-    def remote(self, *given: object) -> Awaitable[object]: ...
-
-
-class _Office(Protocol):
-    """The actor that has an `Office`."""
-
-    @property
-    def exchange(self) -> _Method: ...
-    @property
-    def report(self) -> _Method: ...
-
-
-class _Here(Protocol):
-    def get_node_id(self) -> str: ...
-
-
-class _New(Protocol):
-    def remote(self, *given: object) -> _Office: ...
-
-
-class _Ray(Protocol):
-    """What is used of the package here, besides what `assay.eval.actors` uses."""
-
-    def get(self, reply: object, *, timeout: float) -> object: ...
-    def get_actor(self, name: str) -> _Office: ...
-    def get_runtime_context(self) -> _Here: ...
-    def kill(self, actor: _Office) -> None: ...
-    def remote(self, **options: object) -> Callable[[type], _New]: ...
-
-
-def _ray() -> _Ray:
-    return cast("_Ray", ray())
+_Office: TypeAlias = Any
+"""Ray's handle of the actor that has an `assay.models.office.Office`."""
 
 
 class Limits:
@@ -108,7 +77,7 @@ class Limits:
 
     def end(self) -> None:
         """Let nobody ask a model any more."""
-        _ray().kill(self._office)
+        ray().kill(self._office)
 
     def within(self, work: Callable[..., object]) -> WithinLimits:
         """The work, whose models are asked within these limits wherever it is done."""
@@ -128,7 +97,7 @@ class WithinLimits:
         self._work = work
         self._office = office
         self._settings = settings
-        self._found: _Office | None = None
+        self._found: _Office = None
         self._courier: Courier | None = None
         self._client: ModelClient | None = None
 
@@ -161,9 +130,9 @@ class WithinLimits:
 
     def _exchange(self, who: str, notes: Sequence[Note], asks: Sequence[Ask]) -> list[Answer]:
         if self._found is None:
-            self._found = _ray().get_actor(self._office)
+            self._found = ray().get_actor(self._office)
         reply = self._found.exchange.remote(who, list(notes), list(asks))
-        return cast("list[Answer]", _ray().get(reply, timeout=_ANSWER_SECONDS))
+        return cast("list[Answer]", ray().get(reply, timeout=_ANSWER_SECONDS))
 
 
 @asynccontextmanager
@@ -210,8 +179,8 @@ async def cluster_limits(client: ModelClient | None = None) -> AsyncGenerator[Li
         left = max(0.0, budget.max_cost_usd - ledger.summary().spent_usd)
         budget = Budget(left, allow_unknown=budget.allow_unknown)
     name = f"assay-limits-{secrets.token_hex(8)}"
-    here = NodeAffinitySchedulingStrategy(_ray().get_runtime_context().get_node_id(), soft=True)
-    new = _ray().remote(num_cpus=0, max_restarts=0, scheduling_strategy=here, name=name)
+    here = NodeAffinitySchedulingStrategy(ray().get_runtime_context().get_node_id(), soft=True)
+    new = ray().remote(num_cpus=0, max_restarts=0, scheduling_strategy=here, name=name)
     office = new(Office).remote(budget)
     telling = asyncio.create_task(_tell(office, ledger))
     limits = Limits(name, office, for_others(client.settings, budget), telling)

@@ -21,12 +21,13 @@ from typing import TypeAlias, cast
 from assay.cores import cores
 from assay.errors import InputError, nearest
 from assay.eval.batch import Processes, run_batches
-from assay.eval.parts import Column, add_kinds, column_kinds, columns_of
+from assay.eval.columns import Column, add_kinds, column_kinds, columns_of
 from assay.eval.shards import (
     Shard,
     Source,
     Stretch,
     Version,
+    glance_of,
     read_row_of,
     read_shard,
     survey,
@@ -299,7 +300,7 @@ class _Look:
         source, label = shard.source, self.label
         for number, line in (one for lines, _ in read_shard(shard) for one in lines):
             try:
-                row, _ = read_row_of(line, number, source, label=label)
+                row = glance_of(line, number, source, label=label)
             except InputError as error:
                 if not self.may_skip:
                     raise
@@ -309,8 +310,8 @@ class _Look:
                 continue
             if self.for_table:
                 column_kinds(row.fields, seen.kinds)
-            seen.labelled += row.label is not None
-            seen.has_traces = seen.has_traces or row.submission.trace is not None
+            seen.labelled += row.is_labelled
+            seen.has_traces = seen.has_traces or row.has_trace
             yield row.id
 
 

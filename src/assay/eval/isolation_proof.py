@@ -27,15 +27,14 @@ from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
 from assay.eval.planning import Planned
 from assay.eval.trials import Arena
-from assay.eval.work import with_cases
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case
-from assay.tasks.task import Task, case_task
+from assay.tasks.task import case_task
 from assay.types.run import Run
 
-__all__ = ["decide", "decide_each", "settle"]
+__all__ = ["decide", "decide_each"]
 
 _EAGER = "eager:"
 """Lets a test make its objects at once, in its order: what such a test of the reference needs."""
@@ -99,25 +98,6 @@ async def decide_each(
         return case
 
     return list(await asyncio.gather(*map(one, locks)))
-
-
-async def settle(
-    tasks: Sequence[Task], place: Arena, *, again: bool = False
-) -> tuple[list[Task], Mapping[str, UndecidedError]]:
-    """The tests of tasks with how those of cases are isolated resolved, as far as it is known.
-
-    Returns:
-        The tasks, and by their cases' ids why some could not be resolved.
-    """
-    locks = [CaseLock(task.work, place.cache) for task in tasks if isinstance(task.work, Case)]
-    found = await decide_each(locks, place, again=again)
-    cases = [one for one in found if isinstance(one, Case)]
-    errors = {
-        lock.case.id: one
-        for lock, one in zip(locks, found, strict=True)
-        if isinstance(one, UndecidedError)
-    }
-    return with_cases(tasks, cases), errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

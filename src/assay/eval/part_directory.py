@@ -12,47 +12,33 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import islice
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self, cast
+from typing import cast
 
-from assay.errors import AssayError, InputError, StoreError, reason_of
-from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import (
-    Column,
-    PartWriter,
-    commit,
-    read_grades,
-    read_groups,
-    require_columns,
-    temporary,
-)
+from assay.errors import AssayError, InputError
+from assay.eval.grades import Tally
+from assay.eval.part_reading import SUMMARY, read_json
+from assay.eval.part_writing import MANIFEST, PARTS, TALLIES, PartsOut, digest_of_plan
+from assay.eval.parts import commit, require_columns, temporary
 from assay.eval.recorded import RowTerms
 from assay.eval.records import digest_with_files
 from assay.eval.row_grading import computes, is_pure
-from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
 from assay.eval.shards import Shard, Source, Version
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
 from assay.shown import Ended
 from assay.store.kept import held
-from assay.store.records import GROUP, CellRecord
-from assay.tasks.formats import FORMS, TABLE_FORMS, Form
-from assay.tasks.rows import Row
-from assay.tasks.tables import Table, load_arrow
+from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.tables import Table
 from assay.version import __version__
 
-__all__ = ["MANIFEST", "PARTS", "SUMMARY", "PartDirectory", "PartsOut", "cells_of", "summary_of"]
+__all__ = ["PartDirectory"]
 
-MANIFEST, SUMMARY, _LOCK = "manifest.json", "summary.json", ".lock"
-PARTS, TALLIES = "parts", "tallies"
+_LOCK = ".lock"
 
 _ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000
 """Rows of a shard by default: tenths of a second of work, so that its files cost little beside
@@ -160,7 +146,7 @@ class PartDirectory:
             _agree(self.place, {**decided, "shards": [_listed(shard) for shard in self.parts]})
             out = PartsOut(
                 directory=str(self.place.absolute()),
-                manifest=_digest_of_plan(self.place),
+                manifest=digest_of_plan(self.place),
                 form=form,
                 columns=data.columns,
                 has_tables=self._has_tables,
@@ -233,147 +219,6 @@ class PartDirectory:
         _replace_json(self.place / SUMMARY, self.summary)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartsOut:
-    """Writes parts, for whoever grades.
-
-    Attributes:
-        directory: Where they are.
-        manifest: Digest of the plan that stands there.
-        form: As what they are written.
-        columns: Of tables that are made of JSON rows; None where rows have theirs.
-        has_tables: Whether what is read or written is Parquet or Arrow.
-    """
-
-    directory: str
-    manifest: str
-    form: Form
-    columns: tuple[Column, ...] | None = None
-    has_tables: bool = False
-
-    def prepare(self) -> None:
-        """Load what tables need, and see that the plan is here that there is where it was made.
-
-        Raises:
-            InputError: If another machine does not see the directory.
-        """
-        directory = Path(self.directory)
-        try:
-            found = _digest_of_plan(directory)
-            tempfile.TemporaryFile(dir=directory / PARTS).close()
-        except OSError as error:
-            raise InputError(
-                f"{directory} cannot be written there: {error.strerror}", hint=NOT_SHARED
-            ) from error
-        if found != self.manifest:
-            raise InputError(f"{directory} is a different directory there", hint=NOT_SHARED)
-        if self.has_tables:
-            load_arrow()
-
-    def writing(self, work: ShardWork, shard: Shard) -> _Part:
-        """Begin a part."""
-        return _Part(self, work, shard)
-
-    def path(self, shard: Shard) -> Path:
-        """Where the part of a shard is."""
-        return Path(self.directory, PARTS, shard.part)
-
-    def tally(self, shard: Shard, threshold: float) -> Tally:
-        """What a part that is there comes to.
-
-        Raises:
-            StoreError: If it is damaged.
-        """
-        part = self.path(shard)
-        kept = _kept_tally(part)
-        if kept is not None and kept.rows == shard.rows:
-            return kept
-        tally = Tally()
-        for grade in read_grades(part, self.form):
-            tally.add(grade, threshold=threshold)
-        if tally.rows != shard.rows:
-            raise StoreError(
-                f"{part} is damaged: it has {tally.rows} of {shard.rows} rows",
-                hint="remove it, and the same command writes it again",
-            )
-        _keep_tally(part, tally)
-        return tally
-
-
-class _Part:
-    """A part that is being written; it has its name once it is whole."""
-
-    def __init__(self, out: PartsOut, work: ShardWork, shard: Shard) -> None:
-        self._out, self._work, self._shard = out, work, shard
-        self._target = out.path(shard)
-        self._names = score_names(spec.label for spec in work.graders)
-        self._earlier = read_grades(self._target, out.form) if shard.again else iter(())
-        self._kept: list[Grade] = []
-        self._tally = Tally()
-
-    def __enter__(self) -> Self:
-        if self._shard.again:
-            _tally_file(self._target).unlink(missing_ok=True)  # it is of the part that gives way
-        with ExitStack() as opened:
-            self._file: IO[bytes] = opened.enter_context(temporary(self._target))
-            writer = PartWriter(self._file, self._out.form, self._names, self._out.columns)
-            self._to = opened.enter_context(writer)
-            self._open = opened.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, trace)
-
-    def ended(self, count: int) -> Sequence[int]:
-        self._kept = list(islice(self._earlier, count))
-        return [place for place, one in enumerate(self._kept) if one.status != "error"]
-
-    def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
-        del seconds
-        kept, self._kept = self._kept[: len(results)], self._kept[len(results) :]
-        known: dict[int, Grade] = {}  # equal scores share one result
-        grades: list[Grade] = []
-        for place, ((row, _), result) in enumerate(zip(block.rows, results, strict=True)):
-            if result is None:
-                grade = kept[place]
-            elif (alike := known.get(id(result))) is not None:
-                grade = alike.called(row.id)
-            else:
-                grade = known[id(result)] = self._grade(row, result)
-            grades.append(grade)
-            self._tally.add(grade, threshold=self._work.threshold)
-        if self._out.form not in TABLE_FORMS:
-            self._to.lines(((row.fields, line) for row, line in block.rows), grades)
-        elif block.batch is not None and self._out.columns is None:
-            self._to.batch(block.batch, grades)
-        else:
-            self._to.fields([row.fields for row, _ in block.rows], grades)
-
-    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
-        work = self._work
-        grade = Grade.of(row, result, threshold=work.threshold, graders=len(work.graders))
-        if not work.place:
-            return grade
-        told = {
-            name: text.replace(work.place, "")
-            for name in ("error", "reason", "not_graded")
-            if (text := getattr(grade, name)) is not None
-        }
-        return replace(grade, **told)
-
-    def made(self) -> Tally:
-        self._to.close()
-        if not commit(self._file, self._target, replace=self._shard.again):
-            return self._out.tally(self._shard, self._work.threshold)  # another was first
-        _keep_tally(self._target, self._tally)
-        return self._tally
-
-
 # ---- the directory -----------------------------------------------------------------------------
 
 
@@ -389,10 +234,6 @@ def _named(
     digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8)
     part = f"{shard.number:05d}-{digest.hexdigest()}.{form}"
     return replace(shard, part=part)
-
-
-def _digest_of_plan(place: Path) -> str:
-    return hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest()
 
 
 def _listed(shard: Shard) -> Json:
@@ -481,7 +322,7 @@ def _agree(place: Path, manifest: Mapping[str, Json]) -> None:
     """
     file = place / MANIFEST
     try:
-        earlier = _read(file)
+        earlier = read_json(file)
     except FileNotFoundError:
         _replace_json(file, manifest)
         return
@@ -528,121 +369,6 @@ def _differences(earlier: Json, now: Json) -> Iterator[str]:
 def _by_name(files: Json) -> dict[str, Json]:
     listed = files if isinstance(files, list) else []
     return {str(one["name"]): one.get("digest") for one in listed if isinstance(one, dict)}
-
-
-def _tally_file(part: Path) -> Path:
-    return part.parent.parent / TALLIES / f"{part.name}.json"
-
-
-def _keep_tally(part: Path, tally: Tally) -> None:
-    """Write what a part comes to; where that is lost, the part tells it."""
-    path = _tally_file(part)
-    try:
-        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
-        with temporary(path) as file:
-            file.write(text)
-            file.flush()
-            Path(file.name).replace(path)
-    except (OSError, StoreError):
-        return
-
-
-def _kept_tally(part: Path) -> Tally | None:
-    """What was kept of a part; None where it is not there, or the part is not as long any more."""
-    try:
-        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
-        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
-        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-# ---- reading back ------------------------------------------------------------------------------
-
-
-def summary_of(place: Path) -> dict[str, Json]:
-    """What all parts of a directory come to, once they are there.
-
-    Raises:
-        InputError: If some are not, or what is there cannot be read.
-    """
-    with _told(place):
-        _finished(place)
-        return _summary(place)[0]
-
-
-def cells_of(place: Path) -> Iterator[CellRecord]:
-    """The rows of all parts of a directory as the cells of a run, as far as parts have them.
-
-    Raises:
-        InputError: If some parts are not there, or what is there cannot be read.
-        StoreError: If a part is damaged, or has not all of its rows.
-    """
-    with _told(place):
-        manifest, parts = _finished(place)
-        options = cast("dict[str, Json]", manifest["options"])
-        mapping = {str(k): str(v) for k, v in cast("dict[str, str]", options["map"]).items()}
-        columns = cast("dict[str, str] | None", manifest["columns"])
-        made = None if columns is None else tuple(columns.items())
-        if (form := options["parts"]) not in FORMS:
-            raise ValueError(f"{MANIFEST} names no form of parts")
-        expected = _summary(place)[1].rows
-    for part in parts:
-        for grade, group in read_groups(place / PARTS / part, form, mapping, made):
-            yield CellRecord(
-                run_id="",
-                case=grade.id,
-                status=grade.status,
-                reward=grade.reward,
-                passed=grade.passed,
-                error=grade.error or "",
-                flags=grade.flags,
-                notes={GROUP: group} if group else {},
-            )
-            expected -= 1
-    if expected:
-        raise StoreError(
-            f"{place} has not the rows that {SUMMARY} tells of",
-            hint="a part was changed: remove it, and the same `assay grade` writes it again",
-        )
-
-
-def _finished(place: Path) -> tuple[dict[str, Json], list[str]]:
-    """The plan of a directory, and its parts, all of which are there."""
-    manifest = cast("dict[str, Json]", _read(place / MANIFEST))
-    listed = [one["part"] for one in cast("list[dict[str, str]]", manifest["shards"])]
-    found = {one.name for one in (place / PARTS).iterdir()}
-    there = [one for one in listed if one in found]
-    if len(there) == len(listed) and (place / SUMMARY).is_file():
-        return manifest, there
-    raise InputError(
-        f"{place} has {len(there):,} of {len(listed):,} parts",
-        hint="the same `assay grade` goes on with the rest",
-    )
-
-
-@contextmanager
-def _told(place: Path) -> Generator[None]:
-    """Say of what others may have written that it cannot be read."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
-
-
-def _summary(place: Path) -> tuple[dict[str, Json], Tally]:
-    """A summary that others may have written, if it has what one has."""
-    found = cast("dict[str, Json]", _read(place / SUMMARY))
-    for name, kind in (("left_out", int), ("parts", int), ("first_left_out", str)):
-        if type(found[name]) is not kind:
-            raise ValueError(f"{SUMMARY}: {name!r} is not what it should be")
-    return {**found, "directory": str(place)}, Tally.from_dict(found)
-
-
-def _read(file: Path) -> Json:
-    return cast("Json", json.loads(file.read_text(encoding="utf-8")))
 
 
 def _replace_json(file: Path, data: Mapping[str, Json]) -> None:

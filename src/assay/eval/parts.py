@@ -16,9 +16,10 @@ from dataclasses import fields as fields_of
 from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Self, TypeAlias, cast
+from typing import IO, Any, Self, cast
 
 from assay.errors import InputError, StoreError
+from assay.eval.columns import GRADE, GRADE_TYPES, SCORE, Column, is_grades
 from assay.eval.grades import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
@@ -31,11 +32,7 @@ from assay.tasks.rows import group_of
 from assay.tasks.tables import Batch, Table, arrow, lines_of
 
 __all__ = [
-    "Column",
     "PartWriter",
-    "add_kinds",
-    "column_kinds",
-    "columns_of",
     "commit",
     "read_grades",
     "read_groups",
@@ -44,96 +41,11 @@ __all__ = [
     "ungraded",
 ]
 
-Column: TypeAlias = tuple[str, str]
-"""The name of a column, and what it holds: text, bool, int, long, float or json."""
-
-_GRADE = "grade_"
-_SCORE = "grade_score_"
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
-_MOST_COLUMNS = 10_000
-_SAFE_INTEGER, _LARGEST_INTEGER = 2**53, 2**63 - 1
-
-
-# ---- the columns of JSON rows ------------------------------------------------------------------
-
-
-def column_kinds(row: Mapping[str, Json], known: dict[str, str]) -> None:
-    """Note which columns a row has and what they hold; null says nothing about that."""
-    for name, value in row.items():
-        known[name] = _both(known.get(name, ""), _kind(value))
-
-
-def add_kinds(known: dict[str, str], others: Mapping[str, str]) -> None:
-    """Add what was noted about other rows."""
-    for name, kind in others.items():
-        known[name] = _both(known.get(name, ""), kind)
-
-
-def columns_of(known: Mapping[str, str]) -> tuple[Column, ...]:
-    """The columns of rows: those that rows usually begin with, then the others by name.
-
-    Raises:
-        InputError: If there are too many: data used as field names would fill the memory.
-    """
-    if len(known) > _MOST_COLUMNS:
-        raise InputError(
-            f"the rows have {len(known):,} different fields, and a table has at most "
-            f"{_MOST_COLUMNS:,} columns",
-            hint="write JSON lines, or keep data out of the names of fields",
-        )
-    first = ("id", "question", "messages", "answer", "expected")
-    names = [*(one for one in first if one in known), *sorted(known.keys() - set(first))]
-    return tuple((name, known[name] or "text") for name in names if not _is_grades(name))
-
-
-def _is_grades(name: str) -> bool:
-    """Whether grading writes such a column; those of an earlier grading are replaced.
-
-    Capitals do not count, as many readers ignore them and take the first of two columns.
-    """
-    name = name.casefold()
-    return name.startswith(_GRADE) and (name.startswith(_SCORE) or name[len(_GRADE) :] in _TYPES)
-
-
-def _kind(value: Json) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        size = abs(value)
-        return "int" if size <= _SAFE_INTEGER else "long" if size <= _LARGEST_INTEGER else "json"
-    if isinstance(value, float):
-        return "float"
-    return "text" if isinstance(value, str) else "json"
-
-
-def _both(one: str, other: str) -> str:
-    """The kind of a column that holds values of both kinds; no value is lost."""
-    if one == other or not other:
-        return one
-    if not one:
-        return other
-    both = {one, other}
-    if both == {"int", "long"}:
-        return "long"
-    return "float" if both == {"int", "float"} else "json"
 
 
 # ---- writing -----------------------------------------------------------------------------------
-
-_TYPES = {
-    "id": "string",
-    "status": "string",
-    "reward": "float64",
-    "passed": "bool_",
-    "error": "string",
-    "flags": "list",
-    "reason": "string",
-    "assurance": "string",
-    "not_graded": "string",
-}
 
 
 class PartWriter:
@@ -205,7 +117,7 @@ class PartWriter:
         made = {
             field.name: _undictionaried(given.column(number))
             for number, field in enumerate(given.schema)
-            if not _is_grades(field.name)
+            if not is_grades(field.name)
         }
         self._keep(arrow().RecordBatch.from_pydict({**made, **self._graded(grades)}))
 
@@ -228,15 +140,15 @@ class PartWriter:
     def _graded(self, grades: Sequence[Grade]) -> dict[str, Any]:
         pa = arrow()
         made: dict[str, Any] = {}
-        for name, kind in _TYPES.items():
+        for name, kind in GRADE_TYPES.items():
             values = [getattr(grade, name) for grade in grades]
             if kind == "list":
-                made[_GRADE + name] = pa.array([list(one) for one in values], pa.list_(pa.string()))
+                made[GRADE + name] = pa.array([list(one) for one in values], pa.list_(pa.string()))
                 continue
             values = [plain(one) if isinstance(one, str) else one for one in values]
-            made[_GRADE + name] = pa.array(values, getattr(pa, kind)())
+            made[GRADE + name] = pa.array(values, getattr(pa, kind)())
         for place, name in enumerate(self._names):
-            made[_SCORE + name] = pa.array([one.scores[place] for one in grades], pa.float64())
+            made[SCORE + name] = pa.array([one.scores[place] for one in grades], pa.float64())
         return made
 
     def _keep(self, batch: Any) -> None:  # noqa: ANN401 - pyarrow has no types
@@ -378,7 +290,7 @@ def _of_table(
     names = {"group": mapping.get("group", "group") if columns is None else "group"}
     is_json = columns is not None and ("group", "json") in map(tuple, columns)
     with closing(Table(str(path), str(path))) as table:
-        own = [one for one in cast("list[str]", table.schema.names) if _is_grades(one)]
+        own = [one for one in cast("list[str]", table.schema.names) if is_grades(one)]
         for _, batch in table.batches(columns=(*own, names["group"])):
             given: Any = batch
             others = [one for one in given.schema.names if one not in own]
@@ -386,8 +298,8 @@ def _of_table(
             groups = [_group_in(line, names, is_json=is_json) for line in lines]
             rows = cast("list[dict[str, Json]]", given.select(own).to_pylist())
             for row, group in zip(rows, groups or [""] * len(rows), strict=True):
-                scores = {one[len(_SCORE) :]: row[one] for one in own if one.startswith(_SCORE)}
-                fields = {one: row[_GRADE + one] for one in _TYPES}
+                scores = {one[len(SCORE) :]: row[one] for one in own if one.startswith(SCORE)}
+                fields = {one: row[GRADE + one] for one in GRADE_TYPES}
                 yield Grade.from_dict({**fields, "scores": scores}), group
 
 

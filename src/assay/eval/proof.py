@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from assay.eval.isolation import Isolated
@@ -261,32 +261,15 @@ def _plain(name: str) -> str:
 
 
 def _case_dict(case: CaseProof) -> dict[str, Json]:
-    checks: list[Json] = [
+    isolation: list[Json] = [
         {
-            "name": check.name,
-            "verdict": check.verdict,
-            "reward": check.reward,
-            "said": check.said,
-            "fix": check.fix,
+            "grader": one.grader,
+            "isolation": one.isolation,
+            "allow_equality": list[Json](one.allow_equality),
+            "why": one.why,
+            "objects": list[Json](one.contract.objects if one.contract else ()),
+            "skips": list[Json](one.contract.skips if one.contract else ()),
         }
-        for check in case.checks
+        for one in case.isolation
     ]
-    return {
-        "case": case.case,
-        "file": case.file,
-        "verdict": case.verdict,
-        "threshold": case.threshold,
-        "checks": checks,
-        "isolation": [
-            {
-                "grader": one.grader,
-                "isolation": one.isolation,
-                "allow_equality": list[Json](one.allow_equality),
-                "why": one.why,
-                "objects": list[Json](one.contract.objects if one.contract else ()),
-                "skips": list[Json](one.contract.skips if one.contract else ()),
-            }
-            for one in case.isolation
-        ],
-        "open": list[Json](case.open),
-    }
+    return {**asdict(case), "verdict": case.verdict, "isolation": isolation}

@@ -37,11 +37,11 @@ from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.shown import Ended
 from assay.tasks.row_files import AS_IT_IS, Reading
 
 if TYPE_CHECKING:
     from assay.eval.cluster import Cluster
+    from assay.shown import Ended
 
 __all__ = ["OnEnded", "RowPlan", "Sink", "grade_rows", "plan_rows"]
 

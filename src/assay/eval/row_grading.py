@@ -12,7 +12,6 @@ from assay.graders.usage import missing_part, untold_part
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
-from assay.tasks.task import RunOptions
 from assay.types.submission import Submission
 
 __all__ = [
@@ -50,7 +49,11 @@ async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> lis
     lacking = [lacks_answer(graders, row.submission) for row in rows]
     there = [row.submission for row, lacks in zip(rows, lacking, strict=True) if not lacks]
     work = grade_batch(graders, there)
-    limit = None if computes(graders) else RunOptions().grading_timeout
+    limit = None
+    if not computes(graders):
+        from assay.tasks.task import RunOptions
+
+        limit = RunOptions().grading_timeout
     try:
         graded = await (work if limit is None else within(work, limit))
     except OutOfTimeError:

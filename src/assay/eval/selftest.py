@@ -25,15 +25,13 @@ from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
 from assay.eval.isolation import Isolated, UndecidedError, isolated_graders, reference_of
-from assay.eval.isolation_proof import settle
-from assay.eval.planning import Planned, require_case_parts
+from assay.eval.planning import Planned
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
 from assay.eval.runner import OnBegin, OnCell
-from assay.eval.scene import Scene, read_tree
+from assay.eval.scene import read_tree
+from assay.eval.stages import Stage, require_parts, staged
 from assay.eval.stuffing import stuffed
-from assay.eval.trials import Arena, arena
 from assay.eval.weights import Witness, left_open
-from assay.eval.work import stop_environments
 from assay.store.records import CellRecord
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
@@ -80,29 +78,18 @@ class SelfTestPlan:
                 to.
             on_begin: Called with each trial's key as it begins.
         """
-        async with arena(cache=cache, workers=workers) as place:
-            try:
-                return await self._prove(place, on_cell, on_begin)
-            finally:
-                await stop_environments(self.tasks)
+        async with staged(self.tasks, cache=cache, workers=workers, again=True) as (place, stages):
+            benches = {one.task.slug: _Bench(one, self.repeats) for one in stages}
 
-    async def _prove(self, place: Arena, on_cell: OnCell, on_begin: OnBegin) -> Proof:
-        settled, undecided = await settle(self.tasks, place, again=True)
-        benches = [
-            await _Bench.open(task, place, self.repeats, undecided.get(task.slug))
-            for task in settled
-        ]
+            def done(trial: Planned, run: Run) -> None:
+                bench = benches[trial.task.slug]
+                bench.runs[trial.harness].append(run)
+                on_cell(bench.as_expected(trial, run))
 
-        by_case = {bench.task.slug: bench for bench in benches}
-
-        def done(trial: Planned, run: Run) -> None:
-            bench = by_case[trial.task.slug]
-            bench.runs[trial.harness].append(run)
-            on_cell(bench.as_expected(trial, run))
-
-        await place.run([t for b in benches for t in b.references()], done, on_begin)
-        await place.run([t for b in benches for t in b.others()], done, on_begin)
-        return Proof(tuple(bench.proof() for bench in benches))
+            for trials in (_Bench.references, _Bench.others):
+                planned = [trial for bench in benches.values() for trial in trials(bench)]
+                await place.run(planned, done, on_begin)
+            return Proof(tuple(bench.proof() for bench in benches.values()))
 
 
 def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfTestPlan:
@@ -115,9 +102,8 @@ def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfT
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, got {repeats}")
     total = 0
+    require_parts(tasks)
     for task in tasks:
-        if isinstance(task.work, Case):
-            require_case_parts(task.work)
         times = repeats or _repeats_of(task)
         total += times * (2 if _reference_of(task) else 1)
         total += len(_floors_of(task)) - 1 + len(_known_bad(task))
@@ -208,34 +194,15 @@ class _Watched:
 class _Bench:
     """One task, its trials and what came of them."""
 
-    def __init__(self, task: Task, scene: Scene | None, repeats: int | None) -> None:
-        self.task = task
-        self.case = task.work if isinstance(task.work, Case) else None
-        self.conditions = task.conditions
+    def __init__(self, stage: Stage, repeats: int | None) -> None:
+        self.task, self.case = stage.task, stage.case
+        self.conditions = stage.task.conditions
         self.runs: dict[str, list[Run]] = defaultdict(list)
-        self._scene = scene
-        self._trouble: AssayError | None = None
-        self._repeats = repeats or _repeats_of(task)
-        self._reference = _reference_of(task)
-        self._bad = _known_bad(task)
+        self._scene, self._trouble = stage.scene, stage.trouble
+        self._repeats = repeats or _repeats_of(self.task)
+        self._reference = _reference_of(self.task)
+        self._bad = _known_bad(self.task)
         self._watched = _Watched(self._right())
-
-    @classmethod
-    async def open(
-        cls,
-        task: Task,
-        place: Arena,
-        repeats: int | None,
-        undecided: AssayError | None = None,
-    ) -> _Bench:
-        try:
-            if undecided is not None:
-                raise undecided
-            return cls(task, await place.scene(task), repeats)
-        except AssayError as error:  # the case cannot begin: reported with it, not instead of it
-            bench = cls(task, None, repeats)
-            bench._trouble = error
-            return bench
 
     def references(self) -> Iterator[Planned]:
         """The reference, as often as graders are repeated."""
@@ -254,7 +221,7 @@ class _Bench:
             "echo": EchoAgent(),
             "keywords": ScriptedAgent(deeds=stuffed(self._scene)),
         }
-        if not isinstance(self.task.work, Case):
+        if self.case is None:
             from assay.eval.cheats import select_cheats
 
             for cheat in select_cheats(_SAID):
@@ -268,7 +235,7 @@ class _Bench:
 
     def _right(self) -> Agent:
         """Who does the known-good work."""
-        if isinstance(self.task.work, Case) or not self._reference:
+        if self.case is not None or not self._reference:
             return self._replay()
         return _Solver(self.task)
 

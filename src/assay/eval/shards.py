@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
 from assay.tasks.row_files import Parts, Unit, place_of, renamed_line
-from assay.tasks.rows import Row, parse_row
+from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, Table, lines_of
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "Stretch",
     "Version",
+    "glance_of",
     "read_row_of",
     "read_shard",
     "survey",
@@ -219,18 +220,33 @@ def read_row_of(
     Raises:
         InputError: If it is malformed, naming file and place.
     """
-    name, unit, number = source.name, source.unit, number + source.before
-    parts: Parts = ((source.before, name, unit),) if source.before else ()
+    line, number, parts = _as_named(line, number, source), number + source.before, _parts(source)
+    return parse_row(line, number, source.name, label=label, unit=source.unit, parts=parts), line
+
+
+def glance_of(
+    line: bytes | InputError, number: int, source: Source, *, label: str | None = None
+) -> Glance:
+    """What a look at a row of a file tells; takes and raises what `read_row_of` does."""
+    line, number, parts = _as_named(line, number, source), number + source.before, _parts(source)
+    return glance_at(line, number, source.name, label=label, unit=source.unit, parts=parts)
+
+
+def _as_named(line: bytes | InputError, number: int, source: Source) -> bytes:
+    """The text of a row with the names that rows have."""
     try:
         if isinstance(line, InputError):
             raise line
-        if source.mapping:
-            line = renamed_line(parse_line(line), source.mapping, set())
+        if not source.mapping:
+            return line
+        return renamed_line(parse_line(line), source.mapping, set())
     except InputError as error:
-        where = place_of(name, number, unit, parts)
+        where = place_of(source.name, number + source.before, source.unit, _parts(source))
         raise InputError(error.message, location=where, hint=error.hint) from error
-    row = parse_row(line, number, name, label=label, unit=unit, parts=parts)
-    return row, line
+
+
+def _parts(source: Source) -> Parts:
+    return ((source.before, source.name, source.unit),) if source.before else ()
 
 
 def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:

@@ -179,7 +179,7 @@ class Gateway:
         if most is not None and self.client.cost_of(self.model, _NOTHING) is None:
             raise InputError(
                 f"the work may cost ${most:g}, but the price of {self.model!r} is not known",
-                hint="give it in the file of ASSAY_PRICES, or limit tokens instead",
+                hint="give it in the prices_file of the model settings, or limit tokens instead",
             )
 
     @property

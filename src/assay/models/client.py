@@ -240,15 +240,13 @@ class ModelClient:
         cache = self._cache
         if cache is None:
             return await self._asking(request, route, shape, check, digest).run()
-        async with cache.sharing(digest, request.timeout_seconds) as turn:
+        async with cache.sharing(digest, request.timeout_seconds):
             hit = await cache.get(digest, model=request.model)
             if hit is not None:
                 reply = self._from_cache(hit, request, route, shape, check)
                 if reply is not None:
                     return reply
-            asking = self._asking(request, route, shape, check, digest)
-            asking.sending.when_asked = None if turn is None else turn.asked
-            reply = await asking.run()
+            reply = await self._asking(request, route, shape, check, digest).run()
             await cache.put(digest, reply)
             return reply
 

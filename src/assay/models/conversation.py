@@ -253,6 +253,7 @@ class Conversation:
     effort: str | None = None
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Json] | None = None
+    schema_name: str = "reply"
     is_parallel: bool | None = None
     wants_logprobs: bool = False
     wants_token_ids: bool = False

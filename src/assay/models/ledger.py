@@ -2,23 +2,19 @@
 
 Money is reserved before a request goes out and settled when its reply is here, so that any number
 of requests under way cannot overrun a budget together. Totals take the same memory after a
-million replies as after one; a file can keep every entry.
+million replies as after one.
 """
 
 from __future__ import annotations
 
-import errno
-import json
 import math
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from assay.errors import InputError, ModelError, StoreError
+from assay.errors import InputError, ModelError
 from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 from assay.models.messages import Purpose, Usage
@@ -214,7 +210,6 @@ class Ledger(ForkSafe):
         budget: How much may be spent; None for no bound.
         prices: The prices that its entries are counted by, for those who make entries.
         listener: Called after each entry, in the thread that recorded it; it must not raise.
-        keep: A JSONL file that every entry is appended to.
     """
 
     def __init__(
@@ -222,12 +217,10 @@ class Ledger(ForkSafe):
         budget: Budget | None = None,
         prices: Prices | None = None,
         listener: Callable[[Entry], None] | None = None,
-        keep: str | None = None,
     ) -> None:
         self.budget = budget
         self.prices = prices
         self._listener = listener
-        self._keep = LedgerFile(keep) if keep else None
         super().__init__()
         self._groups: dict[tuple[str, str, str], Totals] = {}
         self._models: set[str] = set()
@@ -303,7 +296,7 @@ class Ledger(ForkSafe):
         return self.reserve(estimate_usd, what)
 
     def record(self, entry: Entry) -> None:
-        """Count an entry, keep it and tell the listener.
+        """Count an entry and tell the listener.
 
         It does not change what is left of the budget: that is `Reservation.settle`'s to do.
         """
@@ -321,8 +314,6 @@ class Ledger(ForkSafe):
                 totals = self._groups[group] = Totals()
             totals.add(entry)
             self._trouble = entry.why or (self._trouble if entry.kind == "lost" else "")
-        if self._keep is not None:
-            self._keep.append(_line(entry))
         if self._listener is not None:
             self._listener(entry)
 
@@ -336,11 +327,6 @@ class Ledger(ForkSafe):
                 max_cost_usd=None if self.budget is None else self.budget.max_cost_usd,
                 trouble=self._trouble,
             )
-
-    def close(self) -> None:
-        """Close the file of entries."""
-        if self._keep is not None:
-            self._keep.close()
 
     def settle(self, reserved: float, spent: float) -> None:
         """Turn money set aside into money spent; see `Reservation`."""
@@ -392,70 +378,3 @@ class Reservation(AbstractContextManager["Reservation"]):
     ) -> None:
         if self._is_open:
             self._end(self._amount if self.is_sent else 0.0)
-
-
-def _line(entry: Entry) -> str:
-    usage = entry.usage
-    return json.dumps(
-        {
-            "model": entry.model,
-            "served": entry.served,
-            "purpose": entry.purpose,
-            "kind": entry.kind,
-            "input_tokens": usage.input_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "output_tokens": usage.output_tokens,
-            "reasoning_tokens": usage.reasoning_tokens,
-            "cost_usd": entry.cost_usd,
-            "would_cost_usd": entry.would_cost_usd,
-            "seconds": round(entry.seconds, 6),
-            "digest": entry.digest,
-        }
-    )
-
-
-class LedgerFile(ForkSafe):
-    """A file that lines are appended to; it is opened with the first one.
-
-    Args:
-        file: Its path; it and its directory are made if they are missing, for the user alone.
-    """
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        super().__init__()  # a line is one write, so a forked process may go on with the file
-        self._handle: int | None = None
-
-    def append(self, line: str) -> None:
-        """Write one line.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
-        content = f"{line}\n".encode()
-        try:
-            with self.lock:
-                if self._handle is None:
-                    self._handle = self._open()
-                if os.write(self._handle, content) < len(content):
-                    raise OSError(errno.ENOSPC, "no space is left")  # noqa: TRY301 - as the next
-        except OSError as error:
-            raise StoreError(
-                f"the ledger cannot be kept in {self._file}: {error.strerror}",
-                hint="choose a file that you may write to",
-            ) from error
-
-    def close(self) -> None:
-        """Close the file; the next line opens it again."""
-        with self.lock:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
-
-    def _open(self) -> int:
-        Path(self._file).absolute().parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            os.write(handle, b"\n")
-        return handle

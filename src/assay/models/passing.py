@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import ModelError
 from assay.frozen import frozen
+from assay.models import question
 from assay.models.conversation import (
     Call,
     Conversation,
@@ -417,7 +418,7 @@ def _heard(
 
 def _read(route: HttpRoute, answer: JsonAnswer, codec: Codec) -> _Got | Fault:
     reply = codec.read_reply(answer.data)
-    if error := route.wire.error(answer.data):
+    if error := question.error(answer.data):
         return route.told(error, answer, is_beside_a_reply=reply is not None)
     if reply is None:
         return broken_reply("application/json", answer.body, secrets=route.secrets)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from assay.errors import AssayError, ModelError
 from assay.frozen import frozen
-from assay.models import anthropic_wire, openai_wire
+from assay.models import question
 from assay.models.faults import Fault, broken_reply, fault_of
 from assay.models.messages import Message, Reply, Request, Rung
 from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
+from assay.models.protocols import Codec, codec_of
 from assay.models.reference import Complete, registered
 from assay.models.resolving import Capability, Endpoint, find, first_capability
 from assay.models.schemas import Shape
@@ -30,29 +31,6 @@ if TYPE_CHECKING:
     from assay.models.shared import Courier
 
 
-class _Wire(Protocol):
-    """A protocol's module."""
-
-    ROUTE: str
-
-    def headers(self, endpoint: Endpoint) -> dict[str, str]: ...
-
-    def body(
-        self,
-        request: Request,
-        messages: tuple[Message, ...],
-        *,
-        most_tokens: int,
-        model: str,
-        capability: Capability,
-        shape: Shape | None,
-    ) -> bytes: ...
-
-    def error(self, data: Json) -> Json: ...
-
-    def read(self, data: Json, tool: str = ...) -> RawReply | None: ...
-
-
 class EventReader(Protocol):
     """What takes a reply that comes in events."""
 
@@ -64,8 +42,6 @@ class EventReader(Protocol):
         """The reply as if it had come whole; None if it did not come to its end."""
         ...
 
-
-_WIRES: Mapping[str, _Wire] = {"openai": openai_wire, "anthropic": anthropic_wire}
 
 Prepared: TypeAlias = bytes | Request
 """A request as a route sends it."""
@@ -146,7 +122,7 @@ class HttpRoute(Route):
 
     Attributes:
         endpoint: All that is known of it.
-        wire: Its protocol.
+        codec: Its protocol.
         url: Where requests go.
         headers: What they carry.
         secrets: What no message may tell.
@@ -154,7 +130,7 @@ class HttpRoute(Route):
     """
 
     endpoint: Endpoint
-    wire: _Wire
+    codec: Codec
     url: URL
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
@@ -168,7 +144,8 @@ class HttpRoute(Route):
         shape: Shape | None,
     ) -> Prepared:
         """The body."""
-        return self.wire.body(
+        return question.body(
+            self.codec,
             request,
             messages,
             most_tokens=most_tokens,
@@ -184,8 +161,8 @@ class HttpRoute(Route):
         answer = await self.exchange(self.url, cast("bytes", prepared), {}, sent)
         if isinstance(answer, Fault):
             return answer
-        raw = self.wire.read(answer.data, tool)
-        if error := self.wire.error(answer.data):
+        raw = question.read(self.codec, answer.data, tool)
+        if error := question.error(answer.data):
             return self.told(error, answer, is_beside_a_reply=raw is not None)
         if raw is None:
             return broken_reply("application/json", answer.body, secrets=self.secrets)
@@ -350,7 +327,7 @@ def _lane(endpoint: Endpoint, settings: ModelSettings, timing: Timing) -> Lane:
 def _to_endpoint(endpoint: Endpoint, lane: Lane, timing: Timing) -> HttpRoute:
     from yarl import URL
 
-    wire = _WIRES[endpoint.protocol]
+    codec = codec_of("anthropic" if endpoint.protocol == "anthropic" else "chat")
     return HttpRoute(
         name=endpoint.name,
         protocol=endpoint.protocol,
@@ -362,9 +339,9 @@ def _to_endpoint(endpoint: Endpoint, lane: Lane, timing: Timing) -> HttpRoute:
         is_first_party=endpoint.first_party,
         missing=endpoint.missing,
         endpoint=endpoint,
-        wire=wire,
-        url=URL(f"{endpoint.base_url}{wire.ROUTE}"),
-        headers={**endpoint.headers, **wire.headers(endpoint)},
+        codec=codec,
+        url=URL(f"{endpoint.base_url}{codec.PATH}"),
+        headers={**endpoint.headers, **question.headers(endpoint)},
         secrets=tuple(value for value in (endpoint.key, *endpoint.headers.values()) if value),
         timing=timing,
     )

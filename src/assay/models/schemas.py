@@ -14,11 +14,10 @@ import marshal
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeVar, cast
 
 from assay.errors import InputError
-from assay.models.messages import Rung
 from assay.scoring.json_safe import Json, plain
 
 _KEPT = ("type", "description", "title", "enum", "$ref")
@@ -333,16 +332,12 @@ class Shape:
         words: The schema in words, for the prompt.
         plain: The schema as it came, encoded.
         strict: The schema in the strict dialect, encoded; empty if it cannot be said in it.
-        fields: The encoded fields of a request, kept by the wires.
     """
 
     validate: Callable[[Json], str]
     words: str
     plain: str
     strict: str
-    fields: dict[tuple[str, Rung, str, str], str] = field(
-        default_factory=dict[tuple[str, Rung, str, str], str]
-    )
 
 
 _BY_TEXT: dict[str, Shape] = {}

@@ -51,7 +51,6 @@ class Sending:
         digest: Of the request.
         seconds: For the reply and all tries together; waiting for a turn is not in it.
         tokens: How many it is thought to need, for rates.
-        when_asked: Called when its turn has come and its deadline begins.
         attempts: The tries that failed.
         usage: Tokens of all replies; None before the first.
         cost: US dollars paid so far; None if a price is not known.
@@ -67,7 +66,6 @@ class Sending:
     digest: str
     seconds: float
     tokens: int
-    when_asked: Callable[[], None] | None = None
     attempts: list[Attempt] = field(default_factory=list[Attempt], init=False)
     usage: Usage | None = field(default=None, init=False)
     cost: float | None = field(default=0.0, init=False)
@@ -114,8 +112,6 @@ class Sending:
         self, converse: Callable[[Limiter], Awaitable[T]], limiter: Limiter
     ) -> T:
         lane = self.route.lane
-        if self.when_asked is not None:
-            self.when_asked()
         self._deadline = asyncio.get_running_loop().time() + self.seconds
         try:
             async with asyncio.timeout_at(self._deadline):

@@ -144,16 +144,14 @@ class ModelSettings:
         Args:
             environ: The environment; `os.environ` by default. Read are ``ASSAY_MODELS`` (a YAML
                 file), ``ASSAY_CACHE``, ``ASSAY_CACHE_FILE``, ``ASSAY_MAX_COST_USD``,
-                ``ASSAY_GATEWAY``, ``ASSAY_GATEWAY_KEY``, ``ASSAYMODEL_KEY``,
-                ``ASSAYMODEL_URL``, the keys and base URLs of OpenAI, Anthropic and Gemini, and
+                ``ASSAY_GATEWAY``, ``ASSAY_GATEWAY_KEY``, ``ASSAY_MODEL_KEY``,
+                ``ASSAY_MODEL_URL``, the keys and base URLs of OpenAI, Anthropic and Gemini, and
                 the keys that the file names. What a variable says goes before the file.
             changes: Fields of these settings that go before both.
 
         Raises:
             InputError: If a value or the file cannot be read; names which.
         """
-        from assay.models.settings import read_settings_file
-
         environ = os.environ if environ is None else environ
         values: dict[str, object] = {}
         if file := environ.get("ASSAY_MODELS", "").strip():

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
 from assay.errors import InputError
 from assay.frozen import frozen
-from assay.models.messages import Finish, Message, Request, Rung, Usage
-from assay.models.resolving import Capability
-from assay.models.schemas import Shape
+from assay.models.messages import Finish, Message, Usage
 from assay.models.structured import parse
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -51,8 +49,8 @@ _ENCODER = json.JSONEncoder(
 )
 
 
-def encode(body: Mapping[str, object], further: str = "") -> bytes:
-    """JSON of a body, and behind its fields some that are JSON already.
+def encode(body: Mapping[str, object]) -> bytes:
+    """JSON of a body.
 
     Raises:
         InputError: If a value of the body is not JSON.
@@ -62,24 +60,7 @@ def encode(body: Mapping[str, object], further: str = "") -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the request to a model is not JSON: {error}") from None
     # Half a surrogate pair, as hostile texts hold them, is not UTF-8.
-    return (f"{written[:-1]}{further}}}" if further else written).encode("utf-8", "replace")
-
-
-def parameters(request: Request, capability: Capability, *names: str) -> dict[str, object]:
-    """The parameters of a request that are given, and that its model takes."""
-    given = {name: getattr(request, name) for name in names if name not in capability.refused}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def kept_fields(
-    shape: Shape, key: tuple[str, Rung, str, str], make: Callable[[Shape, Rung, str, str], str]
-) -> str:
-    """The encoded fields that ask for a reply of a shape, made once for each way to ask for it."""
-    known = shape.fields.get(key)
-    if known is None:
-        _, rung, called, effort = key
-        known = shape.fields[key] = make(shape, rung, json.dumps(called), effort)
-    return known
+    return written.encode("utf-8", "replace")
 
 
 def with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:

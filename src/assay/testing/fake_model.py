@@ -195,8 +195,7 @@ class FakeModel(FakeServer):
         others = tuple(turn for turn in asked.turns if turn.speaker != "system")
         return replace(asked, turns=(*system, *before, *others))
 
-    def _respond(self, asked: Asked, request: HttpRequest) -> Responding:
-        del request
+    def _respond(self, asked: Asked) -> Responding:
         fault = self._plan.next(asked)
         if fault is not None and (refused := refusing_response(asked, fault)):
             return refused

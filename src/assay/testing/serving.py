@@ -128,7 +128,7 @@ class FakeServer(ABC):
             with self._lock:
                 self._requests.append(asked)
                 self.count += 1
-            return self._respond(asked, request)
+            return self._respond(asked)
         except ProtocolError as error:
             return error_response(protocol, error)
 
@@ -145,7 +145,7 @@ class FakeServer(ABC):
         """
 
     @abstractmethod
-    def _respond(self, asked: Asked, request: HttpRequest) -> Responding:
+    def _respond(self, asked: Asked) -> Responding:
         """Answer a request.
 
         Raises:

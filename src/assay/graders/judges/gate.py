@@ -46,8 +46,6 @@ _COURTESIES = ("sure", "okay")
 
 _HEAD = 200
 """So many characters nearly always show that there is content."""
-_BEGINNING = re.compile(r"([A-Za-z0-9]+)(?: ([A-Za-z0-9]+))?(?=[ \n.,;:!?]|\Z)")
-
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _MARKUP_SIGNS = ("<", "&", "\\", "`", "~~~")
 _WRAPPER = re.compile(
@@ -119,24 +117,11 @@ def unasked(
 
 def emptiness(answer: str, *, openers: bool = True) -> str:
     """Why an answer has no content to be judged, or ""."""
-    if _begins_plainly(answer):
-        return ""
     if len(answer) > _HEAD:
         head = answer[:_HEAD].rpartition(" ")[0]  # no word, no tag is cut there
         if head and not _missing(head, openers=openers, is_whole=False):
             return ""
     return _missing(answer, openers=openers, is_whole=True)
-
-
-def _begins_plainly(answer: str) -> bool:
-    """Whether the first words are plain ones with which no opener begins: most answers do."""
-    found = _BEGINNING.match(answer)
-    if found is None:
-        return False
-    node = _ROOT.following.get(found[1].lower())
-    if node is None or found[2] is None:
-        return node is None
-    return node.marks is None and found[2].lower() not in node.following
 
 
 def uncommented(text: str) -> str:

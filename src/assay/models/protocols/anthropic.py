@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from assay.models.anthropic_wire import finish_of, usage_of
 from assay.models.conversation import (
     Call,
     Conversation,
@@ -20,6 +19,7 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
+from assay.models.messages import Finish, Usage
 from assay.models.protocols.anthropic_stream import read_stream, write_stream
 from assay.models.protocols.codec import Protocol, ProtocolError
 from assay.models.protocols.events import event
@@ -47,7 +47,7 @@ from assay.models.protocols.translating import (
     given_only,
 )
 from assay.models.protocols.turns import Turns
-from assay.models.wire import items, mapping, name, text, written
+from assay.models.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 __all__ = [
@@ -478,3 +478,40 @@ def write_error(error: ProtocolError) -> dict[str, Json]:
 def write_error_event(error: ProtocolError) -> bytes:
     """An error as the last event of a stream that had begun."""
     return event(write_error(error), "error")
+
+
+# What is not here is an end; servers that translate from OpenAI's protocol keep its words.
+_FINISH: Mapping[str, Finish] = {
+    "max_tokens": "length",
+    "length": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "content_filter": "refusal",
+    "tool_use": "tool",
+    "tool_calls": "tool",
+}
+
+
+def finish_of(reason: str) -> Finish:
+    """What the word for why a reply ended means."""
+    return _FINISH.get(reason, "stop")
+
+
+def usage_of(usage: Mapping[str, Json]) -> Usage:
+    """The tokens of a reply."""
+    fresh = count(usage.get("input_tokens"))
+    cached = count(usage.get("cache_read_input_tokens"))
+    stored = count(usage.get("cache_creation_input_tokens"))
+    by_time = mapping(usage.get("cache_creation"))
+    hour = count(by_time.get("ephemeral_1h_input_tokens"))
+    if stored is None and by_time:
+        stored = (count(by_time.get("ephemeral_5m_input_tokens")) or 0) + (hour or 0)
+    hour = None if hour is None else min(hour, stored or 0)
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (stored or 0),
+        cached_tokens=cached,
+        output_tokens=count(usage.get("output_tokens")),
+        reasoning_tokens=count(mapping(usage.get("output_tokens_details")).get("thinking_tokens")),
+        stored_tokens=(stored or 0) - (hour or 0) or None,
+        stored_hour_tokens=hour or None,
+    )

@@ -276,7 +276,7 @@ def write_request(conversation: Conversation) -> dict[str, Json]:
         if asked.is_parallel is not None:
             body["parallel_tool_calls"] = asked.is_parallel
     if asked.schema is not None:
-        form: Json = {"name": "reply", "schema": dict(asked.schema), "strict": True}
+        form: Json = {"name": asked.schema_name, "schema": dict(asked.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": form}
     body |= given_only(
         max_completion_tokens=asked.max_tokens,

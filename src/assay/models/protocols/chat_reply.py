@@ -17,7 +17,7 @@ from assay.models.conversation import (
     Tokens,
     Turn,
 )
-from assay.models.openai_wire import finish_of, reason_of, usage_of
+from assay.models.messages import Finish, Usage
 from assay.models.protocols.codec import Protocol
 from assay.models.protocols.tokens import logprobs_body, logprobs_of
 from assay.models.protocols.translating import call_as_asked
@@ -32,6 +32,8 @@ _REASONS: Mapping[Stop, str] = {
     "tool": "tool_calls",
     "refusal": "content_filter",
 }
+# Whatever else has a text is none of the reply: a thought, above all.
+_TEXT_PARTS = ("", "text", "output_text")
 _CREATED = 1_700_000_000  # a codec has no clock
 
 
@@ -50,8 +52,13 @@ def call_body(call: Call) -> Json:
     return {"id": call.id, "type": "function", "function": inner}
 
 
-def read_reply(body: Json) -> Reply | None:
-    """Read a whole reply; None if it is none. Of several in one, the first counts."""
+def read_reply(body: Json, nameless: str = "") -> Reply | None:
+    """Read a whole reply; None if it is none. Of several in one, the first counts.
+
+    Args:
+        body: The reply.
+        nameless: What is called where a call has no name; such calls are left out by default.
+    """
     reply = mapping(body)
     choices = items(reply.get("choices"))
     choice = mapping(choices[0]) if choices else {}
@@ -59,7 +66,7 @@ def read_reply(body: Json) -> Reply | None:
     if not message:
         return None
     refusal = text(message.get("refusal"))
-    calls = _reply_calls(message)
+    calls = _reply_calls(message, nameless)
     parts: list[Part] = [*thoughts_of(message), *_reply_texts(message), *calls]
     stop: Stop = "refusal" if refusal else finish_of(reason_of(choice))
     return Reply(
@@ -78,13 +85,15 @@ def _reply_texts(message: Mapping[str, Json]) -> list[Text]:
     content = message.get("content")
     if isinstance(content, list):
         return [
-            Text(text(part.get("text"))) for part in map(mapping, content) if text(part.get("text"))
+            Text(text(part.get("text")))
+            for part in map(mapping, content)
+            if text(part.get("text")) and text(part.get("type")) in _TEXT_PARTS
         ]
     citations = tuple(items(message.get("annotations")))
     return [Text(text(content), citations)] if text(content) else []
 
 
-def _reply_calls(message: Mapping[str, Json]) -> list[Call]:
+def _reply_calls(message: Mapping[str, Json], nameless: str) -> list[Call]:
     found: list[Call] = []
     for call in map(mapping, items(message.get("tool_calls"))):
         kind: Literal["function", "custom"] = (
@@ -92,10 +101,10 @@ def _reply_calls(message: Mapping[str, Json]) -> list[Call]:
         )
         inner = mapping(call.get(kind))
         said = text(inner.get("input")) if kind == "custom" else written(inner.get("arguments"))
-        if called := text(inner.get("name")):
+        if called := text(inner.get("name")) or (nameless if inner else ""):
             found.append(Call(text(call.get("id")), called, said, kind))
     legacy = mapping(message.get("function_call"))
-    if called := text(legacy.get("name")):
+    if called := text(legacy.get("name")) or (nameless if legacy else ""):
         found.append(Call(called, called, written(legacy.get("arguments"))))
     return found
 
@@ -170,3 +179,47 @@ def _logprobs_body(reply: Reply) -> Json:
         return None
     said = reply.turn.text or json.dumps([call.arguments for call in reply.turn.calls])
     return {"content": logprobs_body(said, reply.tokens.logprobs), "refusal": None}
+
+
+# By what servers of this protocol say; what is not here is an end, for which each has a word.
+_FINISH: Mapping[str, Finish] = {
+    "length": "length",
+    "max_new_tokens": "length",
+    "max_completion_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "prohibited_content": "refusal",
+    "sensitive": "refusal",
+    "tool_calls": "tool",
+    "function_call": "tool",
+    "tool_call": "tool",
+    "tool_use": "tool",
+}
+
+
+def reason_of(choice: Mapping[str, Json]) -> str:
+    """Why a reply ended, in one word; some servers add others behind a colon."""
+    return text(choice.get("finish_reason")).partition(":")[0].strip().lower()
+
+
+def finish_of(reason: str) -> Finish:
+    """What the word means."""
+    return _FINISH.get(reason, "stop")
+
+
+def usage_of(usage: Mapping[str, Json]) -> Usage:
+    """The tokens of a reply."""
+    read_details = usage.get("prompt_tokens_details")
+    written_details = usage.get("completion_tokens_details")
+    return Usage(
+        input_tokens=count(usage.get("prompt_tokens")),
+        cached_tokens=count(mapping(read_details).get("cached_tokens")),
+        output_tokens=count(usage.get("completion_tokens")),
+        reasoning_tokens=count(mapping(written_details).get("reasoning_tokens")),
+    )

@@ -1,0 +1,203 @@
+"""One part of a directory, written by whoever grades its rows; and its tally, kept beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from assay.errors import InputError, StoreError
+from assay.eval.columns import Column
+from assay.eval.grades import Grade, Tally, score_names
+from assay.eval.parts import PartWriter, commit, read_grades, temporary
+from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
+from assay.eval.shards import Shard
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.tasks.formats import TABLE_FORMS, Form
+from assay.tasks.rows import Row
+from assay.tasks.tables import load_arrow
+
+__all__ = ["MANIFEST", "PARTS", "TALLIES", "PartsOut", "digest_of_plan"]
+
+MANIFEST, PARTS, TALLIES = "manifest.json", "parts", "tallies"
+
+
+def digest_of_plan(place: Path) -> str:
+    """SHA-256 of the plan of a directory, which tells one directory from another."""
+    return hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsOut:
+    """Writes parts, for whoever grades.
+
+    Attributes:
+        directory: Where they are.
+        manifest: Digest of the plan that stands there.
+        form: As what they are written.
+        columns: Of tables that are made of JSON rows; None where rows have theirs.
+        has_tables: Whether what is read or written is Parquet or Arrow.
+    """
+
+    directory: str
+    manifest: str
+    form: Form
+    columns: tuple[Column, ...] | None = None
+    has_tables: bool = False
+
+    def prepare(self) -> None:
+        """Load what tables need, and see that the plan is here that there is where it was made.
+
+        Raises:
+            InputError: If another machine does not see the directory.
+        """
+        directory = Path(self.directory)
+        try:
+            found = digest_of_plan(directory)
+            tempfile.TemporaryFile(dir=directory / PARTS).close()
+        except OSError as error:
+            raise InputError(
+                f"{directory} cannot be written there: {error.strerror}", hint=NOT_SHARED
+            ) from error
+        if found != self.manifest:
+            raise InputError(f"{directory} is a different directory there", hint=NOT_SHARED)
+        if self.has_tables:
+            load_arrow()
+
+    def writing(self, work: ShardWork, shard: Shard) -> _Part:
+        """Begin a part."""
+        return _Part(self, work, shard)
+
+    def path(self, shard: Shard) -> Path:
+        """Where the part of a shard is."""
+        return Path(self.directory, PARTS, shard.part)
+
+    def tally(self, shard: Shard, threshold: float) -> Tally:
+        """What a part that is there comes to.
+
+        Raises:
+            StoreError: If it is damaged.
+        """
+        part = self.path(shard)
+        kept = _kept_tally(part)
+        if kept is not None and kept.rows == shard.rows:
+            return kept
+        tally = Tally()
+        for grade in read_grades(part, self.form):
+            tally.add(grade, threshold=threshold)
+        if tally.rows != shard.rows:
+            raise StoreError(
+                f"{part} is damaged: it has {tally.rows} of {shard.rows} rows",
+                hint="remove it, and the same command writes it again",
+            )
+        _keep_tally(part, tally)
+        return tally
+
+
+class _Part:
+    """A part that is being written; it has its name once it is whole."""
+
+    def __init__(self, out: PartsOut, work: ShardWork, shard: Shard) -> None:
+        self._out, self._work, self._shard = out, work, shard
+        self._target = out.path(shard)
+        self._names = score_names(spec.label for spec in work.graders)
+        self._earlier = read_grades(self._target, out.form) if shard.again else iter(())
+        self._kept: list[Grade] = []
+        self._tally = Tally()
+
+    def __enter__(self) -> Self:
+        if self._shard.again:
+            _tally_file(self._target).unlink(missing_ok=True)  # it is of the part that gives way
+        with ExitStack() as opened:
+            self._file: IO[bytes] = opened.enter_context(temporary(self._target))
+            writer = PartWriter(self._file, self._out.form, self._names, self._out.columns)
+            self._to = opened.enter_context(writer)
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def ended(self, count: int) -> Sequence[int]:
+        self._kept = list(islice(self._earlier, count))
+        return [place for place, one in enumerate(self._kept) if one.status != "error"]
+
+    def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
+        del seconds
+        kept, self._kept = self._kept[: len(results)], self._kept[len(results) :]
+        known: dict[int, Grade] = {}  # equal scores share one result
+        grades: list[Grade] = []
+        for place, ((row, _), result) in enumerate(zip(block.rows, results, strict=True)):
+            if result is None:
+                grade = kept[place]
+            elif (alike := known.get(id(result))) is not None:
+                grade = alike.called(row.id)
+            else:
+                grade = known[id(result)] = self._grade(row, result)
+            grades.append(grade)
+            self._tally.add(grade, threshold=self._work.threshold)
+        if self._out.form not in TABLE_FORMS:
+            self._to.lines(((row.fields, line) for row, line in block.rows), grades)
+        elif block.batch is not None and self._out.columns is None:
+            self._to.batch(block.batch, grades)
+        else:
+            self._to.fields([row.fields for row, _ in block.rows], grades)
+
+    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
+        work = self._work
+        grade = Grade.of(row, result, threshold=work.threshold, graders=len(work.graders))
+        if not work.place:
+            return grade
+        told = {
+            name: text.replace(work.place, "")
+            for name in ("error", "reason", "not_graded")
+            if (text := getattr(grade, name)) is not None
+        }
+        return replace(grade, **told)
+
+    def made(self) -> Tally:
+        self._to.close()
+        if not commit(self._file, self._target, replace=self._shard.again):
+            return self._out.tally(self._shard, self._work.threshold)  # another was first
+        _keep_tally(self._target, self._tally)
+        return self._tally
+
+
+def _tally_file(part: Path) -> Path:
+    return part.parent.parent / TALLIES / f"{part.name}.json"
+
+
+def _keep_tally(part: Path, tally: Tally) -> None:
+    """Write what a part comes to; where that is lost, the part tells it."""
+    path = _tally_file(part)
+    try:
+        text = json.dumps({"bytes": part.stat().st_size, **tally.to_dict()}).encode()
+        with temporary(path) as file:
+            file.write(text)
+            file.flush()
+            Path(file.name).replace(path)
+    except (OSError, StoreError):
+        return
+
+
+def _kept_tally(part: Path) -> Tally | None:
+    """What was kept of a part; None where it is not there, or the part is not as long any more."""
+    try:
+        data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
+        is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
+        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
