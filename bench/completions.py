@@ -263,7 +263,7 @@ def _assay(scratch: Path, kind: str, count: int, road: str) -> _Graded:
     for left in (".assay", "graded"):
         shutil.rmtree(scratch / left, ignore_errors=True)
     (scratch / "graders.yaml").write_text(f"- {grader}\n", encoding="utf-8")
-    argv = [str(OURS / "assay"), "grade", f"{data}.jsonl", "-g", "graders.yaml", *_ROADS[road]]
+    argv = [str(OURS / "assay"), "grade", f"{data}.jsonl", "graders.yaml", *_ROADS[road]]
     cores = 1 if road == "one core" else _CORES
     done = subprocess.run(
         [sys.executable, "-c", _WHOLE, str(cores), *argv, "--fail-under", "0.5"],

@@ -93,14 +93,14 @@ def _write(data: Path, count: int) -> None:
 
 def _assay(scratch: Path) -> Cost:
     shutil.rmtree(scratch / ".assay", ignore_errors=True)
-    argv = [str(OURS / "assay"), "grade", "rows.jsonl", "-g", "graders.yaml", "--fail-under", "0.5"]
+    argv = [str(OURS / "assay"), "grade", "rows.jsonl", "graders.yaml", "--fail-under", "0.5"]
     return cost_of(argv, cwd=scratch, expect="PASS")
 
 
 def _peak(scratch: Path) -> int:
     """Kilobytes of the largest of its processes."""
     shutil.rmtree(scratch / ".assay", ignore_errors=True)
-    argv = [str(OURS / "assay"), "grade", "rows.jsonl", "-g", "graders.yaml"]
+    argv = [str(OURS / "assay"), "grade", "rows.jsonl", "graders.yaml"]
     done = subprocess.run(
         [sys.executable, "-c", _PEAK, *argv],
         cwd=scratch,

@@ -255,7 +255,7 @@ def _bare(directory: Path) -> Cost:
 
 def _assay(root: Path, mode: str) -> Cost:
     with tempfile.TemporaryDirectory(dir=root) as home:
-        env = {**_ENV, "ASSAY_HOME": home}
+        env = {**_ENV, "ASSAY_DB": home}
         return cost_of([str(OURS / "assay"), "run", mode], cwd=root, env=env, expect="passed")
 
 

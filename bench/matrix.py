@@ -85,7 +85,7 @@ def _assay(scratch: Path, cells: int) -> Cost:
         return cost_of(
             argv,
             cwd=scratch / "suite",
-            env={"ASSAY_HOME": home},
+            env={"ASSAY_DB": home},
             expect="the 1 graded cell" if cells == 1 else f"all of {cells}",
         )
 

@@ -46,7 +46,7 @@ def started(
     """Start a server, and wait until it has printed its address: as JSON, or as people read it."""
     popen = subprocess.Popen(
         [python, "-c", code, *arguments],
-        env={**os.environ, "ASSAY_HOME": str(home)},
+        env={**os.environ, "ASSAY_DB": str(home)},
         stdin=subprocess.PIPE,  # some end with it
         stdout=subprocess.PIPE,
         text=True,

@@ -173,7 +173,14 @@ def _rollouts(hud: Peer | None, scratch: Path, rounds: int) -> list[Row]:
             stack.callback(_ended, worker)
             return _Placed(worker, server)
 
-        serve = ["-c", "from assay.cli.main import main; main()", "serve", "env", "--hud"]
+        serve = [
+            "-c",
+            "from assay.cli.main import main; main()",
+            "serve",
+            "env",
+            "--set",
+            "hud=true",
+        ]
         places = {
             "ours": placed(sys.executable, ours, "local"),
             "ours, tcp": placed(sys.executable, ours, "tcp://", serve),

@@ -89,9 +89,9 @@ with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as op
 
 def _key(home: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", OURS, "server", "keys", "create", "bench", "--role", "admin",
+        [sys.executable, "-c", OURS, "server", "create", "keys", "bench", "--role", "admin",
          "--project", "*", "--json"],
-        env={**os.environ, "ASSAY_HOME": str(home)},
+        env={**os.environ, "ASSAY_DB": str(home)},
         capture_output=True,
         text=True,
         check=True,
@@ -99,7 +99,7 @@ def _key(home: Path) -> str:
     return str(json.loads(done.stdout)["token"])
 
 
-_SERVE = ["serve", "--port", "0", "--json", "--quiet"]
+_SERVE = ["serve", "--port", "0", "--json", "--set", "quiet=true"]
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:

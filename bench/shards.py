@@ -85,7 +85,7 @@ def _write(data: Path, count: int) -> None:
 
 
 def _argv(data: str, *more: str) -> list[str]:
-    return [str(OURS / "assay"), "grade", data, "-g", "graders.yaml", *more]
+    return [str(OURS / "assay"), "grade", data, "graders.yaml", *more]
 
 
 def _cost(scratch: Path, data: str, *more: str) -> _Cost:

@@ -182,7 +182,7 @@ def serve_process(
 ) -> ServedProcess:
     audit = folder / "audit.jsonl"
     words = [sys.executable, "-c", "from assay.cli.main import main; main()", "serve", "env", file]
-    words += ["--json", "--log", str(audit), *options]
+    words += ["--json", "--set", f"log={audit}", *options]
     with (folder / "served.log").open("w") as log:
         process = children.start(words, cwd=folder, env=environment(folder), stderr=log)
     assert process.stdout is not None

@@ -137,7 +137,7 @@ def _text_of(stream: TextIO) -> str:
 
 
 def environment(cwd: Path) -> dict[str, str]:
-    return {**os.environ, "ASSAY_HOME": str(cwd / ".assay"), "COLUMNS": "100"}
+    return {**os.environ, "ASSAY_DB": str(cwd / ".assay"), "COLUMNS": "100"}
 
 
 def write_case(root: Path, text: str, name: str = "c1") -> Path:

@@ -89,7 +89,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
             monkeypatch.delenv(name)
     # Not in `tmp_path`: most tests have no files, and a directory for each would take its time.
     home = tmp_path_factory.getbasetemp() / f"home-{next(_NUMBERS)}"
-    monkeypatch.setenv("ASSAY_HOME", str(home))
+    monkeypatch.setenv("ASSAY_DB", str(home))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ class ServerProcess:
         self.url = self.link = ""
         self.location = location or str(home / ".assay")
         made = assay(
-            "server", "keys", "create", "tests", "--role", "admin", "--project", "*", "--json",
+            "server", "create", "key", "tests", "--role", "admin", "--project", "*", "--json",
             "--db", self.location, cwd=home,
         )  # fmt: skip
         assert made.returncode == 0, made.stderr

@@ -61,7 +61,7 @@ def test_a_worked_page_does_what_it_shows(
     """Blocks with a title are files; of console blocks, every command gives the output below it."""
     reader = _Reader(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     with reader.servers:
@@ -116,8 +116,8 @@ class _Reader:
                 for name in names:
                     (self.home / name).mkdir(parents=True, exist_ok=True)
                 return ""
-            case ["assay", "fake", "judge", "--port", port, *answers, "&"]:
-                return self._serve(port, answers[1] if answers else None)
+            case ["assay", "fake", "--judge", *answers, "--port", port, "&"]:
+                return self._serve(port, answers[0] if answers else None)
             case ["assay", "serve", "--port", port, "--create-key", _, "&"]:
                 return self._serve_all(port)
             case ["assay", "serve", "env", file, "--port", port, *options, "&"]:

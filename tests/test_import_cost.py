@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.cli.main import _COMMANDS, _function
+from assay.cli.main import COMMANDS, _function
 from assay.store.database import Database
 from tests.children import alone
 
@@ -97,7 +97,7 @@ def _loaded_by(arguments: list[str], place: Path) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True, text=True, check=True, timeout=60, cwd=place,
-        env={**os.environ, "ASSAY_HOME": str(place / "home")},
+        env={**os.environ, "ASSAY_DB": str(place / "home")},
     )  # fmt: skip
     status, modules = json.loads(done.stdout.splitlines()[-1])
     assert status == 0
@@ -129,17 +129,24 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "noun", ["server datasets", "server jobs", "server scores", "runs", "server keys"]
+    "noun",
+    [
+        "server list datasets",
+        "server list jobs",
+        "server list scores",
+        "runs list",
+        "server list keys",
+    ],
 )
 def test_a_command_on_what_is_stored_loads_no_grader(tmp_path: Path, noun: str) -> None:
     Database.open(str(tmp_path / "home")).close()
-    modules = _loaded_by([*noun.split(), "list"], tmp_path)
+    modules = _loaded_by(noun.split(), tmp_path)
     assert "assay.store.database" in modules
     assert not [name for name in modules if name.startswith(("assay.graders", "assay.types"))]
 
 
 def test_every_command_adds_its_options_and_runs() -> None:
-    for command in _COMMANDS:
+    for command in COMMANDS:
         assert callable(_function("add", command))
         assert callable(_function("run", command))
 

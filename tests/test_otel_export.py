@@ -448,7 +448,7 @@ def test_rows_that_are_graded_leave_with_their_traces(tmp_path: Path, found: Col
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: fixed}\n")
-    grade = ("grade", "rows.jsonl", "-g", "graders.yaml")
+    grade = ("grade", "rows.jsonl", "graders.yaml")
     assert assay(*grade, "--otel", found.url, cwd=tmp_path).returncode == 1
     assert [root.resource["assay.cell"] for root in found.roots] == ["one recorded", "two recorded"]
     labels = [root.events[0][1]["gen_ai.evaluation.score.label"] for root in found.roots]
@@ -510,7 +510,7 @@ def test_without_the_option_nothing_is_exported_or_loaded(tmp_path: Path) -> Non
         from assay.cli.main import main
         os.chdir({str(tmp_path)!r})
         os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
-        os.environ["ASSAY_HOME"] = ".assay"
+        os.environ["ASSAY_DB"] = ".assay"
         try:
             main(["run", "evals"])
         except SystemExit:

@@ -48,7 +48,7 @@ def _case() -> Callable[[], None]:
 def _row() -> Callable[[], None]:
     Path("rows.jsonl").write_text('{"id": "a", "answer": "4", "expected": "4"}\n')
     Path("grader.yaml").write_text("graders: [{type: exact_match}]\n")
-    return _commanded("grade", "rows.jsonl", "-g", "grader.yaml")
+    return _commanded("grade", "rows.jsonl", "grader.yaml")
 
 
 def _request() -> Callable[[], None]:

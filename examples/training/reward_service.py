@@ -28,7 +28,18 @@ TRUTHS = ["4", "4", None]  # what has no truth cannot be graded
 @contextmanager
 def server(store: str, port: int, *options: str):
     """Serve a store; gives the process, and what it printed."""
-    words = ["-m", "assay", "serve", "--db", store, "--port", str(port), "--json", "--quiet"]
+    words = [
+        "-m",
+        "assay",
+        "serve",
+        "--db",
+        store,
+        "--port",
+        str(port),
+        "--json",
+        "--set",
+        "quiet=true",
+    ]
     with subprocess.Popen(
         [sys.executable, *words, *options], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -110,7 +110,9 @@ async def group(worker, words) -> None:
     play = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class._run_prompt
     await play(loop, {"uid": "a"}, {}, {"validate": False})
     found, _ = compute_grpo_outcome_advantage(
-        torch.tensor([[one] for one in rewards]), torch.ones(len(rewards), 1), np.array(["a"] * len(rewards))
+        torch.tensor([[one] for one in rewards]),
+        torch.ones(len(rewards), 1),
+        np.array(["a"] * len(rewards)),
     )
     advantages = sorted((round(one, 3) for one in found[:, 0].tolist()), reverse=True)
     print(f"{status[-1]}: {len(rewards)} of {len(ASKED)} samples, advantages {advantages}")

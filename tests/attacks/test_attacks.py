@@ -174,22 +174,22 @@ def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written
     rows = [{"answer": "\ud800", "expected": "x"}, {"answer": "x", "expected": "x"}]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    done = assay("grade", "d.jsonl", "-g", "g.yaml", "--out", "o.jsonl", "--json", cwd=tmp_path)
+    done = assay("grade", "d.jsonl", "g.yaml", "--out", "o.jsonl", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [0.0, 1.0]
     assert len((tmp_path / "o.jsonl").read_text("utf-8").splitlines()) == 2
     data.write_text(json.dumps({"id": "\ud800", "answer": "x"}) + "\n", "utf-8")
-    refused = assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
+    refused = assay("grade", "d.jsonl", "g.yaml", cwd=tmp_path)
     assert refused.returncode == 2
     assert "d.jsonl:1" in refused.stderr
 
 
-@pytest.mark.parametrize("option", ["--out", "--html", "--junit"])
+@pytest.mark.parametrize("option", ["--out", "--junit"])
 @pytest.mark.parametrize("target", ["d.jsonl", "g.yaml", ".", "no/such/file"])
 def test_a_report_never_overwrites_what_is_graded(tmp_path: Path, option: str, target: str) -> None:
     (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")
     (tmp_path / "d.jsonl").write_text('{"answer": "x", "expected": "x"}\n', "utf-8")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    done = assay("grade", "d.jsonl", "-g", "g.yaml", option, target, cwd=tmp_path)
+    done = assay("grade", "d.jsonl", "g.yaml", option, target, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
 
@@ -229,7 +229,7 @@ def test_what_a_grader_prints_stays_out_of_the_json(tmp_path: Path) -> None:
     )
     (tmp_path / "g.yaml").write_text("- type: python:./gr.py:Loud\n", "utf-8")
     (tmp_path / "d.jsonl").write_text('{"answer": "x"}\n', "utf-8")
-    done = assay("grade", "d.jsonl", "-g", "g.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", "d.jsonl", "g.yaml", "--json", cwd=tmp_path)
     assert cells(done)[0]["reward"] == 1.0
 
 

@@ -85,7 +85,7 @@ def _measure(card: dict[str, Json], name: str) -> Json:
 
 def _store_grader() -> None:
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "yes"}
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         made = definition("declared", graders=(declared,))
         asyncio.run(Registry(database, "default").create("says", made))
 
@@ -171,7 +171,6 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
 
 
 _REFUSED: list[tuple[list[str], str]] = [
-    (["graders.yaml"], "a grader and labels are needed"),
     (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
     (
         ["graders.yaml", "labels.jsonl", "--label", "human"],
@@ -183,12 +182,12 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["says@x", "labels.jsonl"], "'x' is not a version"),
     (["graders.yaml", "labels.jsonl", "--cluster", "case"], "cannot name a cluster"),
     (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
-    (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
-    (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
-    (["--show", "none"], "there is no calibration card 'none'"),
-    (["labels.jsonl", "graders.yaml"], "assay calibrate graders.yaml labels.jsonl"),
-    (["graders.yaml", "grade.py"], "grade.py is not a file of rows"),
-    (["graders.yaml", "labels.jsonl", "--out", "/proc/x.json"], "cannot write '/proc/x.json'"),
+    (["graders.yaml"], "the store has no labels 'label'"),
+    (["cards", "none"], "there is no calibration card 'none'"),
+    (["labels.jsonl"], "assay calibrate GRADER labels.jsonl"),
+    (["graders.yaml", "graders.yaml"], "graders.yaml is not a file of rows"),
+    (["--list"], "it is `assay calibrate cards`"),
+    (["graders.yaml", "--labels-from-store"], "it is so where no LABELS are named"),
 ]
 
 
@@ -196,7 +195,7 @@ _REFUSED: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused(
     calibrate: Command, arguments: list[str], said: str
 ) -> None:
-    Database.open(os.environ["ASSAY_HOME"]).close()
+    Database.open(os.environ["ASSAY_DB"]).close()
     code, out, err = calibrate(*arguments)
     assert (code, out) == (2, "")
     assert said in err
@@ -209,34 +208,32 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     assert "nothing could be compared: 20 errors" in err
     assert "20 times: ValueError: down" in err
     assert "Traceback" not in err
-    assert calibrate.json("--list") == {"cards": []}
+    assert calibrate.json("cards") == {"cards": []}
 
 
 def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
-    made = calibrate.json("graders.yaml", "labels.jsonl", "--out", "card.json")
-    assert json.loads(Path("card.json").read_text()) == made
-    assert calibrate.json("--show", "says") == made
-    assert calibrate.json("--show", str(made["id"])) == made
-    (listed,) = cast("list[dict[str, Json]]", calibrate.json("--list")["cards"])
+    made = calibrate.json("graders.yaml", "labels.jsonl")
+    assert calibrate.json("cards", "says") == made
+    assert calibrate.json("cards", str(made["id"])) == made
+    (listed,) = cast("list[dict[str, Json]]", calibrate.json("cards")["cards"])
     assert listed["id"] == made["id"]
-    assert str(made["id"]) in calibrate("--list")[1]
-    assert "read these" in calibrate("--show", "latest")[1]
+    assert str(made["id"]) in calibrate("cards")[1]
+    assert "read these" in calibrate("cards", "latest")[1]
 
 
 def test_labels_of_the_store(calibrate: Command) -> None:
     said = {"ada": ["PASS", "FAIL"] * 10, "bo": [*["PASS", "FAIL"] * 9, "FAIL", "NA"]}
     items = list(read_items("labels.jsonl"))
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         for rater, labels in said.items():
             for item, label in zip(items, labels, strict=True):
                 record = LabelRecord(item=item.digest, field="label", rater=rater, label=label)
                 Labels(database).add("default", record, kept_row(item))
-    for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
-        card = calibrate.json("graders.yaml", *arguments)
-        coverage = cast("dict[str, Json]", card["coverage"])
-        assert (coverage["compared"], coverage["split"]) == (19, 1)
-        assert _measure(card, "accuracy") == 0.0
-        assert cast("dict[str, Json]", card["humans"])["items"] == 19
+    card = calibrate.json("graders.yaml")
+    coverage = cast("dict[str, Json]", card["coverage"])
+    assert (coverage["compared"], coverage["split"]) == (19, 1)
+    assert _measure(card, "accuracy") == 0.0
+    assert cast("dict[str, Json]", card["humans"])["items"] == 19
 
 
 def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_card(
@@ -253,18 +250,10 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
     assert cast("dict[str, Json]", card["coverage"])["malformed"] == 1
 
 
-def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
-    """A row's own label must not count where those of the store are asked for."""
-    Database.open(os.environ["ASSAY_HOME"]).close()
-    code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
-    assert code == 2
-    assert "assay calibrate label DATA.jsonl" in err
-
-
 def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:
     capsys.readouterr()
     with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "--graders", "graders.yaml", *more))
+        main(("grade", "labels.jsonl", "graders.yaml", *more))
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -273,7 +262,9 @@ def test_a_card_stands_beside_every_score_of_the_grader(
 ) -> None:
     assert "Calibrated" not in _grade(capsys)
     made = calibrate.json("graders.yaml", "labels.jsonl")
-    shown = _grade(capsys, "--html", "report.html")
+    shown = _grade(capsys)
+    with pytest.raises(SystemExit):
+        main(("report", "--html", "report.html"))
     assert "Calibrated says: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
     assert "agreement with people: kappa 0.80 [" in Path("report.html").read_text("utf-8")
@@ -331,34 +322,10 @@ def test_a_card_of_a_functions_file_stands_beside_its_scores(
     calibrate.json("says.py", "labels.jsonl")
     capsys.readouterr()
     with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "--function", "says.py"))
+        main(("grade", "labels.jsonl", "says.py"))
     shown = " ".join(capsys.readouterr().out.split())
     assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
-
-
-def test_a_card_stands_beside_what_graders_test_says(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _store_grader()
-
-    def tested(*more: str) -> str:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main(("graders", "test", "says", "labels.jsonl", *more))
-        return capsys.readouterr().out
-
-    assert "agreement with people" not in tested()
-    assert json.loads(tested("--json"))["calibration"] is None
-    made = calibrate.json("says", "labels.jsonl")
-    assert "agreement with people: kappa 0.80 [" in tested()
-    found = json.loads(tested("--json"))["calibration"]
-    assert (found["card"], found["stale"], found["n"]) == (made["id"], False, 20)
-    declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "no"}
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
-        made = definition("declared", graders=(declared,))
-        asyncio.run(Registry(database, "default").update("says", made))
-    assert "STALE, measured before a change: graders changed" in tested()
 
 
 def test_graders_that_were_calibrated_together_have_one_card(
@@ -402,7 +369,7 @@ def test_a_model_judge_with_its_cost_and_its_cache(
         code, out, err = calibrate("judge.yaml", "rows.jsonl", "--repeats", "2", "--json")
         assert (code, json.loads(out)) == (0, card)
         assert f"say what card {card['id']} says: no new card is made" in err
-        assert len(cast("list[Json]", calibrate.json("--list")["cards"])) == 1
+        assert len(cast("list[Json]", calibrate.json("cards")["cards"])) == 1
         other = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2", "--threshold", "0.7")
         assert fake.count == before
     again = cast("dict[str, Json]", other["cost"])
@@ -423,7 +390,9 @@ def test_a_smaller_sample_takes_no_measurements_place(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calibrate.json("graders.yaml", "labels.jsonl")
-    small = calibrate.json("graders.yaml", "labels.jsonl", "--limit", "6")
+    lines = Path("labels.jsonl").read_text("utf-8").splitlines(keepends=True)
+    Path("few.jsonl").write_text("".join(lines[:6]), "utf-8")
+    small = calibrate.json("graders.yaml", "few.jsonl")
     assert cast("dict[str, Json]", small["coverage"])["compared"] == 6
     assert "n=20" in _grade(capsys)
     newer = calibrate.json("graders.yaml", "labels.jsonl")
@@ -441,7 +410,7 @@ def test_an_uncalibrated_grader_does_not_borrow_anothers_card(
     Path("yes.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
     made = calibrate.json("yes.yaml", "labels.jsonl")
     assert (made["grader"], made["is_named"]) == ("yes", False)
-    assert calibrate.json("--show", "yes") == made
+    assert calibrate.json("cards", "yes") == made
     Path("graders.yaml").write_text(_UNNAMED.format(word="no"), "utf-8")
     assert "agreement with people" not in _grade(capsys)
     Path("graders.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
@@ -456,7 +425,7 @@ def test_an_id_in_the_list_can_be_copied(
 ) -> None:
     made = calibrate.json("graders.yaml", "labels.jsonl")
     monkeypatch.setenv("COLUMNS", "80")
-    assert str(made["id"]) in calibrate("--list")[1]
+    assert str(made["id"]) in calibrate("cards")[1]
 
 
 _TEMPLATE = (
@@ -474,7 +443,7 @@ def test_what_is_worth_a_look_in_a_template_is_said_once(
         Path("typo.yaml").write_text(_TEMPLATE.format(model=fake.model), "utf-8")
         words = {
             "calibrate": ("calibrate", "typo.yaml", "rows.jsonl"),
-            "grade": ("grade", "rows.jsonl", "-g", "typo.yaml"),
+            "grade": ("grade", "rows.jsonl", "typo.yaml"),
             "validate": ("validate", "typo.yaml"),
         }[command]
         with pytest.raises(SystemExit) as ended:
@@ -566,14 +535,14 @@ def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: C
 
 
 def _kept() -> int:
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         ((number,),) = database.rows("SELECT count(*) FROM judgement WHERE card = ''")
     return cast("int", number)
 
 
 def test_evidence_of_a_card_is_kept(calibrate: Command) -> None:
     made = calibrate.json("graders.yaml", "labels.jsonl")
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         cards = Cards(database)
         record = cards.get("default", str(made["id"]))
         labels = cast("dict[str, Json]", made["labels"])
@@ -586,53 +555,22 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
     from argparse import Namespace
 
     from assay.cli.named_grader import named_grader
+    from assay.cli.options import store_named
     from assay.errors import InputError
 
     address = "http://127.0.0.1:9/v1#capital"
     made = definition("binary_judge", criteria="Says yes.", judge_model=address)
-    given = Namespace(
-        grader="cap", project="default", db="postgresql://shared", trust_authors=False
-    )
-    with Database.open(os.environ["ASSAY_HOME"]) as database:
+    given = Namespace(grader="cap", project="default", trust_authors=False)
+    trusting = Namespace(**{**vars(given), "trust_authors": True})
+    with Database.open(os.environ["ASSAY_DB"]) as database:
         registry = Registry(database, "default", allow_internal=True)
         asyncio.run(registry.create("cap", made))
-        with pytest.raises(InputError, match="may not name the address of a model here"):
-            named_grader(given, database)
-        for trusted in (Namespace(**{**vars(given), "trust_authors": True}),
-                        Namespace(**{**vars(given), "db": None})):  # fmt: skip
-            assert named_grader(trusted, database).models == (address,)
-    assert calibrate("--list", "--trust-authors")[0] == 0
-
-
-def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> None:
-
-    def honest(asked: Asked) -> Json:
-        answer = asked.fenced("answer")
-        is_met = answer.startswith("yes") and "says yes" in asked.outside
-        return {"evidence": [answer], "reasoning": "so", "score": "PASS" if is_met else "FAIL"}
-
-    def tested(*more: str) -> tuple[str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main(("graders", "test", "cap", "rows.jsonl", *more))
-        said = capsys.readouterr()
-        return said.out, said.err
-
-    _judge_rows(40)
-    with FakeJudge(honest) as fake:
-        made = definition("binary_judge", criteria="The answer says yes.", judge_model=fake.model)
-        with Database.open(os.environ["ASSAY_HOME"]) as database:
-            registry = Registry(database, "default", allow_internal=True)
-            asyncio.run(registry.create("cap", made))
-        out, err = tested()
-        assert "cap@1: mean 0.5" in out
-        assert "40 of 40 rows" in err
-        assert "models: 40 judgements asked" in err
-        before = fake.count
-        found = json.loads(tested("--json")[0])
-        assert [row["id"] for row in found["rows"]] == [str(n) for n in range(1, 41)]
-        assert fake.count == before
-        assert "40 errors" in tested("--max-cost", "0", "--judge-cache", "off")[0]
+        with store_named("postgresql://shared"):
+            with pytest.raises(InputError, match="may not name the address of a model here"):
+                named_grader(given, database)
+            assert named_grader(trusting, database).models == (address,)
+        assert named_grader(given, database).models == (address,)
+    assert calibrate("cards")[0] == 0
 
 
 def test_graders_show_tells_the_card(
@@ -652,15 +590,16 @@ def test_graders_show_tells_the_card(
 
 
 _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
-    (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
-    (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
-    (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),
+    (("grade", "labels.jsonl", "-g", "graders.yaml"), "name the grader after the rows"),
+    (("grade", "labels.jsonl", "graders.yaml", "--judge-cache", "off"), "ASSAY_CACHE"),
+    (("grade", "labels.jsonl"), "the following arguments are required: GRADER"),
+    (("graders", "validate", "graders.yaml"), "it is `assay validate FILE`"),
     (
-        ("calibrate", "label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"),
+        ("calibrate", "label", "labels.jsonl", "--label", "lable", "--out", "x.jsonl"),
         "no labels 'lable'",
     ),
-    (("calibrate", "graders.yaml", "labels.jsonl", "--html", "x"), "try: assay calibrate --help"),
-    (("graders", "test", "says", "labels.jsonl", "--wat"), "try: assay graders test --help"),
+    (("calibrate", "graders.yaml", "labels.jsonl", "--htm", "x"), "try: assay calibrate --help"),
+    (("graders", "show", "says", "--wat"), "try: assay graders show --help"),
 ]
 
 
@@ -692,7 +631,7 @@ def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> No
     [
         ("serve", "grader", "cap"),
         ("calibrate", "cap", "rows.jsonl"),
-        ("graders", "test", "cap", "rows.jsonl"),
+        ("grade", "rows.jsonl", "cap"),
     ],
 )
 def test_no_command_asks_the_address_of_a_stranger(

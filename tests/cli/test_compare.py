@@ -84,7 +84,7 @@ def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
     ids = [
         cast("dict[str, Any]", result(done)["run"])["id"]
         for name in ("old", "new")
-        for done in [assay("grade", f"{name}.jsonl", "-g", "g.yaml", "--json", cwd=tmp_path)]
+        for done in [assay("grade", f"{name}.jsonl", "g.yaml", "--json", cwd=tmp_path)]
     ]
     done = assay("compare", *ids, cwd=tmp_path)
     assert "WORSE: mean reward 1.00 to 0.00 over 7 cases" in done.stdout

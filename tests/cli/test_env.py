@@ -50,8 +50,8 @@ async def t():
         (_TWO, (":two", "--token-env", "SHORT"), "has 5 characters"),
         (_TWO, (":two", "--workers", "0"), "--workers"),
         (_TWO, (":two", "--host", "nowhere.invalid", "--token-env", "LONG"), "cannot listen"),
-        (_TWO, (":two", "--log", "/nowhere/at/all"), "cannot write /nowhere/at/all"),
-        (_TWO, (":two", "--with-parent"), "wants a pipe"),
+        (_TWO, (":two", "--set", "log=/nowhere/at/all"), "cannot write /nowhere/at/all"),
+        (_TWO, (":two", "--set", "with_parent=true"), "wants a pipe"),
     ],
 )
 def test_what_cannot_be_served_is_said(
@@ -88,7 +88,7 @@ def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: P
     ("options", "said"),
     [
         (("--json",), '"templates": ["t"]'),
-        (("--hud",), "HUD_SERVE_PORT="),
+        (("--set", "hud=true"), "HUD_SERVE_PORT="),
         ((), "templates: t"),
     ],
 )
@@ -106,7 +106,17 @@ def test_it_says_where_it_serves_and_ends_cleanly(
 
 def test_it_ends_with_the_process_that_holds_its_input(children: Children, tmp_path: Path) -> None:
     write_env(tmp_path, _TWO)
-    words = [*COMMAND, "serve", "env", "env.py:two", "--workers", "1", "--with-parent", "--json"]
+    words = [
+        *COMMAND,
+        "serve",
+        "env",
+        "env.py:two",
+        "--workers",
+        "1",
+        "--set",
+        "with_parent=true",
+        "--json",
+    ]
     served = children.start(words, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE)
     assert json.loads(cast("IO[str]", served.stdout).readline())["env"]["name"] == "second"
     cast("IO[str]", served.stdin).close()

@@ -161,7 +161,7 @@ def test_an_agent_of_a_file_does_cases_too_but_no_case_may_name_one(place: Path)
 
 
 def test_rows_are_listed_written_and_run(place: Path) -> None:
-    done = assay("list", "env.py", "--jsonl", "rows.jsonl", cwd=place)
+    done = assay("list", "env.py", "--out", "rows.jsonl", cwd=place)
     assert done.returncode == 0, done.stderr
     assert 'capital(country: string = "France")' in done.stdout
     assert "Kenya" in done.stdout
@@ -230,8 +230,8 @@ async def add(a: int):
         ("run env.py env.py twin.py --harness echo", "two tasks"),
         ("list agent.py", "agent.py defines no tasks"),
         ("list broken.py", "broken.py cannot be imported"),
-        ("list env.py --jsonl env.py", "env.py"),
-        ("list env.py --jsonl rows.txt", "must end in .jsonl"),
+        ("list env.py --out env.py", "env.py"),
+        ("list env.py --out rows.txt", "must end in .jsonl"),
         ("list typo.py", "typo.py cannot be imported: template 'add': argument 'a' is 'x'"),
         ("run typo.py", "(typo.py:7 in <module>)"),
         ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
@@ -276,16 +276,16 @@ def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:
     assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
     done = assay("regrade", "latest", cwd=place)
     assert "note: 1 cell kept nothing to grade" in done.stderr
-    done = assay("regrade", "latest", "--graders", "g.yaml", cwd=place)
+    done = assay("regrade", "latest", "g.yaml", cwd=place)
     assert done.returncode == 2
 
 
 def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> None:
     """Its configuration names files; a stranger wrote it."""
     assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
-    assay("runs", "export", "latest", "--into", "out", cwd=place)
+    assay("runs", "export", "latest", "--out", "out", cwd=place)
     for words in (("regrade", "latest"), ("run", "--resume", "latest")):
-        other = {"ASSAY_HOME": str(place / f"other-{words[0]}")}
+        other = {"ASSAY_DB": str(place / f"other-{words[0]}")}
         assert assay("runs", "import", "out", cwd=place, env=other).returncode == 0
         done = assay(*words, cwd=place, env=other)
         assert (done.returncode, "was imported" in done.stderr) == (2, True), done.stderr
@@ -430,7 +430,9 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
     shown = assay("report", "latest", "--case", "fix", cwd=place)
     assert "changed sums.py" in shown.stdout
     assert "begun.txt" not in shown.stdout
-    assert assay("runs", "workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
+    assert (
+        assay("report", "latest", "--case", "fix", "--workspace", "left", cwd=place).returncode == 0
+    )
     assert (place / "left" / "sums.py").read_text() == "total = 6\n"
     done = assay("regrade", "latest", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr

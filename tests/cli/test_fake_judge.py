@@ -1,4 +1,4 @@
-"""``assay fake judge`` and ``assay fake`` from the outside."""
+"""``assay fake --judge`` and ``assay fake`` from the outside."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.fake_judge import add as add_fake_judge
-from assay.cli.fake_judge import add_model, run_model
-from assay.cli.fake_judge import run as serve_fake_judge
+from assay.cli.fake_judge import add as add_fake
+from assay.cli.fake_judge import run as serve
 from assay.errors import InputError
 from assay.testing import FakeJudge
 from tests.children import Children
@@ -26,12 +25,12 @@ _PROGRAM = "import sys; from assay.cli.main import main; main(sys.argv[1:])"
 
 def parsed(*given: str) -> Namespace:
     parser = ArgumentParser()
-    add_fake_judge(parser)
-    return parser.parse_args(given)
+    add_fake(parser)
+    return parser.parse_args(["--judge", *given])
 
 
 @contextmanager
-def serving(*given: str, command: str = "fake judge") -> Generator[list[str]]:
+def serving(*given: str, command: str = "fake --judge") -> Generator[list[str]]:
     with Children() as started:
         words = [sys.executable, "-c", _PROGRAM, *command.split(), *given]
         program = started.start(words, stderr=None)
@@ -51,10 +50,10 @@ def ask(base_url: str, text: str = "x") -> str:
 def test_it_serves_a_script_and_says_where(tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     file.write_text('"plain text"\n\n{"verdict": "MET"}\n')
-    with serving("--answers", str(file), "--model", "mine", "--fault", "slow:seconds=0") as said:
+    with serving(str(file), "--fault", "slow:seconds=0") as said:
         first, openai, anthropic = said
         url = openai.removeprefix("export OPENAI_BASE_URL=")
-        assert first == f"serving mine at {url} (Ctrl-C ends it)"
+        assert first == f"serving fake-judge at {url} (Ctrl-C ends it)"
         assert anthropic == f"export ANTHROPIC_BASE_URL={url.removesuffix('/v1')}"
         assert [ask(url), ask(url)] == ["plain text", '{"verdict": "MET"}']
 
@@ -63,7 +62,7 @@ def test_a_port_that_is_taken_is_named() -> None:
     with FakeJudge() as fake:
         port = fake.base_url.removesuffix("/v1").rpartition(":")[2]
         with pytest.raises(InputError, match=f"cannot listen on port {port}"):
-            serve_fake_judge(parsed("--port", port))
+            serve(parsed("--port", port))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
     file = tmp_path / "replies.jsonl"
     file.write_text(text)
     with pytest.raises(InputError, match=told):
-        serve_fake_judge(parsed("--answers", str(file)))
+        serve(parsed(str(file)))
 
 
 @pytest.mark.parametrize(
@@ -81,14 +80,14 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
     [
         (("--fault", "nonsense"), "unknown fault 'nonsense'"),
         (
-            ("--answers", "/nowhere/replies.jsonl"),
+            ("/nowhere/replies.jsonl",),
             r"replies\.jsonl cannot be read: No such file or directory$",
         ),
     ],
 )
 def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        serve_fake_judge(parsed(*given))
+        serve(parsed(*given))
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
@@ -100,7 +99,7 @@ def test_a_port_is_a_port(port: str, capsys: pytest.CaptureFixture[str]) -> None
 
 def parsed_model(*given: str) -> Namespace:
     parser = ArgumentParser()
-    add_model(parser)
+    add_fake(parser)
     return parser.parse_args(given)
 
 
@@ -113,7 +112,7 @@ def test_it_serves_an_agents_model(tmp_path: Path) -> None:
         {"verdict": "MET"},
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with serving("--script", str(file), command="fake") as said:
+    with serving(str(file), command="fake") as said:
         assert said[0].startswith("serving fake-model at ")
         url = said[1].partition("=")[2]
         with pytest.raises(OSError, match="529"):
@@ -135,11 +134,4 @@ def test_a_script_that_is_none_is_refused(tmp_path: Path, text: str, told: str) 
     file = tmp_path / "turns.jsonl"
     file.write_text(text)
     with pytest.raises(InputError, match=told):
-        run_model(parsed_model("--script", str(file)))
-
-
-def test_a_model_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parsed_model()
-    assert "--solver" in capsys.readouterr().err
-    assert parsed_model("--solver").solver
+        serve(parsed_model(str(file)))

@@ -31,7 +31,7 @@ def write(root: Path, rows: list[dict[str, Json]], graders: str = _GRADERS) -> N
 
 def graded(root: Path, *more: str) -> tuple[int, dict[str, dict[str, Json]], dict[str, Json]]:
     """Grade, and give the exit status, the cells by row id and the summary."""
-    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--json", *more, cwd=root)
+    done = assay("grade", "rows.jsonl", "graders.yaml", "--json", *more, cwd=root)
     assert done.stdout, done.stderr
     return done.returncode, {str(c["case"]): c for c in cells(done)}, summary(done)
 
@@ -93,7 +93,7 @@ def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
         {"id": "same", "answer": "it is 42", "expected": 42, "correct": True},
     ]
     write(tmp_path, rows)
-    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--label", "correct", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "graders.yaml", "--label", "correct", cwd=tmp_path)
     shown = done.stdout.partition("people and the graders differ")[2]
     assert "high  people fail, graders pass (1.00)  rows.jsonl:2" in shown
     assert "low  people pass, graders fail (0.00)  rows.jsonl:1" in shown
@@ -124,7 +124,7 @@ def test_a_malformed_row_is_named_and_nothing_is_graded(
     write(tmp_path, [{"answer": "1", "expected": 1}])
     with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "graders.yaml", "--json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "rows.jsonl:2" in done.stderr
@@ -132,7 +132,7 @@ def test_a_malformed_row_is_named_and_nothing_is_graded(
 
 def test_a_mistyped_grader_option_is_refused_with_its_line(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "1", "expected": 1}], "- {type: numeric_match, pik: last}\n")
-    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "graders.yaml:1:" in done.stderr
     assert "did you mean 'pick'?" in done.stderr
@@ -141,7 +141,7 @@ def test_a_mistyped_grader_option_is_refused_with_its_line(tmp_path: Path) -> No
 def test_graders_that_could_only_give_0_are_refused_before_a_row_is_graded(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "a"}\n')
     (tmp_path / "g.yaml").write_text("- {type: contains, substring: a, gate: true}\n")
-    for command in (["grade", "rows.jsonl", "--graders", "g.yaml"], ["validate", "g.yaml"]):
+    for command in (["grade", "rows.jsonl", "g.yaml"], ["validate", "g.yaml"]):
         done = assay(*command, cwd=tmp_path)
         assert done.returncode == 2, done.stdout
         assert "g.yaml:1:1: no grader adds credit" in done.stderr
@@ -150,7 +150,7 @@ def test_graders_that_could_only_give_0_are_refused_before_a_row_is_graded(tmp_p
 def test_what_graders_read_is_no_label(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
-    done = assay("grade", "rows.jsonl", "--graders", "g.yaml", "--label", "expected", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "g.yaml", "--label", "expected", cwd=tmp_path)
     assert done.returncode == 2
     assert "'expected' cannot be the label: graders read it" in done.stderr
 
@@ -175,7 +175,7 @@ def test_a_packed_table_is_graded_with_its_fields_renamed_and_bad_rows_left_out(
 ) -> None:
     (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(_CSV.encode()))
     (tmp_path / "graders.yaml").write_text(_GRADERS)
-    by = ("grade", "rows.csv.gz", "-g", "graders.yaml", "--map", "answer=response,expected=target")
+    by = ("grade", "rows.csv.gz", "graders.yaml", "--map", "answer=response,expected=target")
     stopped = assay(*by, cwd=tmp_path)
     assert stopped.returncode == 2
     assert "rows.csv.gz:4: the row has 1 cells, and the header 4" in stopped.stderr
@@ -193,13 +193,13 @@ def test_a_packed_table_is_graded_with_its_fields_renamed_and_bad_rows_left_out(
     assert (first["answer"], first["expected"], first["right"]) == ("it is 42", "42", True)
     shown = assay("report", cwd=tmp_path)
     assert "1 of 2 graded cells failed; 1 malformed row left out" in shown.stdout
-    again = assay("regrade", "latest", "--graders", "graders.yaml", "--json", cwd=tmp_path)
+    again = assay("regrade", "latest", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(again)] == [1.0, 0.0]
 
 
 def test_rows_are_read_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = parse(["grade", "-", "-g", "g.yaml", "--format", "csv", "--map", "answer=a"])
-    text = io.TextIOWrapper(io.BytesIO(b"a\nyes\n"))
+    given = parse(["grade", "-", "g.yaml", "--map", "answer=a"])
+    text = io.TextIOWrapper(io.BytesIO(b"a,b\nyes,no\n"))
     monkeypatch.setattr("sys.stdin", text)
     with rows_given(given, "-") as found:
         (row,) = read_rows(found.path, graders=(), reading=found.reading)
@@ -207,18 +207,19 @@ def test_rows_are_read_from_standard_input(tmp_path: Path, monkeypatch: pytest.M
     assert not Path(found.path).exists()
 
 
-def test_rows_and_graders_in_each_others_place_are_told(tmp_path: Path) -> None:
+def test_rows_and_graders_may_stand_in_each_others_place(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "1"}])
-    done = assay("grade", "graders.yaml", "-g", "rows.jsonl", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "graders.yaml is not a file of rows" in done.stderr
-    done = assay("grade", "rows.jsonl", "-g", "rows.jsonl", cwd=tmp_path)
+    done = assay("grade", "graders.yaml", "rows.jsonl", cwd=tmp_path)
+    assert done.returncode == 3, "the row has no expected answer"
+    done = assay("grade", "graders.yaml", "graders.yaml", cwd=tmp_path)
+    assert (done.returncode, "graders.yaml is not a file of rows" in done.stderr) == (2, True)
+    done = assay("grade", "rows.jsonl", "rows.jsonl", cwd=tmp_path)
     assert "it is a file of rows, and graders are YAML" in done.stderr
 
 
 def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "1"}])
-    by = ("grade", "rows.jsonl", "-g", "graders.yaml", "--map")
+    by = ("grade", "rows.jsonl", "graders.yaml", "--map")
     assert "'answer' is not OURS=THEIRS" in assay(*by, "answer", cwd=tmp_path).stderr
     twice = assay(*by, "answer=a", "--map", "answer=b", cwd=tmp_path)
     assert "--map names a field twice" in twice.stderr
@@ -227,7 +228,7 @@ def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
 def test_attack_a_pipe_as_a_dataset_is_refused_and_does_not_wait(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "1"}])
     os.mkfifo(tmp_path / "pipe")
-    done = assay("grade", "pipe", "-g", "graders.yaml", cwd=tmp_path)
+    done = assay("grade", "pipe", "graders.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "pipe is not a regular file" in done.stderr
     assert "- for standard input" in done.stderr
@@ -239,7 +240,7 @@ def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_
     (tmp_path / "g.yaml").write_text("[{type: exact_match}]", "utf-8")
     env = {**environment(tmp_path), "TMPDIR": str(scratch)}
     with subprocess.Popen(
-        [*COMMAND, "grade", "-", "-g", "g.yaml"], cwd=tmp_path, env=env, stdin=subprocess.PIPE
+        [*COMMAND, "grade", "-", "g.yaml"], cwd=tmp_path, env=env, stdin=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         process.stdin.write(b'{"answer": "4", "expected": "4"}\n' * 10_000)

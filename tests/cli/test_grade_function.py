@@ -30,13 +30,22 @@ def write(root: Path, rows: list[dict[str, Json]], function: str = EXACT) -> Non
     (root / "grade.py").write_text(function, "utf-8")
 
 
-def graded(root: Path, *more: str) -> tuple[int, list[dict[str, Json]], dict[str, Json]]:
+def graded(
+    root: Path, *more: str, by: str = "grade.py"
+) -> tuple[int, list[dict[str, Json]], dict[str, Json]]:
     """Grade, and give the exit status, the cells in the rows' order and everything else."""
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--json", *more, cwd=root)
+    done = assay("grade", "rows.jsonl", by, "--json", *more, cwd=root)
     assert done.stdout, done.stderr
     found = result(done)
     rows = cast("list[dict[str, Json]]", found.pop("cells"))
     return done.returncode, sorted(rows, key=line_of), found
+
+
+def _in(root: Path, span: str, isolation: str = "call") -> str:
+    """A file of graders that says what the function may return, and how it is called."""
+    said = f"[{{type: function, file: grade.py, range: {span}, isolation: {isolation}}}]"
+    (root / "function.yaml").write_text(said, "utf-8")
+    return "function.yaml"
 
 
 def line_of(cell: dict[str, Json]) -> int:
@@ -92,19 +101,19 @@ def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: 
     (tmp_path / "f.py").write_text("async def grade(thread) -> float:\n    return 0.5\n", "utf-8")
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n", "utf-8")
     (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n', "utf-8")
-    for made in (("exact", "--graders", "g.yaml"), ("half", "--function", "f.py")):
+    for made in (("exact", "g.yaml"), ("half", "f.py")):
         done = assay("graders", "create", *made, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     wanted = [("g.yaml", 1.0, 1.0), ("exact", 1.0, 1.0), ("exact@1", 1.0, 1.0)]
     wanted += [("f.py", 0.5, 0.0), ("half@1", 0.5, 0.0)]
     for named, reward, threshold in wanted:
-        (cell,) = cells(assay("grade", "rows.jsonl", "-g", named, "--json", cwd=tmp_path))
+        (cell,) = cells(assay("grade", "rows.jsonl", named, "--json", cwd=tmp_path))
         assert (cell["reward"], cell["threshold"]) == (reward, threshold), named
-    done = assay("grade", "rows.jsonl", "-g", "half@1", "--out", "graded/", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "half@1", "--out", "graded/", cwd=tmp_path)
     assert "1 row" in done.stdout, done.stderr
     shown = assay("report", "--case", "1", cwd=tmp_path).stdout
     assert "half@1" in shown
-    done = assay("grade", "rows.jsonl", "-g", "exact@2", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "exact@2", cwd=tmp_path)
     assert (done.returncode, "'exact' has no version 2" in done.stderr) == (2, True)
 
 
@@ -151,7 +160,7 @@ def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_table_for_people(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4"), message("5", "4")])
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 graded cells scored, mean reward 0.50; any score passes" in done.stdout
     assert "passed  " not in done.stdout.splitlines()[-3]
@@ -165,7 +174,7 @@ def test_an_invalid_function_is_refused_with_its_checks(
     tmp_path: Path, kind: tuple[str, ...]
 ) -> None:
     write(tmp_path, [message("4", "4")], "def grade(thread):\n    return 1\n")
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", *kind, cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "grade.py", *kind, cwd=tmp_path)
     assert done.returncode == 2
     assert "grade.py: structure: line 1: 'grade' must be 'async def'" in done.stderr
     if kind:
@@ -194,7 +203,7 @@ def test_a_malformed_row_is_named_and_nothing_is_graded(
     write(tmp_path, [message("4", "4")])
     with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--json", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "grade.py", "--json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "rows.jsonl:2" in done.stderr
     assert said in done.stderr
@@ -203,8 +212,9 @@ def test_a_malformed_row_is_named_and_nothing_is_graded(
 def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(2_100)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    more = ("--out", "graded.jsonl", "--isolation", "batch", "--range", "0,4")
-    code, found, _ = graded(tmp_path, *more)
+    code, found, _ = graded(
+        tmp_path, "--threshold", "0", "--out", "graded.jsonl", by=_in(tmp_path, "[0, 4]", "batch")
+    )
     assert code == 0
     assert [r["case"] for r in found] == [str(n + 1) for n in range(2_100)]
     assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(2_100)]
@@ -222,9 +232,9 @@ def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
 
 def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "abc"}], HEAD + "    return len(thread.completion())\n")
-    assert graded(tmp_path, "--range", "0,3", "--fail-under", "0.9")[0] == 0
-    assert graded(tmp_path, "--range", "0", "6", "--fail-under", "0.9")[0] == 1
-    code, found, _ = graded(tmp_path, "--range=0,2")
+    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 3]"))[0] == 0
+    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 6]"))[0] == 1
+    code, found, _ = graded(tmp_path, by=_in(tmp_path, "[0, 2]"))
     assert (code, evidence(found[0])["_outcome"], found[0]["reward"]) == (3, "out_of_range", None)
 
 
@@ -235,30 +245,25 @@ def test_a_score_beyond_an_undeclared_range_is_an_error_that_says_what_to_write(
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
     code, found, _ = graded(tmp_path)
     assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
-    assert "grade returned 3, outside [0, 1]; declare its range (--range LOW,HIGH)" in str(
-        found[0]["error"]
-    )
+    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
 
 
-def test_options_of_the_other_way_are_refused(tmp_path: Path) -> None:
+def test_what_a_file_of_graders_says_has_no_option(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4")])
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--max-cost", "1", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--max-cost goes with --graders" in done.stderr
-    done = assay("grade", "rows.jsonl", "-g", "x.yaml", "--isolation", "call", cwd=tmp_path)
-    assert "--isolation goes with --function" in done.stderr
-    done = assay(
-        "grade", "rows.jsonl", "--function", "grade.py", "--out", "rows.jsonl", cwd=tmp_path
-    )
+    for option in ("--range", "--isolation"):
+        done = assay("grade", "rows.jsonl", "grade.py", option, "1", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "write {type: function, file: FILE.py, range: [LOW, HIGH]" in done.stderr
+    done = assay("grade", "rows.jsonl", "grade.py", "--out", "rows.jsonl", cwd=tmp_path)
     assert "would be overwritten" in done.stderr
 
 
 def test_a_row_that_expects_two_things_is_refused_before_anything_is_graded(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4"), message("4", "4") | {"expected": "5"}])
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
     assert done.returncode == 2
     assert "rows.jsonl:2: 'expected' is '5', and 'metadata.expected' is '4'" in done.stderr
     write(tmp_path, [message("4", "4")])
     (tmp_path / "graders.yaml").write_text("- type: exact_match\n")
-    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -42,7 +42,7 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     rows = [{"response": str(n), "target": n if n % 2 else None} for n in range(6)]
     write(tmp_path, rows, "rows.parquet")
     command = ("grade", "rows.parquet", *_MAP, "--shard-rows", "2", "--out")
-    first = assay(*command, "graded/", "-g", "graders.yaml", cwd=tmp_path)
+    first = assay(*command, "graded/", "graders.yaml", cwd=tmp_path)
     assert (first.returncode, "resuming" in first.stderr) == (3, False), first.stderr
     assert "3 x numeric_match: needs 'expected'" in first.stdout
     assert "3 parts in graded/parts; 6 rows in" in first.stdout
@@ -53,9 +53,8 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     part = sorted((tmp_path / "graded" / "parts").iterdir())[1]
     made = part.read_bytes()
     part.unlink()
-    again = assay(*command, "graded", "-g", "graders.yaml", cwd=tmp_path)  # no slash: it is there
-    assert "resuming graded, where 2 of 3 parts are there" in again.stderr
-    assert "3 parts in graded/parts; 2 rows in" in again.stdout
+    again = assay(*command, "graded", "graders.yaml", cwd=tmp_path)  # no slash: it is there
+    assert "3 parts in graded/parts; 4 rows in" in again.stdout, "a part, and two errors"
     assert (again.returncode, part.read_bytes()) == (3, made)
 
     shown = assay("report", "graded/", cwd=tmp_path)
@@ -72,22 +71,9 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert "graded has 2 of 3 parts" in assay("report", "graded", cwd=tmp_path).stderr
     part.write_bytes(made)
 
-    other = assay(*command, "graded/", "-g", "other.yaml", cwd=tmp_path)
+    other = assay(*command, "graded/", "other.yaml", cwd=tmp_path)
     assert (other.returncode, other.stdout) == (2, "")
     assert "of a different grading: the graders are different" in other.stderr
-
-
-def test_a_table_is_written_as_its_name_says_with_nulls_for_what_has_no_grade(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, [{"response": "4", "target": 4}, {"response": None, "target": 4}], "rows.pq")
-    done = assay(
-        "grade", "rows.pq", *_MAP, "-g", "graders.yaml", "--out", "graded.parquet", cwd=tmp_path
-    )
-    assert done.returncode == 3, done.stderr
-    one, other = read(tmp_path / "graded.parquet")
-    assert (one["answer"], one["grade_reward"], one["grade_error"]) == ("4", 1.0, None)
-    assert (other["grade_status"], other["grade_reward"]) == ("error", None)
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.json"])
@@ -100,17 +86,17 @@ def test_fields_are_renamed_in_parts_of_every_format(tmp_path: Path, name: str) 
     made = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
     (tmp_path / name).write_bytes(made)
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    done = assay("grade", name, *_MAP, "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    done = assay("grade", name, *_MAP, "graders.yaml", "--out", "p/", cwd=tmp_path)
     assert (done.returncode, "2 rows  1 passed  1 failed" in done.stdout) == (1, True), done.stderr
     wrong = ("--map", "answer=respons")
-    done = assay("grade", name, *wrong, "-g", "graders.yaml", "--out", "q/", cwd=tmp_path)
+    done = assay("grade", name, *wrong, "graders.yaml", "--out", "q/", cwd=tmp_path)
     assert (done.returncode, "did you mean 'response'?" in done.stderr) == (2, True), done.stderr
 
 
 def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n{\n{\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
+    command = ("grade", "rows.jsonl", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "PASS: the 1 graded cell passed; 2 malformed rows left out" in done.stdout
@@ -122,7 +108,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
 def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("{\n{\n", "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
+    command = ("grade", "rows.jsonl", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert "no row of rows.jsonl is well-formed: rows.jsonl:1:2: not a JSON object" in done.stderr
@@ -131,7 +117,7 @@ def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
 
 def test_standard_input_without_rows_is_called_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    done = assay("grade", "-", "-g", "graders.yaml", "--out", "p/", cwd=tmp_path)
+    done = assay("grade", "-", "graders.yaml", "--out", "p/", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "error: stdin has no rows\n")
 
 
@@ -140,27 +126,26 @@ def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_pa
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
     for options, said in (
         (("--shard-rows", "2"), "--shard-rows goes with --out DIR/"),
-        (("--retry-errors", "--out", "p.jsonl"), "--retry-errors goes with --out DIR/"),
-        (("--out", "p/", "--html", "p.html"), "--html goes with a stored run"),
-        (("--out", "p.csv"), "rows cannot be written as p.csv"),
-        (("--out", "p"), "rows cannot be written as p (call it .jsonl, "),
-        (("--out", "p.txt"), "or p.txt/, a directory of parts"),
+        (("--retry-errors",), "the same command grades again what could not be graded"),
+        (("--html", "p.html"), "assay report latest --html FILE"),
+        (("--out", "p/", "--junit", "p.xml"), "--junit goes with a stored run"),
+        (("--out", "p.csv"), "rows cannot be written as the one file p.csv"),
+        (("--out", "p.parquet"), "or p/, a directory of parts, which may be Parquet"),
+        (("--out", "p"), "rows cannot be written as the one file p (call it .jsonl, "),
         (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
         (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
     ):
-        done = assay("grade", "rows.jsonl", "-g", "graders.yaml", *options, cwd=tmp_path)
+        done = assay("grade", "rows.jsonl", "graders.yaml", *options, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stderr
     assert not (tmp_path / "p").exists()
     assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
-    misspelt = assay("grade", "rows.jsonl", "--grader", "graders.yaml", cwd=tmp_path)
-    assert (misspelt.returncode, "did you mean --graders?" in misspelt.stderr) == (2, True)
 
 
 def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    by = ("-g", "graders.yaml")
+    by = ("graders.yaml",)
     assert assay("grade", "rows.jsonl", *by, "--out", "p/", cwd=tmp_path).returncode == 0
     done = assay("grade", "p", *by, cwd=tmp_path)
     assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
@@ -172,7 +157,7 @@ def test_a_pipe_in_a_directory_of_rows_holds_up_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows" / "a.jsonl")
     (tmp_path / "rows" / "b.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
     (tmp_path / "g.yaml").write_text("- type: exact_match\n")
-    done = assay("grade", "rows", "-g", "g.yaml", "--out", "out/", cwd=tmp_path)
+    done = assay("grade", "rows", "g.yaml", "--out", "out/", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 row  1 passed" in done.stdout
 
@@ -180,7 +165,7 @@ def test_a_pipe_in_a_directory_of_rows_holds_up_nothing(tmp_path: Path) -> None:
 def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n{"answer": "b"}\n')
     (tmp_path / "g.yaml").write_text("- type: exact_match\n")
-    command = ("grade", "rows.jsonl", "-g", "g.yaml", "--out", "out/")
+    command = ("grade", "rows.jsonl", "g.yaml", "--out", "out/")
     assert assay(*command, cwd=tmp_path).returncode == 3
     summary = tmp_path / "out" / "summary.json"
     told = json.loads(summary.read_text())
@@ -202,7 +187,7 @@ def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> No
     with plan_rows(
         str(tmp_path / "rows.jsonl"),
         load_graders(str(tmp_path / "g.yaml"), alone=True),
-        PartDirectory(str(tmp_path / "out"), retry_errors=True),
+        PartDirectory(str(tmp_path / "out")),
         reading=Reading(name="rows.jsonl"),
     ):
         pass
@@ -218,17 +203,17 @@ def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
 
     def full(*_: object) -> None:
         raise StoreError("the disk is full", hint="the same command goes on")
 
     monkeypatch.setattr(grade_command, "write_rows", full)
     with pytest.raises(SystemExit) as ended:
-        main(["grade", "rows.jsonl", "-g", "graders.yaml", "--out", "graded.jsonl"])
+        main(["grade", "rows.jsonl", "graders.yaml", "--out", "graded.jsonl"])
     with Store.open(str(tmp_path / ".assay")) as store:
         (run,) = store.runs()
-    kept = f"every grade is kept: assay runs export {run.id} --into DIR"
+    kept = f"every grade is kept: assay runs export {run.id} --out DIR"
     assert ended.value.code == 3
     assert capsys.readouterr().err.endswith(f"error: the disk is full ({kept})\n")
 
@@ -241,8 +226,6 @@ def test_a_link_in_an_output_directory_leads_nowhere(tmp_path: Path, name: str) 
     ours.mkdir()
     (theirs / ".a.tmp").touch()
     (ours / name).symlink_to(theirs)
-    done = assay(
-        "grade", "rows.parquet", *_MAP, "-g", "graders.yaml", "--out", "graded/", cwd=tmp_path
-    )
+    done = assay("grade", "rows.parquet", *_MAP, "graders.yaml", "--out", "graded/", cwd=tmp_path)
     assert (done.returncode, f"graded/{name} is a symbolic link" in done.stderr) == (2, True)
     assert [one.name for one in theirs.iterdir()] == [".a.tmp"]

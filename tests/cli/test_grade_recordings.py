@@ -38,7 +38,7 @@ def work(root: Path) -> None:
 
 def test_a_directory_of_traces_is_graded_by_what_was_done(tmp_path: Path) -> None:
     work(tmp_path)
-    done = assay("grade", "traces", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", "traces", "graders.yaml", "--json", cwd=tmp_path)
     rewards = {str(cell["case"]).partition("#")[0]: cell["reward"] for cell in cells(done)}
     assert rewards["openai-agents-trace.jsonl"] == 1.0
     assert rewards["openai-chat-messages.json"] != 1.0
@@ -48,7 +48,7 @@ def test_a_directory_of_traces_is_graded_by_what_was_done(tmp_path: Path) -> Non
 def test_a_file_that_is_no_trace_is_a_bad_row(tmp_path: Path) -> None:
     work(tmp_path)
     (tmp_path / "traces" / "notes.md").write_text("nothing")
-    command = ("grade", "traces", "-g", "graders.yaml", "--json")
+    command = ("grade", "traces", "graders.yaml", "--json")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 2
     assert "notes.md: not a transcript" in done.stderr
@@ -63,7 +63,7 @@ def test_a_run_without_an_answer_says_what_it_lacks(tmp_path: Path) -> None:
     turn = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}
     lost = {"type": "function_call_output", "call_id": "gone", "output": "hello"}
     (tmp_path / "traces" / "cut.json").write_text(json.dumps([turn, lost]))
-    done = assay("grade", "traces", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", "traces", "graders.yaml", "--json", cwd=tmp_path)
     (cut,) = [cell for cell in cells(done) if cell["case"] == "cut.json"]
     why = "the recorded run has no answer: a result belongs to a call that is not there"
     assert (cut["status"], cut["error"]) == ("error", why)
@@ -73,12 +73,10 @@ def test_what_a_grader_reads_may_stand_elsewhere_in_a_trace(tmp_path: Path) -> N
     work(tmp_path)
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n")
     file = "traces/openai-agents-trace.jsonl"
-    done = assay(
-        "grade", file, "-g", "graders.yaml", "--json", "--map", "expected=answer", cwd=tmp_path
-    )
+    done = assay("grade", file, "graders.yaml", "--json", "--map", "expected=answer", cwd=tmp_path)
     assert done.returncode == 2 or cells(done)[0]["reward"] is None  # nothing is left to compare
     done = assay(
-        "grade", file, "-g", "graders.yaml", "--json",
+        "grade", file, "graders.yaml", "--json",
         "--map", "expected=trace.content", cwd=tmp_path,
     )  # fmt: skip
     assert cells(done)[0]["reward"] == 1.0
@@ -88,7 +86,7 @@ def test_a_row_may_have_a_trace_and_a_field_of_that_name_may_be_anything(tmp_pat
     row = '{"answer": "hello", "trace": {"steps": [], "status": "completed", "content": "hello"}}'
     (tmp_path / "rows.jsonl").write_text(row)
     (tmp_path / "graders.yaml").write_text("- {type: trace, max_tool_calls: 0}\n")
-    command = ("grade", "rows.jsonl", "-g", "graders.yaml", "--json")
+    command = ("grade", "rows.jsonl", "graders.yaml", "--json")
     assert assay(*command, cwd=tmp_path).returncode == 0
     (tmp_path / "rows.jsonl").write_text('{"answer": "hello", "trace": "a1b2"}\n')
     assert "which is not available here" in assay(*command, cwd=tmp_path).stderr
@@ -144,7 +142,7 @@ def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> 
         )
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     (tmp_path / "graders.yaml").write_text(GRADERS.rpartition("- ")[0])
-    done = assay("grade", name, "-g", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", name, "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0, 1.0], done.stderr
 
 
@@ -156,7 +154,7 @@ def test_a_recording_that_speaks_of_an_answer_is_no_row(tmp_path: Path) -> None:
     ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "graders.yaml").write_text("- {type: tool_correctness, expected: [read]}\n")
-    done = assay("grade", "s.jsonl", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", "s.jsonl", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
 
 

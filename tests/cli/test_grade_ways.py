@@ -58,7 +58,7 @@ def test_a_verdict_and_an_exit_status_are_the_same_wherever_rows_go(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     rows, graders, options, code, said = CASES[name]
     write(tmp_path, *rows, graders=graders)
-    found, line = grade(tmp_path, way, "-g", "g.yaml", *options)
+    found, line = grade(tmp_path, way, "g.yaml", *options)
     assert (found, said in line) == (code, True), line
 
 
@@ -72,7 +72,7 @@ def test_what_nobody_graded_is_told_from_the_parts_alone(
         if tallies == "lost":
             (tally,) = (tmp_path / "parts" / "tallies").iterdir()
             tally.unlink()
-        code, line = grade(tmp_path, "directory", "-g", "g.yaml", "--strict", "--parts", form)
+        code, line = grade(tmp_path, "directory", "g.yaml", "--strict", "--parts", form)
         assert (code, "0.50 of the weight was not graded (model_judge: " in line) == (3, True), line
     done = assay("report", "parts/", cwd=tmp_path)
     assert (done.returncode, "BUT 0.50 of the weight" in done.stdout) == (0, True), done.stdout
@@ -80,7 +80,7 @@ def test_what_nobody_graded_is_told_from_the_parts_alone(
 
 def test_where_any_score_passes_parts_have_passed_nothing(tmp_path: Path) -> None:
     write(tmp_path, GOOD, BAD)
-    command = ("grade", "rows.jsonl", "-g", "g.yaml", "--threshold", "0", "--out", "parts/")
+    command = ("grade", "rows.jsonl", "g.yaml", "--threshold", "0", "--out", "parts/")
     done = assay(*command, cwd=tmp_path)
     assert (done.returncode, "passed" in done.stdout) == (0, False), done.stdout
     assert "2 scored" in done.stdout
@@ -112,7 +112,7 @@ def test_a_malformed_row_is_told_before_anything_is_graded(
 ) -> None:
     (tmp_path / "own.py").write_text(LOGGED)
     write(tmp_path, GOOD, GOOD, line, GOOD, graders=graders)
-    code, told = grade(tmp_path, way, "-g", "g.yaml")
+    code, told = grade(tmp_path, way, "g.yaml")
     assert (code, said in told) == (2, True), told
     assert not (tmp_path / "asked").exists()
     assert not (tmp_path / "parts").exists()
@@ -125,7 +125,7 @@ def test_the_summary_is_the_same_wherever_rows_go(tmp_path: Path, way: str) -> N
     write(tmp_path, GOOD, BAD, BROKEN, "{", GOOD)
     out = ("--out", "parts/") if way == "directory" else ()
     more = ("--on-bad-row", "skip", "--json")
-    done = assay("grade", "rows.jsonl", "-g", "g.yaml", *out, *more, cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "g.yaml", *out, *more, cwd=tmp_path)
     found = json.loads(done.stdout)["summary"]
     names = ("total", "graded", "passed", "failed", "scored", "errors", "skipped", "malformed")
     assert [found[name] for name in names] == [4, 3, 2, 1, 0, 1, 0, 1]

@@ -19,7 +19,7 @@ EVAL, ITEMS, JOB = (
 
 @pytest.mark.sandbox
 def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
-    done = assay("import", "openai", EVAL, ITEMS, "--into", "tickets", cwd=tmp_path)
+    done = assay("import", "openai", EVAL, ITEMS, "--out", "tickets", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")  # the judge needs you
     words = " ".join(done.stdout.split())
     for shown in (
@@ -30,13 +30,12 @@ def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
         "Category 10 10 10 of 10 1.00",
         "Tone 10 0 0 of 0",
         "Tone: 10 not replayed: needs a judge model",
-        "assay grade tickets/data.jsonl --graders tickets/graders.yaml",
+        "assay grade tickets/data.jsonl tickets/graders.yaml",
     ):
         assert shown in words
     graded = assay(
         "grade",
         "tickets/data.jsonl",
-        "--graders",
         "tickets/graders.yaml",
         "--label",
         "passed",
@@ -51,7 +50,7 @@ def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
     # The judge's verdict is not among the graders, and it was never the only one to fail.
     assert [row["reward"] == 1.0 for row in rows] == [row["passed"] for row in recorded]
     assert rows[2]["reward"] == 1.0
-    stored = assay("graders", "create", "tk", "--graders", "tickets/graders.yaml", cwd=tmp_path)
+    stored = assay("graders", "create", "tk", "tickets/graders.yaml", cwd=tmp_path)
     assert (stored.returncode, stored.stderr) == (0, "")
     assert not list((tmp_path / "tickets").glob("*.py"))
     assert [row["case"] for row in rows if row["status"] == "error"] == [
@@ -77,14 +76,12 @@ def test_the_table_as_json(tmp_path: Path) -> None:
 def test_a_grader_alone_is_ready_for_rows_of_ones_own(tmp_path: Path) -> None:
     done = assay("import", "openai", JOB, cwd=tmp_path)
     assert done.returncode == 0
-    assert "YOUR_ROWS.jsonl --graders openai/graders/graders.yaml" in " ".join(done.stdout.split())
+    assert "YOUR_ROWS.jsonl openai/graders/graders.yaml" in " ".join(done.stdout.split())
     item = {"category": "bug", "priority": "high", "summary": "It crashes."}
     answer = {"category": "bug", "priority": "urgent", "summary": "It crashes."}
     row = {"answer": json.dumps(answer), "item": item}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    graded = assay(
-        "grade", "rows.jsonl", "--graders", "openai/graders/graders.yaml", "--json", cwd=tmp_path
-    )
+    graded = assay("grade", "rows.jsonl", "openai/graders/graders.yaml", "--json", cwd=tmp_path)
     assert cells(graded)[0]["reward"] == pytest.approx(0.5 + 0.3 * 0.5 + 0.2)
 
 
@@ -123,6 +120,6 @@ def test_bad_input_names_the_place(tmp_path: Path) -> None:
     assert "x.json: data[0]: this is neither a grader nor an eval" in done.stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    done = assay("import", "openai", JOB, "--into", "full", cwd=tmp_path)
+    done = assay("import", "openai", JOB, "--out", "full", cwd=tmp_path)
     assert done.returncode == 2
     assert "already there" in done.stderr

@@ -43,7 +43,7 @@ def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
 
 def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) -> None:
     with FakeJudge() as fake:
-        command = ["grade", "rows.jsonl", "--graders", str(judge(suite, fake)), "--json"]
+        command = ["grade", "rows.jsonl", str(judge(suite, fake)), "--json"]
         process = children.start([*COMMAND, *command], cwd=suite, env=environment(suite))
         until(lambda: fake.count >= _ROWS // 3 or process.poll() is not None)
         process.kill()
@@ -62,13 +62,13 @@ def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) ->
 
 def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
     with FakeJudge() as fake:
-        command = ["grade", "rows.jsonl", "--graders", str(judge(suite, fake)), "--json"]
+        command = ["grade", "rows.jsonl", str(judge(suite, fake)), "--json"]
         first = assay(*command, cwd=suite)
-    replayed = assay(*command, "--judge-cache", "replay", cwd=suite)
+    replayed = assay(*command, cwd=suite, env={"ASSAY_CACHE": "replay"})
     assert replayed.returncode == first.returncode
     assert summary(replayed)["passed"] == summary(first)["passed"] == _ROWS * 2 // 3
     (suite / ".assay" / "models.sqlite").unlink()
-    missing = assay(*command, "--judge-cache", "replay", cwd=suite)
+    missing = assay(*command, cwd=suite, env={"ASSAY_CACHE": "replay"})
     assert missing.returncode == 3
     assert "has no recording of" in missing.stdout
 
@@ -76,7 +76,7 @@ def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
 def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
     with FakeJudge() as fake:
         file = judge(suite, fake, timeout_seconds=2)
-    done = assay("grade", "rows.jsonl", "--graders", str(file), "--json", cwd=suite)
+    done = assay("grade", "rows.jsonl", str(file), "--json", cwd=suite)
     assert done.returncode == 3
     assert summary(done)["errors"] == _ROWS
     assert summary(done)["reward"] == {"mean": None, "low": None, "high": None, "n": 0}
@@ -95,7 +95,7 @@ def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:
         grader = judge(suite, fake)
         text = grader.read_text("utf-8").replace(fake.model, "openai:gpt-4o-mini")
         grader.write_text(text, "utf-8")
-        command = ["grade", "rows.jsonl", "--graders", str(grader), "--json", "--max-cost", "0.01"]
+        command = ["grade", "rows.jsonl", str(grader), "--json", "--max-cost", "0.01"]
         done = assay(*command, cwd=suite, env=env)
         assert done.returncode == 3
         assert 0 < fake.count < _ROWS
@@ -123,7 +123,7 @@ def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
     (tmp_path / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     graders = [{"type": "contains", "substring": "hi"}, {**kind, "model": "openai:gpt-5"}]
     (tmp_path / "g.yaml").write_text(json.dumps(graders), "utf-8")
-    command = ("grade", "rows.jsonl", "--graders", "g.yaml")
+    command = ("grade", "rows.jsonl", "g.yaml")
     done = assay(*command, cwd=tmp_path, env=_NO_KEYS)
     said = "PASS, BUT 0.50 of the weight was not graded (model_judge: there is no key"
     assert (done.returncode, said in done.stdout) == (status, status == 0)
@@ -138,6 +138,6 @@ def test_a_judge_that_is_called_fake_as_agents_have_one_says_where_its_own_is(
 ) -> None:
     graders = [{"type": "llm_judge", "criteria": ["x"], "model": "fake"}]
     (suite / "g.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("grade", "rows.jsonl", "--graders", "g.yaml", cwd=suite)
+    done = assay("grade", "rows.jsonl", "g.yaml", cwd=suite)
     assert done.returncode == 3
-    assert "`assay fake judge` starts one for judges" in " ".join(done.stdout.split())
+    assert "`assay fake --judge` starts one for judges" in " ".join(done.stdout.split())

@@ -40,14 +40,14 @@ def _said(here: Path, rater: str, *labels: str, field: str = "label") -> None:
 
 
 def _export(here: Path, *arguments: str) -> list[dict[str, Json]]:
-    done = assay("calibrate", "label", "data.jsonl", "--export", "out.jsonl", *arguments, cwd=here)
+    done = assay("calibrate", "label", "data.jsonl", "--out", "out.jsonl", *arguments, cwd=here)
     assert done.returncode == 0, done.stderr
     lines = (here / "out.jsonl").read_text("utf-8").splitlines()
     return [cast("dict[str, Json]", json.loads(line)) for line in lines]
 
 
 def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -> None:
-    options = ("--rater", "ada", "--criterion", "Is it right?", "--limit", "2", "--shuffle", "7")
+    options = ("--rater", "ada", "--criterion", "Is it right?", "--shuffle", "7")
     with (
         opened_page(here, "calibrate", "label", "data.jsonl", *options) as link,
         httpx.Client() as browser,
@@ -59,7 +59,7 @@ def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -
         assert dataset.startswith("data-")
         assert asked == {
             "field": "label", "classes": "PASS,FAIL,NA", "criterion": "Is it right?",
-            "seed": "7", "rater": "ada", "goal": "2",
+            "seed": "7", "rater": "ada",
         }  # fmt: skip
         site = link.partition("/login")[0]
         labels = f"{site}/api/v1/projects/default/labels"
@@ -90,7 +90,7 @@ def test_raters_are_apart_and_export_brings_them_together(here: Path) -> None:
 
 def test_a_class_that_is_called_none_is_exported_as_it_is(here: Path) -> None:
     _said(here, "ada", "NONE", "SOME", "ALL", field="much")
-    assert [row["much"] for row in _export(here, "--field", "much")] == ["NONE", "SOME", "ALL"]
+    assert [row["much"] for row in _export(here, "--label", "much")] == ["NONE", "SOME", "ALL"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_class_that_is_called_none_is_exported_as_it_is(here: Path) -> None:
         (("empty.jsonl",), "has no rows"),
         (("data.jsonl", "--classes", "ONE"), "is not 2 to 9 names"),
         (
-            ("data.jsonl", "--export", "out.jsonl"),
+            ("data.jsonl", "--out", "out.jsonl"),
             "`assay calibrate label DATA.jsonl` collects them",
         ),
     ],

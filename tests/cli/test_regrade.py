@@ -94,7 +94,7 @@ def test_only_one_grader_runs_and_the_others_are_taken_over(suite: Path) -> None
 def test_other_graders_may_judge_a_run(suite: Path) -> None:
     result(suite, "run", "evals")
     (suite / "g.yaml").write_text('- {type: command, cmd: "grep -q 3 kit.py"}\n')
-    after = result(suite, "regrade", "latest", "--graders", "g.yaml")
+    after = result(suite, "regrade", "latest", "g.yaml")
     assert rewards(after) == {"good": 0.0, "bad": 1.0}
 
 
@@ -102,11 +102,11 @@ def test_a_dataset_is_graded_again_by_graders_of_a_file(suite: Path) -> None:
     (suite / "d.jsonl").write_text('{"id": "a", "answer": "Yes", "expected": "yes"}\n')
     (suite / "g.yaml").write_text("- {type: exact_match}\n")
     (suite / "h.yaml").write_text("- {type: exact_match, expected: no}\n")
-    before = result(suite, "grade", "d.jsonl", "--graders", "g.yaml")
+    before = result(suite, "grade", "d.jsonl", "g.yaml")
     refused = assay("regrade", "latest", cwd=suite)
     assert refused.returncode == 2
-    assert "--graders FILE" in refused.stderr
-    after = result(suite, "regrade", "latest", "--graders", "h.yaml")
+    assert "assay regrade RUN graders.yaml" in refused.stderr
+    after = result(suite, "regrade", "latest", "h.yaml")
     assert (before["cells"][0]["reward"], after["cells"][0]["reward"]) == (1.0, 0.0)
 
 
@@ -128,14 +128,14 @@ def test_a_run_of_traces_is_graded_again_without_them(tmp_path: Path, data: str)
         "- {type: contains, substring: lamp.py}\n- {type: tool_correctness, expected: [execute]}\n"
     )
     (tmp_path / "h.yaml").write_text("- {type: tool_correctness, expected: [write]}\n")
-    before = result(tmp_path, "grade", data, "--graders", "g.yaml")
+    before = result(tmp_path, "grade", data, "g.yaml")
     file.unlink()
-    same = result(tmp_path, "regrade", "latest", "--graders", "g.yaml")
-    other = result(tmp_path, "regrade", "latest", "--graders", "h.yaml")
+    same = result(tmp_path, "regrade", "latest", "g.yaml")
+    other = result(tmp_path, "regrade", "latest", "h.yaml")
     found = [one["cells"][0] for one in (before, same, other)]
     assert [cell["reward"] for cell in found] == [1.0, 1.0, 0.0]
     assert len({cell["case"] for cell in found}) == 1
-    only = assay("regrade", "latest", "--graders", "g.yaml", "--only", "contains", cwd=tmp_path)
+    only = assay("regrade", "latest", "g.yaml", "--only", "contains", cwd=tmp_path)
     assert (only.returncode, "--only tool_correctness" in only.stderr) == (2, True)
 
 
@@ -144,12 +144,12 @@ def test_what_was_kept_is_graded_again_and_not_what_a_dataset_says_now(tmp_path:
     data.write_text("response,expected,right\nyes,yes,true\n,no,false\n")
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
     first = result(
-        tmp_path, "grade", "d.csv", "-g", "g.yaml", "--map", "answer=response", "--label", "right"
+        tmp_path, "grade", "d.csv", "g.yaml", "--map", "answer=response", "--label", "right"
     )
     data.write_text("something else")
-    again = result(tmp_path, "regrade", "latest", "--graders", "g.yaml")
+    again = result(tmp_path, "regrade", "latest", "g.yaml")
     (tmp_path / "t.yaml").write_text("- {type: tool_correctness, expected: [write]}\n")
-    refused = assay("regrade", "latest", "--graders", "t.yaml", cwd=tmp_path)
+    refused = assay("regrade", "latest", "t.yaml", cwd=tmp_path)
 
     def told(found: dict[str, Any]) -> list[object]:
         return [(c["case"], c["reward"], c["notes"], c["file"]) for c in found["cells"]]
@@ -166,8 +166,8 @@ def test_attack_a_row_whose_id_comes_first_keeps_none_from_being_graded_again(
     rows = [{"id": "z", "answer": "4", "trace": trace.to_dict()}, {"id": "a", "answer": "4"}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "g.yaml").write_text("- {type: trace, max_tool_calls: {execute: 3}}\n")
-    first = assay("grade", "rows.jsonl", "-g", "g.yaml", "--json", cwd=tmp_path)
-    again = assay("regrade", "latest", "--graders", "g.yaml", "--json", cwd=tmp_path)
+    first = assay("grade", "rows.jsonl", "g.yaml", "--json", cwd=tmp_path)
+    again = assay("regrade", "latest", "g.yaml", "--json", cwd=tmp_path)
 
     def told(done: CompletedProcess[str]) -> list[object]:
         return [(cell["case"], cell["reward"]) for cell in json.loads(done.stdout)["cells"]]
@@ -180,7 +180,7 @@ def test_attack_a_row_whose_id_comes_first_keeps_none_from_being_graded_again(
     [
         (("regrade", "none"), "there is no run 'none'"),
         (("regrade", "latest", "--only", "sloved"), "did you mean 'solved'"),
-        (("regrade", "latest", "--graders", "none.yaml"), "none.yaml"),
+        (("regrade", "latest", "none.yaml"), "none.yaml"),
     ],
 )
 def test_what_makes_no_sense_is_refused(suite: Path, words: tuple[str, ...], says: str) -> None:

@@ -34,7 +34,7 @@ def call(
 ) -> Call:
     """Runs the command in this process, with a store of its own; what it prints."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
     monkeypatch.setenv("COLUMNS", "160")
 
     def run(*words: str, code: int | None = None) -> str:
@@ -125,7 +125,7 @@ def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path:
 def test_where_nothing_is_held_or_flagged_that_is_said(call: Call, tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("[{type: exact_match}]")
     (tmp_path / "r.jsonl").write_text('{"answer": "4", "expected": "4"}')
-    call("grade", "r.jsonl", "--graders", "g.yaml", code=0)
+    call("grade", "r.jsonl", "g.yaml", code=0)
     said = call("runs", "review", "latest", code=0)
     assert said.startswith("no cell of run ")
     assert said.endswith(" is held or flagged\n")

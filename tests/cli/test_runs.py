@@ -116,7 +116,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("exported")
     write_suite(root)
     assay("run", "evals", cwd=root)
-    assay("runs", "export", "latest", "--into", "out", cwd=root)
+    assay("runs", "export", "latest", "--out", "out", cwd=root)
     return root / "out"
 
 
@@ -131,10 +131,10 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("run", "--resume", "latest"),
         ("runs", "review", "latest"),
         ("runs", "trainability", "latest"),
-        ("runs", "promote", "latest", "c", "--as", "x"),
+        ("runs", "promote", "latest", "c", "--name", "x"),
         ("view", "--no-open"),
         ("graders", "list"),
-        ("calibrate", "--list"),
+        ("calibrate", "cards"),
         ("view", "--no-open", "--db", "typo"),
         ("graders", "show", "g", "--db", "typo"),
         ("serve", "grader", "exact", "--db", "typo"),
@@ -144,7 +144,7 @@ def test_a_store_that_is_not_there_is_told_by_what_reads_it_and_is_not_made(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """A name that was mistyped made a store, and an empty page on it."""
-    done = assay(*words, cwd=tmp_path, env={"ASSAY_HOME": "typo"})
+    done = assay(*words, cwd=tmp_path, env={"ASSAY_DB": "typo"})
     assert (done.returncode, "there is no store at typo" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "typo").exists()
 
@@ -160,7 +160,7 @@ def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
 def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     echo_case(tmp_path)
     for label in ("old", "new"):
-        ran = assay("run", "evals", "--label", label, cwd=tmp_path)
+        ran = assay("run", "evals", "--name", label, cwd=tmp_path)
         assert f"assay {__version__}" not in ran.stdout
     with Store.open(str(tmp_path / ".assay")) as store, store.database.writing():
         store.database.change("UPDATE run SET assay = '0.0.9' WHERE label = 'old'")
@@ -171,7 +171,7 @@ def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     assert [run["assay"] for run in listed] == [__version__, "0.0.9"]
     compared = assay("compare", "old", "new", cwd=tmp_path)
     assert f"assay: 0.0.9 → {__version__}" in compared.stdout
-    assay("runs", "export", "old", "--into", "out", cwd=tmp_path)
+    assay("runs", "export", "old", "--out", "out", cwd=tmp_path)
     assay("runs", "delete", "old", "--yes", cwd=tmp_path)
     assay("runs", "import", "out", cwd=tmp_path)
     assert (
@@ -215,7 +215,7 @@ def test_an_unknown_run_names_the_newest_few_and_not_the_oldest(listed: Path) ->
 def test_an_export_can_be_read_and_imported_and_graded_again(tmp_path: Path) -> None:
     write_suite(tmp_path)
     before = rewards(assay("run", "evals", "--json", cwd=tmp_path))
-    done = assay("runs", "export", "latest", "--into", "out", "--json", cwd=tmp_path)
+    done = assay("runs", "export", "latest", "--out", "out", "--json", cwd=tmp_path)
     run = found(done)["run"]
     lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
     cells = [json.loads(line)["cell"] for line in lines]
@@ -302,14 +302,14 @@ def test_deleting_a_forged_import_removes_nothing_outside_the_store(
 
 def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     write_suite(tmp_path, own="first")
-    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    assay("run", "evals", "--name", "first", cwd=tmp_path)
     alone = kept_files(tmp_path)
     write_suite(tmp_path, own="second")
-    before = rewards(assay("run", "evals", "--label", "second", "--json", cwd=tmp_path))
+    before = rewards(assay("run", "evals", "--name", "second", "--json", cwd=tmp_path))
     both = kept_files(tmp_path)
     done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
     assert done["files"] == 2  # the second recording's file, and its workspace's manifest
-    (noted,) = found(assay("server", "audit", "--json", cwd=tmp_path))["items"]
+    (noted,) = found(assay("server", "list", "audit", "--json", cwd=tmp_path))["items"]
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before
@@ -366,7 +366,7 @@ def test_a_run_under_way_keeps_the_files_of_all(
     write_suite(tmp_path)
     monkeypatch.chdir(tmp_path)
     home = str(tmp_path / ".assay")
-    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    assay("run", "evals", "--name", "first", cwd=tmp_path)
     refused: list[str] = []
 
     def on_cell(_: CellRecord) -> None:
@@ -425,7 +425,7 @@ def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:
 
 def test_a_damaged_store_deletes_nothing(tmp_path: Path) -> None:
     write_suite(tmp_path)
-    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    assay("run", "evals", "--name", "first", cwd=tmp_path)
     write_suite(tmp_path, own="other")
     assay("run", "evals", cwd=tmp_path)
     for manifest in (tmp_path / ".assay" / "snapshots").rglob("*"):

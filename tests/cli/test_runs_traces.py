@@ -114,7 +114,7 @@ def test_a_run_s_traces_leave_in_each_format_and_are_graded_again(tmp_path: Path
     (tmp_path / "graders.yaml").write_text(
         "- {type: contains, substring: fixed}\n- {type: tool_correctness, expected: [execute]}\n"
     )
-    graders = ("-g", "graders.yaml", "--json")
+    graders = ("graders.yaml", "--json")
     good = Trace(
         steps=[TRACE.steps[0], TRACE.steps[1],
                ToolStep(call=CALL, result=ToolResult(content="a.py", id="c")), TRACE.steps[4]],
@@ -139,8 +139,8 @@ def test_a_run_s_traces_leave_in_each_format_and_are_graded_again(tmp_path: Path
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--format", "atif", "--into", "x"], "writes one file of traces"),
-        (["--out", "x"], "--out goes with --format"),
+        (["--format", "atif", "--no-files"], "--format atif has no files"),
+        (["--into", "x"], "no --into: it is --out"),
         (["--format", "atif", "--json"], "--json would mix"),
     ],
 )
@@ -149,7 +149,7 @@ def test_options_of_one_export_are_refused_for_the_other(
 ) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "x"}\n')
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: x}\n")
-    assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path)
+    assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     done = assay("runs", "export", "latest", *more, cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (2, True)
 
@@ -180,7 +180,7 @@ def test_attack_names_in_a_trace_act_on_no_terminal_and_no_page(tmp_path: Path) 
     (case / "recordings/evil").mkdir(parents=True)
     (case / "recordings/evil/trace.json").write_text(json.dumps(trace.to_dict()))
 
-    shown = [assay("run", "evals", "--label", evil, cwd=tmp_path)]
+    shown = [assay("run", "evals", "--name", evil, cwd=tmp_path)]
     assert shown[0].returncode == 0, shown[0].stderr
     opened = ("report", "latest", "--case", "named", "--html", "page.html", "--junit", "j.xml")
     shown += [assay(*words, cwd=tmp_path) for words in (opened, ("runs",), ("report", evil))]

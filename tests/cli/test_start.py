@@ -28,7 +28,7 @@ def test_an_interrupt_that_whoever_started_it_ignores_stays_ignored() -> None:
     assert said(_INTERRUPT, handler="SIG_IGN") == (0, "went on\n", "")
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["grade", "x.jsonl", "-g", "x.yaml"]])
+@pytest.mark.parametrize("words", [["doctor"], ["grade", "x.jsonl", "x.yaml"]])
 def test_a_command_that_is_loaded_hears_of_the_interrupt(words: list[str]) -> None:
     code = (
         f"import sys; import assay.cli.{words[0]} as command\n"

@@ -22,7 +22,7 @@ from assay.testing import FakeJudge
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory."""
-    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

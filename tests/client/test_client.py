@@ -652,7 +652,7 @@ async def grade(thread: StringThread) -> float:
 def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
+    monkeypatch.setenv("ASSAY_DB", str(tmp_path))
     source = HIGH
     with assay.Client() as client:
         with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):
@@ -667,6 +667,6 @@ def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_store
 
 def test_assay_graders_create_shows_what_its_checks_say(tmp_path: Path) -> None:
     (tmp_path / "high.py").write_text(HIGH)
-    done = run_assay("graders", "create", "high", "--function", "high.py", cwd=tmp_path)
+    done = run_assay("graders", "create", "high", "high.py", cwd=tmp_path)
     assert done.returncode == 0
     assert "it returned 7, outside [0, 1]" in " ".join((done.stdout + done.stderr).split())

@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     root = tmp_path_factory.mktemp("made")
     with FakeJudge() as fake:
         write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--label", "kit", cwd=root)
+        done = assay("run", "evals", "--name", "kit", cwd=root)
         assert done.returncode == 1, done.stderr
         with Client(store=str(root / ".assay")) as client:
             client.graders.create.declared(key="match", graders=MATCH)

@@ -116,7 +116,7 @@ def test_a_function_that_hangs_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
 
 def test_a_function_is_named_and_guarded(tmp_path: Path) -> None:
     (tmp_path / "reward.py").write_text(REWARD)
-    command = endpoint("reward.py:strict", "--token-env", "TOK", "--name", "strict one")
+    command = endpoint("reward.py:strict", "--token-env", "TOK", "--set", "name=strict one")
     with running(command, tmp_path, TOK="hunter2") as (url, process):
         assert httpx.post(f"{url}/v1/grade", json=ITEMS).status_code == 401
         auth = {"authorization": "Bearer hunter2"}
@@ -194,11 +194,11 @@ REFUSED: list[tuple[list[str], str]] = [
     (["good.py", "--host", "0.0.0.0"], "others can reach 0.0.0.0"),
     (["good.py", "--host", "::"], "others can reach ::"),
     (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),
-    (["good.py", "--range", "1,0"], "the lower one first"),
-    (["good.py", "--range", "1"], "is not two numbers"),
-    (["files.yaml", "--range", "0,1"], "--range is for functions"),
+    (["good.py", "--set", "score_range=[1,0]"], "score_range must be the lower score"),
+    (["good.py", "--set", "score_range=1"], "--set score_range: "),
+    (["files.yaml", "--set", "score_range=[0,1]"], "score_range is for functions"),
     (["good.py", "--port", "65536"], "not a port"),
-    (["good.py", "--max-batch", "0"], "not a whole number"),
+    (["good.py", "--set", "max_batch=0"], "--set max_batch: must be above 0"),
     (["good.py", "--host", "192.0.2.1", "--without-auth"], "cannot listen on 192.0.2.1"),
 ]
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_served_is_bad_input(
     (tmp_path / "odd.py").write_text("def grade(anser, expected): return 1.0")
     (tmp_path / "files.yaml").write_text("- {type: files, patterns: [x]}")
     monkeypatch.chdir(tmp_path)
-    Database.open(os.environ["ASSAY_HOME"]).close()
+    Database.open(os.environ["ASSAY_DB"]).close()
     for arguments, said in REFUSED:
         with pytest.raises(SystemExit) as ended:
             main(["serve", "grader", *arguments])
@@ -338,7 +338,7 @@ def test_a_stored_grader_is_served(tmp_path: Path) -> None:
         "async def grade(thread: StringThread) -> float:\n"
         "    return float(thread.completion() == '4')\n"
     )
-    made = assay("graders", "create", "exact", "--function", "exact.py", cwd=tmp_path)
+    made = assay("graders", "create", "exact", "exact.py", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     with running(endpoint("exact@1"), tmp_path) as (url, _):
         info = httpx.get(f"{url}/v1/info").json()

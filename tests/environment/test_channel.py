@@ -29,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]
     folder = tmp_path_factory.mktemp("served")
     write_env(folder)
     with Children() as children:
-        yield serve_process(children, folder, "--workers", "2", "--max-starts", "8")
+        yield serve_process(children, folder, "--workers", "2", "--set", "starts=8")
 
 
 async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess) -> None:

@@ -269,7 +269,7 @@ class Logged(Grader):
 
 def interrupted(root: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Grade with what waits at the 21st row, and end the process there."""
-    words = ["grade", "rows.jsonl", "-g", "graders.yaml", "--workers", "1"]
+    words = ["grade", "rows.jsonl", "graders.yaml", "--workers", "1"]
     os.mkfifo(root / "reached")
     os.mkfifo(root / "go")
     with Children() as started:
@@ -301,7 +301,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
     if how == signal.SIGINT:
         assert first.returncode == 130
         assert f"interrupted; {kept} of 40 rows are kept" in first.stderr
-    again = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "out.jsonl", cwd=tmp_path)
+    again = assay("grade", "rows.jsonl", "graders.yaml", "--out", "out.jsonl", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert f"resuming run {run.id}, which has {kept} of 40 rows" in again.stderr
     with Store.open(str(tmp_path / ".assay")) as store:
@@ -314,7 +314,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
     assert [row["id"] for row in written] == [f"r{n}" for n in range(40)]
     log = (tmp_path / "log").read_text().split()
     assert len(log) - len(set(log)) <= 1  # the row that was under way
-    assert assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path).returncode == 0
+    assert assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path).returncode == 0
     with Store.open(str(tmp_path / ".assay")) as store:
         assert len(store.runs()) == 2  # what is finished is not gone on with
     assert not list((tmp_path / ".assay").glob("*.lock"))

@@ -246,7 +246,7 @@ def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_pa
     assert image["name"] == "localhost/listed:1"
     assert image["bytes"] > 1 << 20
     assert "localhost/listed:1" in assay("doctor", "images", cwd=tmp_path).stdout
-    delete = ("doctor", "images", "delete", "--yes")
+    delete = ("doctor", "images", "--delete", "--yes")
 
     assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout
     for words in ([], ["x", "--unused", "1d"], ["localhost/small:1"], ["sha256:"]):

@@ -656,7 +656,7 @@ def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
         subprocess.Popen(
             [*COMMAND, "run", "evals"],
             cwd=tmp_path,
-            env={**environment(tmp_path), "ASSAY_HOME": str(tmp_path / f".assay{number}")},
+            env={**environment(tmp_path), "ASSAY_DB": str(tmp_path / f".assay{number}")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -672,7 +672,7 @@ def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
     root = case.parents[1]
     (case / "case.lock.json").unlink()
     write(root, {"other.yaml": "- {type: pytest, inject: [evals/sums/hidden/test_sums.py]}\n"})
-    done = assay("regrade", "latest", "--graders", "other.yaml", cwd=root)
+    done = assay("regrade", "latest", "other.yaml", cwd=root)
     assert (done.returncode, "pytest: process" in done.stderr) == (0, True), done.stderr
     assert not (case / "case.lock.json").exists(), "graders of others leave the case's lock alone"
     done = assay("regrade", "latest", cwd=root)

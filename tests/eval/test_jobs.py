@@ -128,7 +128,7 @@ def test_a_case_of_a_job_is_kept_with_its_workspace(tmp_path: Path) -> None:
     home = str(tmp_path / ".assay")
     job = asyncio.run(tasks.run(writes, store=home))
     assert job.reward == 1.0
-    done = assay("runs", "workspace", "latest", "c1", "--out", "left", cwd=tmp_path)
+    done = assay("report", "latest", "--case", "c1", "--workspace", "left", cwd=tmp_path)
     assert (tmp_path / "left" / "a.txt").read_text() == "hello", done.stderr
 
 

@@ -74,7 +74,7 @@ def tree(suite: Path) -> dict[str, Any]:
 def test_a_promoted_cell_is_played_with_the_same_score_and_the_same_work(suite: Path) -> None:
     (before,) = cells(suite)
     left = tree(suite)
-    done = assay("runs", "promote", "latest", "kit", "--as", "kept/one", cwd=suite)
+    done = assay("runs", "promote", "latest", "kit", "--name", "kept/one", cwd=suite)
     assert done.returncode == 0, done.stderr
     assert "assay run evals/kit --harness replay --model kept/one" in done.stdout
     assert "left out: out: it leads out of the directory" in done.stderr
@@ -98,7 +98,7 @@ def answered(tmp_path: Path) -> Path:
 @pytest.mark.sandbox
 def test_what_a_harness_does_not_tell_is_not_known_of_its_recording_either(answered: Path) -> None:
     (before,) = cells(answered)
-    assay("runs", "promote", "latest", "kit", "--as", "kept", cwd=answered)
+    assay("runs", "promote", "latest", "kit", "--name", "kept", cwd=answered)
     (after,) = cells(answered, "--harness", "replay", "--model", "kept")
     skipped = [part["status"] for part in before["subscores"]]
     assert "skipped" in skipped
@@ -114,7 +114,7 @@ def echoed(root: Path) -> Path:
 
 
 def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    words = ("runs", "promote", "latest", "kit", "--trial", "1", "--as", "kept")
+    words = ("runs", "promote", "latest", "kit", "--trial", "1", "--name", "kept")
     root = echoed(tmp_path)
     assert assay(*words, cwd=root).returncode == 0
     mine = root / "evals/kit/recordings/kept/mine.txt"
@@ -129,15 +129,15 @@ def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("kit", "--as", "x"), "several cells of case 'kit'"),
-        (("kti", "--as", "x"), "did you mean 'kit'"),
-        (("kit", "--trial", "9", "--as", "x"), "no cell of case 'kit'"),
-        (("kit", "--trial", "1", "--as", "../../x"), "cannot name a recording"),
-        (("kit", "--trial", "1", "--as", "/x"), "cannot name a recording"),
-        (("kit", "--trial", "1", "--as", ""), "cannot name a recording"),
-        (("kit", "--trial", "1", "--as", "a/../b"), "cannot name a recording"),
-        (("kit", "--trial", "1", "--as", "one/two"), "there cannot be one inside it"),
-        (("kit", "--trial", "1", "--as", "group", "--force"), "is not a recording"),
+        (("kit", "--name", "x"), "several cells of case 'kit'"),
+        (("kti", "--name", "x"), "did you mean 'kit'"),
+        (("kit", "--trial", "9", "--name", "x"), "no cell of case 'kit'"),
+        (("kit", "--trial", "1", "--name", "../../x"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--name", "/x"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--name", ""), "cannot name a recording"),
+        (("kit", "--trial", "1", "--name", "a/../b"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--name", "one/two"), "there cannot be one inside it"),
+        (("kit", "--trial", "1", "--name", "group", "--force"), "is not a recording"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
@@ -154,8 +154,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], 
 def test_rows_have_no_case_to_be_recorded_for(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps({"id": "a", "answer": "1", "expected": "1"}))
     (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
-    assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
-    done = assay("runs", "promote", "latest", "a", "--as", "x", cwd=tmp_path)
+    assay("grade", "d.jsonl", "g.yaml", cwd=tmp_path)
+    done = assay("runs", "promote", "latest", "a", "--name", "x", cwd=tmp_path)
     assert (done.returncode, "it takes a cell of a case" in done.stderr) == (2, True)
 
 
@@ -181,7 +181,7 @@ def test_a_promoted_cell_takes_as_long_as_the_work_did(tmp_path: Path) -> None:
     text = json.dumps(Trace(steps=[step]).to_dict())
     write(tmp_path, "recordings/work/trace.json", text)
     (before,) = cells(tmp_path)
-    promoted = assay("runs", "promote", "latest", "kit", "--as", "kept", cwd=tmp_path)
+    promoted = assay("runs", "promote", "latest", "kit", "--name", "kept", cwd=tmp_path)
     assert promoted.returncode == 0, promoted.stderr
     (after,) = cells(tmp_path, "--harness", "replay", "--model", "kept")
     assert (before["reward"], after["reward"]) == (1.0, 1.0), (before["error"], after["error"])

@@ -459,7 +459,7 @@ def test_import_without_a_source_says_what_to_do(
     ("options", "message"),
     [
         ({"source": "nowhere"}, "there is no directory 'nowhere'"),
-        ({"sha256": "0" * 64}, "hash of a source distribution"),
+        ({"sha256": "0" * 64}, "is of a source distribution"),
         ({"instance_id": "nobody__no-1"}, "has no instance"),
     ],
 )

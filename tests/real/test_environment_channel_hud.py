@@ -197,7 +197,8 @@ async def beaten():
 @asynccontextmanager
 async def own(task):
     pipe = asyncio.subprocess.PIPE
-    words = [*command, "serve", "env", f"env.py:{task.env}", "--hud", "--with-parent"]
+    words = [*command, "serve", "env", f"env.py:{task.env}"]
+    words += ["--set", "hud=true", "--set", "with_parent=true"]
     process = await asyncio.create_subprocess_exec(
         *words, "--workers", "1", stdin=pipe, stdout=pipe, cwd=scratch
     )

@@ -146,7 +146,7 @@ def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
     expected = _graded_here(tmp_path, data, graders)
     (tmp_path / "log").unlink()
     (tmp_path / "slow").touch()
-    words = ["grade", data, "-g", "g.yaml", "--out", "there/", "--shard-rows", "20", "--engine"]
+    words = ["grade", data, "g.yaml", "--out", "there/", "--shard-rows", "20", "--engine"]
     parts = tmp_path / "there" / "parts"
     with Children() as children:
         process = children.start(

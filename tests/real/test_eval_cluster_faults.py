@@ -36,7 +36,7 @@ def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_by
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "slow.py").write_text(_SLOW)
     (tmp_path / "g.yaml").write_text("- type: python:./slow.py:Slow\n")
-    words = ["grade", "rows.jsonl", "-g", "g.yaml", "--shard-rows", "20", "--out"]
+    words = ["grade", "rows.jsonl", "g.yaml", "--shard-rows", "20", "--out"]
 
     def parts(directory: str) -> dict[str, bytes]:
         found = (tmp_path / directory / "parts").glob("[0-9]*")

@@ -149,7 +149,7 @@ def test_what_a_machine_that_is_cut_off_was_at_is_graded_on_another(machines: Ma
     }
     for name, text in files.items():
         (machines.files(1) / name).write_text(text)
-    words = ["grade", "rows.jsonl", "-g", "g.yaml", "--engine", "ray"]
+    words = ["grade", "rows.jsonl", "g.yaml", "--engine", "ray"]
     graded = machines.begin(1, *words)
     assert graded.stderr is not None
     while " of 400 rows" not in (line := graded.stderr.readline()):

@@ -127,7 +127,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, address: str) -> Generator[Site]:
-    options = ("--engine", f"ray://{address}", "--allow-internal-endpoints")
+    options = ("--engine", f"ray://{address}", "--set", "allow_internal_endpoints=true")
     with ServerProcess(tmp_path, None, *options) as server:
         found = Site(server)
         found.fill()

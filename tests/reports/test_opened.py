@@ -60,7 +60,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (fix / "trace.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     lazy.mkdir()
     (lazy / "answer.txt").write_text("I think it is 17.", "utf-8")
-    assert assay("run", "evals", "--label", "matrix", cwd=root).returncode == 1
+    assert assay("run", "evals", "--name", "matrix", cwd=root).returncode == 1
     rows = [
         {"id": "a", "question": "6 * 7?", "answer": "It is 17." + " so" * 1_000, "expected": "42"},
         {
@@ -71,7 +71,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (root / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    graded = assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=root)
+    graded = assay("grade", "rows.jsonl", "graders.yaml", cwd=root)
     assert graded.returncode == 1, graded.stderr
     return root
 
@@ -144,13 +144,13 @@ def test_json_of_a_case_holds_all_that_is_kept(home: Path) -> None:
 
 def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path) -> None:
     """A training pipeline reads a whole run, and had to ask for it case by case."""
-    done = assay("report", "matrix", "--json", "--full", cwd=home)
+    done = assay("report", "matrix", "--json", "--all", cwd=home)
     (one,) = cells(assay("report", "matrix", "--case=c1", "--model=fix", "--json", cwd=home))
     assert [cell for cell in cells(done) if cell["model"] == "fix"] == [one]
     assert len(cells(done)) == 2
     assert summary(done) == summary(assay("report", "matrix", "--json", cwd=home))
-    bare = assay("report", "matrix", "--full", cwd=home)
-    assert (bare.returncode, "--json --full" in bare.stderr) == (2, True)
+    old = assay("report", "matrix", "--json", "--all", cwd=home)
+    assert (old.returncode, "it is --json --all" in old.stderr) == (2, True)
 
 
 def test_html_and_junit_show_the_same(home: Path) -> None:
@@ -200,18 +200,20 @@ def test_a_cell_that_is_not_there_is_named(home: Path, words: tuple[str, ...], s
 
 
 def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
-    several = assay("runs", "workspace", "matrix", "c1", cwd=home)
+    several = assay("report", "matrix", "--case", "c1", "--workspace", "x", cwd=home)
     assert "say which with --harness, --model and --trial: replay fix trial 1" in several.stderr
-    done = assay("runs", "workspace", "matrix", "c1", "--model", "fix", cwd=home)
-    assert (done.returncode, done.stdout) == (0, "c1-workspace\n"), done.stderr
-    laid_out = home / "c1-workspace"
+    of = ("report", "matrix", "--case", "c1", "--model", "fix", "--workspace")
+    done = assay(*of, "one", cwd=home)
+    assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
+    laid_out = home / "one"
     assert sorted(path.name for path in laid_out.iterdir()) == ["main.txt", "new.bin"]
     (laid_out / "main.txt").write_text("mine", "utf-8")  # a copy: the store's stays as it was
-    again = assay("runs", "workspace", "matrix", "c1", "--model", "fix", "--out", "two", cwd=home)
+    again = assay(*of, "two", cwd=home)
     assert (again.returncode, (home / "two" / "main.txt").read_text()) == (0, "one\nfixed\nthree\n")
-    taken = assay("runs", "workspace", "matrix", "c1", "--model", "fix", cwd=home)
-    assert "c1-workspace is there already" in taken.stderr
-    rows = assay("runs", "workspace", "latest", "a", cwd=home)
+    assert "one is there already" in assay(*of, "one", cwd=home).stderr
+    alone = assay("report", "matrix", "--workspace", "one", cwd=home)
+    assert "--workspace is that of a case's cell (--case ID)" in alone.stderr
+    rows = assay("report", "latest", "--case", "a", "--workspace", "x", cwd=home)
     assert (rows.returncode, "nothing is kept" in rows.stderr) == (2, True)
 
 

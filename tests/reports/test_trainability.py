@@ -160,7 +160,7 @@ def test_the_command_shows_it_and_fails_where_too_little_teaches(stored: Path) -
 def test_a_run_in_which_nothing_was_graded_is_no_success(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "4"}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
-    assert assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path).returncode == 3
+    assert assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path).returncode == 3
     told = assay("runs", "trainability", cwd=tmp_path)
     assert (told.returncode, "no cell has a reward" in told.stdout) == (3, True)
     assert "0.9" not in told.stdout  # no empty bars
@@ -195,7 +195,7 @@ def samples(tmp_path: Path) -> Path:
 
 def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> None:
     given = f"{_MAP},group=prompt_id"
-    assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", given, cwd=samples)
+    assay("grade", "rows.jsonl", "graders.yaml", "--map", given, cwd=samples)
     shown = assay("runs", "trainability", cwd=samples)
     assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
     assert "no reward  1 of 7 cells, in 1 group: left out, never a 0" in shown.stdout
@@ -212,7 +212,7 @@ def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> No
         assert client.runs.trainability("latest") == filed
     assert filed is not None
     assert _ends(filed) == {name: ends.get(name, 0) for name in ENDS}
-    assert assay("regrade", "latest", "--graders", "graders.yaml", cwd=samples).returncode == 3
+    assert assay("regrade", "latest", "graders.yaml", cwd=samples).returncode == 3
     assert (
         assay("runs", "trainability", cwd=samples).stdout.splitlines()[1:]
         == (shown.stdout.splitlines()[1:])
@@ -222,7 +222,7 @@ def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> No
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
 def test_a_prompt_may_be_question_and_group(samples: Path, name: str) -> None:
     for given in (f"{_MAP},question=prompt,group=prompt", f"{_MAP},group=prompt"):
-        assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
+        assay("grade", name, "graders.yaml", "--map", given, cwd=samples)
         told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
         assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
 
@@ -231,19 +231,19 @@ def test_a_prompt_may_be_question_and_group(samples: Path, name: str) -> None:
 def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str) -> None:
     file = samples / name
     file.write_text(file.read_text("utf-8").replace("prompt_id", "id"), "utf-8")
-    refused = assay("grade", name, "-g", "graders.yaml", "--map", _MAP, cwd=samples)
+    refused = assay("grade", name, "graders.yaml", "--map", _MAP, cwd=samples)
     assert "if rows are samples of one prompt: --map group=id" in refused.stderr
     given = f"{_MAP},group=id"
-    done = assay("grade", name, "-g", "graders.yaml", "--map", given, cwd=samples)
+    done = assay("grade", name, "graders.yaml", "--map", given, cwd=samples)
     assert "7 of 7 rows" in done.stderr
     told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
     assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
-    parts = assay("grade", name, "-g", "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
+    parts = assay("grade", name, "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
     assert "7 rows" in parts.stdout, parts.stderr
 
 
 def test_rows_without_groups_are_told_how_to_have_some(samples: Path) -> None:
-    assay("grade", "rows.jsonl", "-g", "graders.yaml", "--map", _MAP, cwd=samples)
+    assay("grade", "rows.jsonl", "graders.yaml", "--map", _MAP, cwd=samples)
     assert (
         "Next  assay grade ... --map group=FIELD"
         in assay("runs", "trainability", cwd=samples).stdout

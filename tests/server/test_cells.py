@@ -28,7 +28,7 @@ CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "t
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cells")
     write_repair(root)
-    assert assay("run", "evals", "--label", "kit", cwd=root).returncode == 1
+    assert assay("run", "evals", "--name", "kit", cwd=root).returncode == 1
     return root
 
 

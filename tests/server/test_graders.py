@@ -191,7 +191,7 @@ async def test_a_stored_judge_names_no_address_that_this_server_would_ask(tmp_pa
             answer = await site.post("graders", body)
             (fault,) = faults_of(answer)
             assert (answer.status_code, fault["field"]) == (403, field)
-            assert "--allow-internal-endpoints" in fault["hint"]
+            assert "allow_internal_endpoints=true" in fault["hint"]
 
 
 ENDPOINT: dict[str, Json] = {"url": "https://rewards.example.com/grade"}
@@ -200,8 +200,11 @@ ENDPOINT: dict[str, Json] = {"url": "https://rewards.example.com/grade"}
 @pytest.mark.parametrize(
     ("definition", "said"),
     [
-        ({"url": "http://127.0.0.1:9/", "allow_internal": True}, "--allow-internal-endpoints"),
-        ({**ENDPOINT, "secret_env": "ASSAY_SECRET_X"}, "--endpoint-secret ASSAY_SECRET_X=HOST"),
+        ({"url": "http://127.0.0.1:9/", "allow_internal": True}, "allow_internal_endpoints=true"),
+        (
+            {**ENDPOINT, "secret_env": "ASSAY_SECRET_X"},
+            "--set endpoint_secrets.ASSAY_SECRET_X=HOST",
+        ),
         ({"url": "https://evil.example/", "secret_env": "ASSAY_SECRET_REWARDS"}, "may not be sent"),
         (
             {

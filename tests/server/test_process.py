@@ -72,7 +72,9 @@ def test_behind_a_proxy_counts_are_not_public_and_the_log_of_changes_can_be_rota
     tmp_path: Path,
 ) -> None:
     log, moved = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
-    with ServerProcess(tmp_path, None, "--proxy", "127.0.0.1", "--audit-log", str(log)) as server:
+    with ServerProcess(
+        tmp_path, None, "--set", "limits.proxies=127.0.0.1", "--set", f"audit_log={log}"
+    ) as server:
         assert not server.link  # whoever reads the terminal is not who comes through the proxy
         with httpx.Client(base_url=server.url) as client:
             assert client.get("/metrics").status_code == 401
@@ -141,18 +143,18 @@ async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -
 
 
 def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
-    made = assay("server", "keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
+    made = assay("server", "create", "key", "ci", "--role", "viewer", "--json", cwd=tmp_path)
     record = result(made)
     token = str(record["token"])
     assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", token)
-    listed = assay("server", "keys", "list", cwd=tmp_path)
+    listed = assay("server", "list", "keys", cwd=tmp_path)
     assert "viewer" in listed.stdout
     assert token not in listed.stdout
     database = (tmp_path / ".assay" / "assay.db").read_bytes()
     assert token.encode() not in database
-    assert assay("server", "keys", "revoke", str(record["id"]), cwd=tmp_path).returncode == 0
-    assay("server", "keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
-    listed = assay("server", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
+    assert assay("server", "delete", "key", str(record["id"]), cwd=tmp_path).returncode == 0
+    assay("server", "create", "key", "soon", "--expires", "90d", cwd=tmp_path)
+    listed = assay("server", "list", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
     assert "revoked 2" in listed
     assert "used never, expires 2" in listed
 
@@ -164,7 +166,7 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
         (("--port", "70000"), "not a port"),
         (("--host", "no.such.host.invalid"), "cannot listen on"),
         (("--port", "0", "--db", "mysql://x"), "a store cannot be at"),
-        (("--endpoint-secret", "AWS_SECRET_ACCESS_KEY=x"), "ASSAY_SECRET_"),
+        (("--set", "endpoint_secrets.AWS_SECRET_ACCESS_KEY=x"), "ASSAY_SECRET_"),
         (("--prot", "0"), "did you mean --port?"),
     ],
 )
@@ -225,7 +227,7 @@ async def grade(thread):
 
 @pytest.mark.slow
 async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path, None, "--grace", "1") as server:
+    with ServerProcess(tmp_path, None, "--set", "limits.grace_seconds=1") as server:
         async with talking(server) as client:
             body = {"key": "slow", "kind": "function", "definition": {"source": SLEEPY}}
             assert (await client.post(f"{PROJECT}/graders", json=body)).status_code == 201

@@ -397,9 +397,9 @@ def test_the_sdks_own_exporter_sends_to_a_real_server_and_both_ways_of_grading_a
             scores = [one.score for one in client.jobs.results(job.id)]
     assert scores == [1.0, 1.0]
     (tmp_path / "work.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("server", "datasets", "export", "sent", "--into", "sent.jsonl", cwd=tmp_path)
+    done = assay("server", "export", "dataset", "sent", "--out", "sent.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    graded = assay("grade", "sent.jsonl", "--graders", "work.yaml", "--json", cwd=tmp_path)
+    graded = assay("grade", "sent.jsonl", "work.yaml", "--json", cwd=tmp_path)
     assert graded.returncode == 0, graded.stderr
     cells = json.loads(graded.stdout)["cells"]
     assert [cell["reward"] for cell in cells] == scores

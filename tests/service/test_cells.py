@@ -39,7 +39,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cells")
     with FakeJudge() as fake:
         write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--label", "kit", cwd=root)
+        done = assay("run", "evals", "--name", "kit", cwd=root)
     assert done.returncode == 1, done.stderr
     return root
 
@@ -247,7 +247,7 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
     rows = [{"id": "a", "question": "6 * 7?", "answer": "It is 17.", "expected": "It is 42."}]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
-    assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=tmp_path)
+    assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     with Database.open(str(tmp_path / ".assay")) as database:
         desk = local_desk(database, "default")
         (row,) = do(runs.list_cells, desk, "latest")

@@ -15,26 +15,25 @@ from dataclasses import replace
 from rich.console import Console
 
 from assay.cli.judging import add_judging, cost_so_far
-from assay.cli.named_grader import named_grader
+from assay.cli.named_grader import in_order, named_grader
 from assay.cli.options import (
     NOT_GRADED,
     add_db,
     add_json,
     add_trust_authors,
-    check_targets,
     explain,
     number_between,
     positive,
-    state_home,
+    store_place,
     store_there,
 )
-from assay.cli.rows import RowsGiven, add_reading, rows_given
+from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.asking import Options, plan
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
-from assay.eval.calibration.labelled import LabelledSet, read_items, read_labelled
+from assay.eval.calibration.labelled import LabelledSet, read_labelled
 from assay.eval.calibration.stored import (
     collected,
     record_of,
@@ -44,7 +43,6 @@ from assay.eval.calibration.stored import (
 )
 from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, count
-from assay.reports.files import replacing
 from assay.reports.plain import one_line
 from assay.reports.progress import progress
 from assay.scoring.json_safe import Json
@@ -68,23 +66,19 @@ _EXAMPLES = """\
   assay calibrate judge.yaml labelled.jsonl
   assay calibrate judge.yaml labelled.jsonl --repeats 3 --attacks builtin --min-kappa 0.6
   assay calibrate helpful@2 labelled.jsonl --label human --cluster question_id --json
-  assay calibrate judge.yaml --labels-from-store
-  assay calibrate --list
-  assay calibrate --show latest"""
+  assay calibrate judge.yaml
+  assay calibrate cards
+  assay calibrate cards latest"""
 
 
 def add(parser: ArgumentParser) -> None:
     """Say what ``assay calibrate`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
-    add("grader", nargs="?", metavar="GRADER", help="graders.yaml, KEY[@VERSION], or FILE.py")
-    add("labels", nargs="?", metavar="LABELS", help="rows with labels; - for stdin")
+    add("grader", metavar="GRADER", help="graders.yaml, FILE.py, or KEY[@N] of a stored one")
+    collected = "rows with labels; - for stdin; without them what `calibrate label` collected"
+    add("labels", nargs="?", default="", metavar="LABELS", help=collected)
     add("--label", default="", metavar="FIELD", help="where the labels are; labels or label")
-    add(
-        "--labels-from-store",
-        action="store_true",
-        help="what `assay calibrate label` collected: of the rows of LABELS, or of all",
-    )
     add(
         "--levels",
         type=_names,
@@ -107,13 +101,9 @@ def add(parser: ArgumentParser) -> None:
         help="ask about every row K times and show how often the verdict flips",
     )
     add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
-    add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
-    add("--out", metavar="FILE", help="also write the card as JSON")
     add_reading(parser, may_skip=True)
     add_json(parser)
-    add("--list", action="store_true", help="list the calibration cards")
-    add("--show", metavar="CARD", help="show a card: its id, a grader's name, or latest")
     add_db(parser, "of graders, labels and cards")
     add_trust_authors(parser)
     add_judging(parser)
@@ -131,23 +121,36 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def run(given: Namespace) -> int:
-    """Calibrate a grader, or list the calibration cards."""
-    reads = given.list or given.show or given.labels_from_store
-    with Database.open(store_there(given.db) if reads else given.db or state_home()) as database:
+def add_cards(parser: ArgumentParser) -> None:
+    """Say what ``assay calibrate cards`` takes."""
+    examples = "  assay calibrate cards\n  assay calibrate cards latest --json"
+    explain(parser, "exit status: 0 shown, 2 bad input", examples)
+    named = "show this card: its id, a grader's name, or latest"
+    parser.add_argument("card", nargs="?", metavar="CARD", help=named)
+    add_db(parser, "whose cards")
+    add_json(parser)
+
+
+def run_cards(given: Namespace) -> int:
+    """List the calibration cards, or show one."""
+    with Database.open(store_there()) as database:
         cards = Cards(database)
-        if given.list:
+        if given.card is None:
             return _list(cards, given)
-        if given.show:
-            return _print(cards.get(given.project, given.show), given, None)
-        if not given.grader or not (given.labels or given.labels_from_store):
-            raise InputError(
-                "a grader and labels are needed",
-                hint="assay calibrate GRADER LABELS, or GRADER --labels-from-store",
-            )
-        inputs = [one for one in (given.grader, given.labels, given.attacks) if one]
-        check_targets((given.out,), inputs=inputs)
-        _require_order(given)
+        return _print(cards.get(given.project, given.card), given, None)
+
+
+def run(given: Namespace) -> int:
+    """Calibrate a grader."""
+    if given.labels:
+        given.grader, given.labels = in_order(given.grader, given.labels)
+    elif has_rows(given.grader):
+        raise InputError(
+            f"{given.grader} is a file of rows, and the grader is missing",
+            hint=f"assay calibrate GRADER {shlex.quote(given.grader)}",
+        )
+    with Database.open(store_place() if given.labels else store_there()) as database:
+        cards = Cards(database)
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
         options = _options(given)
@@ -187,16 +190,6 @@ def run(given: Namespace) -> int:
         return _print(cards.add(given.project, record_of(found), work=work), given, found)
 
 
-def _require_order(given: Namespace) -> None:
-    """Refuse a grader and labels that are in each other's place."""
-    if has_rows(given.grader):
-        swapped = given.labels or "GRADER"
-        raise InputError(
-            f"{given.grader} is a file of rows, and the grader comes first",
-            hint=f"assay calibrate {shlex.join([swapped, given.grader])}",
-        )
-
-
 @contextmanager
 def _quiet() -> Generator[None]:
     """Without the tracebacks that a server logs: failures are counted, with their causes."""
@@ -225,53 +218,40 @@ def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
     if not given.labels:
         return _of_store(given, labels)
     with rows_given(given, given.labels) as rows:
-        if given.labels_from_store:
-            read = _of_store(given, labels, rows)
-        else:
-            read = read_labelled(
-                rows.path,
-                label=given.label,
-                cluster=given.cluster,
-                levels=given.levels,
-                limit=given.limit,
-                reading=rows.reading,
-            )
+        read = read_labelled(
+            rows.path,
+            label=given.label,
+            cluster=given.cluster,
+            levels=given.levels,
+            reading=rows.reading,
+        )
         return replace(read, malformed=rows.left_out)
 
 
-def _of_store(given: Namespace, labels: Labels, of: RowsGiven | None = None) -> LabelledSet:
-    """What was collected, of some rows or of all."""
+def _of_store(given: Namespace, labels: Labels) -> LabelledSet:
+    """All that was collected."""
     name = given.label or _STORED_FIELD
-    if of is not None:
-        current = labels.current(given.project, name)
-        items = list(read_items(of.path, label=given.label, reading=of.reading))
-        rows = [(item, current.get(item.digest, {})) for item in items]
-    else:
-        rows = [(stored_item(one, name), one.labels) for one in labels.items(given.project, name)]
+    rows = [(stored_item(one, name), one.labels) for one in labels.items(given.project, name)]
     return collected(
         rows,
         field=name,
         project=given.project,
-        name=given.labels or "the store",
+        name="the store",
         cluster=given.cluster,
         levels=given.levels,
-        limit=given.limit,
     )
 
 
 def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:
     """Show a card; the exit status of `--min-kappa`."""
     card = Card.from_dict(record.body) if fresh is None else fresh
-    decided = _verdict(card, given.min_kappa)
+    decided = _verdict(card, getattr(given, "min_kappa", None))
     written: dict[str, Json] = {
         "id": record.id,
         "created_at": record.created_at,
         **card.to_dict(),
         "verdict": {"code": decided[0], "line": decided[1]},
     }
-    if given.out:
-        with replacing(given.out) as file:
-            file.write(json.dumps(written, indent=1) + "\n")
     if given.json:
         print(json.dumps(written))
     else:

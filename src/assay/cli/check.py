@@ -9,22 +9,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.options import add_json, explain, file_warnings
+from assay.cli.graders_definition import grader_of_file, read_samples
+from assay.cli.options import add_json, explain, file_warnings, is_shared
 from assay.cli.run import isolation_notes
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses, require_recordings
 from assay.eval.planning import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
+from assay.registry.files import is_grader_file, is_source_file
 from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
+from assay.scoring.validation import ValidationReport
 from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.formats import has_rows
 from assay.tasks.grader_files import load_graders
 from assay.tasks.task import case_task
+from assay.types.submission import Submission
 
-_MORE = "Every problem is shown with file, line, field and the nearest valid name."
+_MORE = """\
+Every problem is shown with file, line, field and the nearest valid name. A function, in FILE.py or
+beside the KEY.yaml of a stored grader, goes through five checks in the sandbox: syntax, structure,
+signature, execution and a test run; with --sample it also grades those rows.
+
+exit status: 0 all are valid, 2 not"""
 _EXAMPLES = """\
+  assay validate exact.py --sample answers.jsonl
+  assay validate graders/exact.yaml
   assay validate evals
   assay validate --schema > case.schema.json
   # first line of a case:  # yaml-language-server: $schema=case.schema.json"""
@@ -34,7 +45,7 @@ def add_validate(parser: ArgumentParser) -> None:
     """Say what ``assay validate`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
-    add("paths", nargs="*", metavar="PATH", help="cases, or grader files")
+    add("paths", nargs="*", metavar="PATH", help="cases, grader files, or functions")
     add(
         "--schema",
         nargs="?",
@@ -42,6 +53,7 @@ def add_validate(parser: ArgumentParser) -> None:
         choices=("case", "graders"),
         help="print the JSON Schema of a case or a grader file instead, for editors",
     )
+    add("--sample", action="append", default=[], metavar="DATA", help="rows for functions to grade")
     add_json(parser)
 
 
@@ -52,45 +64,69 @@ def run_validate(given: Namespace) -> int:
         return 0
     if not given.paths:
         raise InputError("name cases or grader files", hint="assay validate PATH...")
-    problems: list[str] = []
-    warnings: list[str] = []
-    notes: list[str] = []
-    checked: list[Json] = []
-    files: dict[str, str] = {}
+    seen = _Seen(read_samples(given.sample), as_json=given.json)
     for path in given.paths:
         try:
-            found = _load(path)
+            seen.look_at(path)
         except InputError as error:
-            problems.extend(str(error).splitlines())
-            continue
-        for one in found:
-            first = files.setdefault(one.name, one.file)
-            if not Path(first).samefile(one.file):
-                where = f"{one.file}: id: the id {one.name!r} is already that of {first}"
-                problems.append(f"{where} (ids must be unique)")
-                continue
-            checked.append(one.name)
-            warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
-            notes.extend(f"{one.file}: {note}" for note in one.notes)
+            seen.problems.extend(str(error).splitlines())
     if given.json:
         result: dict[str, Json] = {
-            "valid": not problems,
-            "checked": checked,
-            "problems": list[Json](problems),
-            "warnings": list[Json](warnings),
-            "notes": list[Json](notes),
+            "valid": not seen.problems,
+            "checked": list[Json](seen.checked),
+            "problems": list[Json](seen.problems),
+            "warnings": list[Json](seen.warnings),
+            "notes": list[Json](seen.notes),
+            "reports": seen.reports,
         }
         print(json.dumps(result))
-        return 2 if problems else 0
-    for line in warnings:
+        return 2 if seen.problems else 0
+    for line in seen.warnings:
         print(f"warning: {one_line(line, 1_000)}", file=sys.stderr)
-    for line in notes:
+    for line in seen.notes:
         print(f"note: {one_line(line, 1_000)}", file=sys.stderr)
-    for line in problems:
+    for line in seen.problems:
         print(line, file=sys.stderr)
-    if checked:
-        print(f"{len(checked)} well-formed: {', '.join(str(name) for name in checked[:20])}")
-    return 2 if problems else 0
+    if seen.checked:
+        print(f"{len(seen.checked)} well-formed: {', '.join(seen.checked[:20])}")
+    return 2 if seen.problems else 0
+
+
+class _Seen:
+    """What was found in all paths until now."""
+
+    def __init__(self, samples: Sequence[tuple[str, Submission]], *, as_json: bool) -> None:
+        self._samples, self._as_json = samples, as_json
+        self._files: dict[str, str] = {}
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+        self.checked: list[str] = []
+        self.reports: dict[str, Json] = {}
+
+    def look_at(self, path: str) -> None:
+        """Check what is at a path.
+
+        Raises:
+            InputError: For what is no case and no grader.
+        """
+        if _is_definition(path):
+            report = _definition_report(path, self._samples, as_json=self._as_json)
+            self.reports[path] = report.to_dict()
+            if report.valid:
+                self.checked.append(path)
+            else:
+                self.problems.append(f"{path} is not valid")
+            return
+        for one in _load(path):
+            first = self._files.setdefault(one.name, one.file)
+            if not Path(first).samefile(one.file):
+                where = f"{one.file}: id: the id {one.name!r} is already that of {first}"
+                self.problems.append(f"{where} (ids must be unique)")
+                continue
+            self.checked.append(one.name)
+            self.warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
+            self.notes.extend(f"{one.file}: {note}" for note in one.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +137,43 @@ class _Found:
     file: str
     warnings: Sequence[str]
     notes: Sequence[str] = ()
+
+
+def _is_definition(path: str) -> bool:
+    """Whether a file is the KEY.yaml of a stored grader, or the source of a function."""
+    file, looks = Path(path), {".yaml": is_grader_file, ".py": is_source_file}
+    if file.suffix not in looks or not file.is_file():
+        return False
+    return looks[file.suffix](file.read_text("utf-8", errors="replace"))
+
+
+def _definition_report(
+    path: str, samples: Sequence[tuple[str, Submission]], *, as_json: bool
+) -> ValidationReport:
+    """What the checks of a function or of a stored grader's file say; shown, unless as JSON."""
+    import asyncio
+
+    from assay.cli.graders_output import print_preview, print_report
+    from assay.graders.binary_judge import BinaryJudgeGrader
+    from assay.graders.functions.source import read_source
+    from assay.registry import definition_from
+    from assay.registry.policy import Permissions
+    from assay.registry.validation import validate
+
+    is_source = path.endswith(".py")
+    grader = None if is_source else grader_of_file(path)
+    definition = (
+        definition_from("function", {"source": read_source(path)})
+        if grader is None
+        else grader.definition
+    )
+    trusted = Permissions(custom_code=not is_shared(), internal=True)
+    report = asyncio.run(validate(definition, samples, trusted))
+    if not as_json:
+        if definition.kind == "binary_judge":
+            print_preview(*BinaryJudgeGrader.of(definition.specs[0].options).preview())
+        print_report(report, what=path, file=path if grader is None else grader.file)
+    return report
 
 
 def _load(path: str) -> list[_Found]:

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from assay.cli.options import RUN, add_json, check_targets, explain, share, store_there
+from assay.cli.options import RUN, add_db, add_json, check_targets, explain, share, store_there
 from assay.errors import InputError
 from assay.reports.comparing.found import comparison_verdict
 from assay.reports.comparing.pairing import compare
@@ -22,7 +22,7 @@ graded or was skipped is counted, and never a 0.
 exit status: 0 compared, 1 the mean reward dropped by more than --max-drop, 2 bad input,
 3 nothing to compare, or with --max-drop: a cell that was graded before has no reward now"""
 _EXAMPLES = """\
-  assay compare main latest                       # a run labelled main, and the newest
+  assay compare main latest                       # a run named main, and the newest
   assay compare main latest --max-drop 0.02       # for CI
   assay compare latest --model small --model large
   assay compare latest --harness mine --harness theirs --html compare.html"""
@@ -56,6 +56,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--all", action="store_true", help="open every case that changed")
     option("--html", metavar="FILE", help="also write it as one HTML file")
+    add_db(parser)
     add_json(parser)
 
 

@@ -8,15 +8,12 @@ import shlex
 import shutil
 import time
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from assay.cli.demo_page import PARTS, Findings, run_examples, show
-from assay.cli.options import explain, state_home
+from assay.cli.options import add_db, explain, state_home
 from assay.errors import InputError
-from assay.store.records import RunRecord
 
 _EXPECTED = "expected.json"
 
@@ -28,8 +25,9 @@ def add(parser: ArgumentParser) -> None:
         "It has a real bug of a real package, datasets, an environment and typed answers; and on\n"
         "purpose one failure, one grading error and one gate that disqualifies.",
     )
-    parser.add_argument("--directory", metavar="DIR", help="use your own examples instead")
-    parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
+    own = "examples of your own instead"
+    parser.add_argument("directory", nargs="?", metavar="DIR", help=own)
+    add_db(parser)
 
 
 def add_init(parser: ArgumentParser) -> None:
@@ -53,9 +51,7 @@ def run(given: Namespace) -> int:
     findings.seconds = time.monotonic() - started
     findings.differences = _differences(findings, expected)
     _sort(findings, expected)
-    if given.html:
-        _write_html(given.html, findings)
-    show(Console(highlight=False), findings, html=given.html)
+    show(Console(highlight=False), findings)
     surprises = [cell for key, cell in findings.by_key().items() if key in findings.differences]
     if findings.missing or any(cell.status == "error" for cell in surprises):
         return 3
@@ -120,21 +116,6 @@ def _reward(reward: float | None) -> str:
     return "an error" if reward is None else f"{reward:.4g}"
 
 
-def _write_html(file: str, findings: Findings) -> None:
-    """One report of all parts; in the store they are runs of their own."""
-    from assay.reports.html import write_html
-    from assay.reports.review import review
-
-    cells = [
-        replace(cell, case=f"{part.name}/{cell.case}")
-        for part in findings.parts
-        for cell in part.cells
-    ]
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    run = RunRecord(id="demo", created_at=now, label="assay demo", planned=len(cells))
-    write_html(file, review(run, cells, limit=None))
-
-
 def run_init(given: Namespace) -> int:
     """Copy the starter suite and say what to do with it."""
     directory: str = given.directory
@@ -153,7 +134,7 @@ def run_init(given: Namespace) -> int:
     answers, graders = shlex.quote(f"{directory}/answers.jsonl"), f"{directory}/graders.yaml"
     print(f"\nA suite that runs; {directory}/README.md explains it. Try:\n")
     print(f"  assay run {place}")
-    print(f"  assay grade {answers} --graders {shlex.quote(graders)} --label correct")
+    print(f"  assay grade {answers} {shlex.quote(graders)} --label correct")
     print(f"\n{directory}/harnesses.yaml says how to ask a model of your own.")
     return 0
 

@@ -205,7 +205,7 @@ _WIDE = 72
 """Columns that the tables take."""
 
 
-def show(console: Console, findings: Findings, *, html: str | None) -> None:
+def show(console: Console, findings: Findings) -> None:
     """Print everything."""
     page = Page(console)
     page.line(("Recorded work, graded here. No model is asked, so no key is needed.", "bold"))
@@ -222,7 +222,7 @@ def show(console: Console, findings: Findings, *, html: str | None) -> None:
         _task_table(page, part.cells)
     _worth_opening(page, findings)
     _verdict(page, findings)
-    _next(page, findings, html)
+    _next(page, findings)
 
 
 def _title(page: Page, name: str, what: str) -> None:
@@ -370,7 +370,7 @@ def _verdict(page: Page, findings: Findings) -> None:
     page.line("What is missing on this machine, if anything is: assay doctor", indent=2)
 
 
-def _next(page: Page, findings: Findings, html: str | None) -> None:
+def _next(page: Page, findings: Findings) -> None:
     program = _program()
     run = "latest" if findings.missing else "demo-repair"
     steps = [
@@ -380,8 +380,6 @@ def _next(page: Page, findings: Findings, html: str | None) -> None:
         ("and run it", f"{program} run my-suite"),
     ]
     page.blank()
-    if html:
-        page.line(("One file with every score: ", "dim"), html)
     page.line(("What next", "bold"))
     for purpose, command in steps:
         page.line((f"{purpose:<21}", "dim"), command, indent=2, hanging=4)

@@ -12,12 +12,36 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from assay.cli.options import add_json
+from assay.cli.options import add_db, add_json, add_yes, explain, moment
+from assay.errors import InputError
 from assay.reports.page import Part, page_on
+
+_MORE = """\
+Agents are those that people install: name one in a case's matrix, or to `assay run --harness`. Each
+runs in the sandbox and asks its model through the cell's gateway. Of images only what assay
+unpacked is deleted; podman or docker keep what they have, and the next run unpacks it again.
+
+exit status: 0 it works, 2 bad input, 3 cases cannot be graded here, or a run is at work"""
+_EXAMPLES = """\
+  assay doctor
+  assay doctor agents
+  assay doctor images
+  assay doctor images --delete docker.io/library/python:3.12
+  assay doctor images --unused 30d --yes"""
 
 
 def add(parser: ArgumentParser) -> None:
     """Say what ``assay doctor`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    parts = "the agents that need no declaration, or the images that were unpacked here"
+    add("part", nargs="?", choices=("agents", "images"), help=parts)
+    named = "delete the files of this image: a name, or an id or its beginning"
+    add("--delete", action="append", default=[], metavar="IMAGE", help=named)
+    unused = "delete those of all images that were not needed since: 30d, 4w"
+    add("--unused", type=moment, metavar="WHEN", help=unused)
+    add_yes(parser)
+    add_db(parser)
     add_json(parser)
 
 
@@ -54,6 +78,12 @@ def run(given: Namespace) -> int:
     Returns:
         0 if commands and cases can be graded here, else 3.
     """
+    if given.part != "images" and (given.delete or given.unused):
+        raise InputError("--delete and --unused are of images", hint="assay doctor images")
+    if given.part is not None:
+        from assay.cli import harnesses, images
+
+        return {"agents": harnesses.run, "images": images.run}[given.part](given)
     findings = [
         _python(),
         *_sandbox(),
@@ -231,7 +261,7 @@ def _models() -> _Finding:
     from assay.errors import AssayError
     from assay.models import ModelSettings, unconfigured
 
-    fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake judge` needs none"
+    fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake --judge` needs none"
     try:
         settings = ModelSettings.from_environment()
         asked = {"anthropic": "anthropic:any", "openai": "openai:any", "google": "google:any"}

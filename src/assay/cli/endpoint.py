@@ -5,23 +5,24 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from assay.cli.fields import settings_of
 from assay.cli.named_grader import function_of
 from assay.cli.options import (
     add_db,
+    add_set,
     add_trust_authors,
-    bounds,
     explain,
     is_trusted,
     key_and_number,
     port,
-    positive,
     store_there,
 )
 from assay.endpoint.scorers import scorer_of
-from assay.endpoint.served import Scorer, ServedOptions
+from assay.endpoint.served import OnError, Scorer, ServedOptions
 from assay.endpoint.serving import require_protection, run_app, serve_wire
 from assay.errors import InputError
 from assay.scoring.graded import Graded
@@ -77,38 +78,37 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="accept other machines without a secret, for callers that cannot send one",
     )
-    add("--name", default="", help="name to report; the grader's by default")
-    add(
-        "--range",
-        dest="score_range",
-        type=bounds,
-        metavar="LOW,HIGH",
-        help="scores that a function may give; 0,1 by default",
-    )
-    add("--max-batch", type=positive, default=256, metavar="N", help="items in one request")
-    add(
-        "--on-error",
-        choices=("zero", "fail"),
-        default="zero",
-        help="what OpenRLHF and NeMo Gym get for what cannot be graded: 0 with a mark, or 500",
-    )
+    add_set(parser, "name, score_range, max_batch, max_bytes or on_error (zero, fail)")
     add_db(parser, "of the stored grader")
     add_trust_authors(parser)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """How a grader is served; see `Served`. Only a function has no range of its own."""
+
+    name: str = ""
+    score_range: tuple[float, float] | None = None
+    max_batch: int = 256
+    max_bytes: int = 16 << 20
+    on_error: OnError = "zero"
 
 
 def run(given: Namespace) -> int:
     """Serve a grader."""
     secret = given.token_env or given.hmac_env
     require_protection(given.host, secret, without_auth=given.without_auth)
+    settings = settings_of(_Settings, given.set)
     with ExitStack() as stack:
-        scorer, found = _scorer(given, stack)
+        scorer, found = _scorer(given, stack, settings)
         options: ServedOptions = {
             **found,
-            "max_batch": given.max_batch,
-            "on_error": given.on_error,
+            "max_batch": settings.max_batch,
+            "max_bytes": settings.max_bytes,
+            "on_error": settings.on_error,
         }
-        if given.name:
-            options["name"] = given.name
+        if settings.name:
+            options["name"] = settings.name
         app = serve_wire(scorer, token_env=given.token_env, hmac_env=given.hmac_env, **options)
 
         def started(url: str) -> None:
@@ -131,16 +131,18 @@ def _routes(app: FastAPI) -> list[str]:
     ]
 
 
-def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
+def _scorer(
+    given: Namespace, stack: ExitStack, settings: _Settings
+) -> tuple[Scorer, ServedOptions]:
     place, _, after = given.grader.rpartition(":")
     file = place if place.endswith(".py") else given.grader
     is_function = file.endswith(".py")
-    if given.score_range is not None and not is_function:
-        raise InputError("--range is for functions; other graders declare their own")
+    if settings.score_range is not None and not is_function:
+        raise InputError("score_range is for functions; other graders declare their own")
     if is_function:
         function = function_of(file, after if file == place else "")
         name = str(getattr(function, "__name__", Path(file).stem))
-        span = given.score_range or (0.0, 1.0)
+        span = settings.score_range or (0.0, 1.0)
         return scorer_of(function), {"name": name, "score_range": span}
     if Path(file).suffix in (".yaml", ".yml", ".json"):
         from assay.endpoint.scorers import scorer_of_graders
@@ -156,7 +158,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     from assay.store.database import Database
 
     key, number = key_and_number(given.grader)
-    database = stack.enter_context(Database.open(store_there(given.db)))
+    database = stack.enter_context(Database.open(store_there()))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)

@@ -9,9 +9,10 @@ import signal
 import stat
 import sys
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import explain, number_between, port, positive
+from assay.cli.options import add_set, explain, port, positive
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ Ctrl-C ends it.
 
 exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
-_SECONDS = number_between(0.01, 31_536_000, "seconds")
-
 _FILES = 16_384
 
 _EXAMPLES = """\
   assay serve env env.py
-  assay serve env env.py:arithmetic --port 8765 --workers 4 --log audit.jsonl
+  assay serve env env.py:arithmetic --port 8765 --workers 4 --set log=audit.jsonl
   ENV_TOKEN=… assay serve env env.py --host 0.0.0.0 --token-env ENV_TOKEN"""
 
 
@@ -52,40 +51,13 @@ def add(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="environment variable with the token that clients must know; needed off loopback",
     )
-    add("--log", metavar="FILE", help="append a JSON line for each task that ended")
-    add("--max-sessions", type=positive, default=1024, metavar="N", help="sessions at once: 1024")
-    add("--max-starts", type=positive, default=64, metavar="N", help="tasks in one session: 64")
-    add("--grading-timeout", type=_SECONDS, default=1800.0, metavar="SECONDS", help="1800")
-    add(
-        "--parked-timeout",
-        type=_SECONDS,
-        default=900.0,
-        metavar="SECONDS",
-        help="how long a session waits for a client that lost its connection: 900",
-    )
     add("--json", action="store_true", help="say in JSON where it is served")
-    add(
-        "--hud",
-        action="store_true",
-        help="say HUD_SERVE_PORT=N instead, which HUD's SDK waits for",
-    )
     add(
         "--openenv",
         action="store_true",
         help="serve OpenEnv's clients, too, at http:// on the same port",
     )
-    add(
-        "--with-parent",
-        action="store_true",
-        help="end when standard input ends, as it does with the process that holds it",
-    )
-    add(
-        "--dial",
-        type=port,
-        metavar="N",
-        help="likewise, and listen to nobody: for each line of standard input, connect to a client "
-        "at this port of loopback, and begin with the line",
-    )
+    add_set(parser, "a setting, or @FILE.yaml with several (docs/environments.md)")
 
 
 def run(given: Namespace) -> int:
@@ -98,21 +70,34 @@ def run(given: Namespace) -> int:
 
 
 async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
+    from assay.cli.fields import settings_of
     from assay.environment.channel.serve import audit_to, serve
     from assay.environment.channel.sessions import Limits
 
-    limits = Limits(
-        sessions=given.max_sessions,
-        starts=given.max_starts,
-        grading=given.grading_timeout,
-        parked=given.parked_timeout,
-    )
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Settings(Limits):
+        """What a server bears, and how it is told to say and hear things.
+
+        Attributes:
+            log: A file that gets a JSON line for each task that ended.
+            hud: Say HUD_SERVE_PORT=N, which HUD's SDK waits for.
+            with_parent: End when standard input ends, as it does with the process that holds it.
+            dial: Likewise, and listen to nobody: for each line of standard input, connect to a
+                client at this port of loopback, and begin with the line.
+        """
+
+        log: str = ""
+        hud: bool = False
+        with_parent: bool = False
+        dial: int = 0
+
+    settings = settings_of(Settings, given.set)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     words = asyncio.Queue[bytes]()
-    if given.with_parent or given.dial:
+    if settings.with_parent or settings.dial:
         await _watch_input(ended, words)
     serving = serve(
         file,
@@ -121,9 +106,9 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
         port=given.port,
         workers=given.workers or 0,
         token=token,
-        limits=limits,
-        audit=audit_to(given.log) if given.log else None,
-        listens=not given.dial,
+        limits=settings,
+        audit=audit_to(settings.log) if settings.log else None,
+        listens=not settings.dial,
         openenv=given.openenv,
     )
     async with AsyncExitStack() as stack:
@@ -135,8 +120,10 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
             await asyncio.wait({opening})
             return
         served = await opening
-        print(_announced(given, served), flush=True)
-        dialing = asyncio.create_task(_dial(served, given.dial, words)) if given.dial else None
+        print(_announced(given, served, hud=settings.hud), flush=True)
+        dialing = (
+            asyncio.create_task(_dial(served, settings.dial, words)) if settings.dial else None
+        )
         await waiting
         if dialing is not None:
             dialing.cancel()
@@ -165,12 +152,12 @@ async def _watch_input(ended: asyncio.Event, words: asyncio.Queue[bytes]) -> Non
             return False
 
     if not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
-        raise InputError("--with-parent wants a pipe as standard input")
+        raise InputError("with_parent wants a pipe as standard input")
     await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
 
 
-def _announced(given: Namespace, served: Served) -> str:
-    if given.hud:
+def _announced(given: Namespace, served: Served, *, hud: bool) -> str:
+    if hud:
         return f"HUD_SERVE_PORT={served.port}"
     rows = cast("list[dict[str, object]]", served.manifest["templates"])
     names = [str(row["id"]) for row in rows]

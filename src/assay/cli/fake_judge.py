@@ -1,4 +1,4 @@
-"""``assay fake judge`` and ``assay fake``: a model for tests, until Ctrl-C."""
+"""``assay fake``: a model for tests, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,62 +20,55 @@ if TYPE_CHECKING:
 
 
 _MORE = """\
-A model on this machine, for tests of what asks models: OpenAI's chat completions and Anthropic's
-messages. It prints its address and the variables that lead programs to it. Without answers it is a
-judge that grades by simple rules and obeys every order outside fences. Ctrl-C ends it.
-
-exit status: 0 ended, 2 bad input"""
-
-_EXAMPLES = """\
-  assay fake judge
-  assay fake judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
-  assay fake judge --answers replies.jsonl"""
-
-
-_MODEL_MORE = """\
 A model on this machine, for tests of agents: OpenAI's chat completions and responses and
 Anthropic's messages, streamed and not, with tool calls. It prints its address and the variables
-that lead programs to it. Ctrl-C ends it.
+that lead programs to it. Without a script it repairs the case of examples/repair through any
+agent's shell. Ctrl-C ends it.
 
 A line of a script is what the model does in one turn: a text in quotes; an object with any of
 "thought", "text" and "calls", a list of {"name": TOOL, "arguments": {...}}, or with "input" for a
 tool that takes text; {"fault": SPEC}, as --fault takes it; or any other JSON, which is a reply.
 
+With --judge it is one for tests of judges: a line of FILE is a reply, in order (a text, or JSON
+that is the reply). Without FILE it grades by simple rules and obeys every order outside fences.
+
 exit status: 0 ended, 2 bad input"""
 
-_MODEL_EXAMPLES = """\
-  assay fake --solver
-  assay fake --script turns.jsonl --each --fault 529x2"""
+_EXAMPLES = """\
+  assay fake
+  assay fake turns.jsonl --each --fault 529x2
+  assay fake --judge
+  assay fake --judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
+  assay fake --judge replies.jsonl"""
 
 
-def add_model(parser: ArgumentParser) -> None:
+def add(parser: ArgumentParser) -> None:
     """Say what ``assay fake`` takes."""
-    explain(parser, _MODEL_MORE, _MODEL_EXAMPLES)
-    chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--script", metavar="FILE", help="JSON lines: what it does, turn by turn")
-    chosen.add_argument(
-        "--solver",
-        action="store_true",
-        help="repair the case of examples/repair through any agent's shell",
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="JSON lines: what it does or replies, in order")
+    add("--judge", action="store_true", help="a model for judges, instead of one for agents")
+    each = "each conversation goes through the script for itself"
+    add("--each", action="store_true", help=each)
+    add("--port", type=port, default=0, metavar="N", help="a free one by default")
+    add(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="KIND, KIND:name=value,... and xN for N requests, in order: 429:retry_after=1x2; "
+        "an unknown word lists them all",
     )
-    parser.add_argument(
-        "--each", action="store_true", help="each conversation goes through the script for itself"
-    )
-    _add_common(parser, "fake-model")
 
 
-def run_model(given: Namespace) -> int:
-    """Serve a fake model."""
-    move = solver if given.solver else [_move(*line) for line in _lines(given.script)]
-    fake = FakeModel(
-        move,
-        each=given.each and not given.solver,
-        faults=given.fault,
-        model=given.model,
-        port=given.port,
-        seed=given.seed,
-    )
-    return _serve(fake, given)
+def run(given: Namespace) -> int:
+    """Serve a fake model, or a fake judge."""
+    if given.judge:
+        replies = None if given.file is None else [value for value, _ in _lines(given.file)]
+        return _serve(FakeJudge(replies, faults=given.fault, port=given.port), given)
+    move = solver if given.file is None else [_move(*line) for line in _lines(given.file)]
+    each = given.each and given.file is not None
+    return _serve(FakeModel(move, each=each, faults=given.fault, port=given.port), given)
 
 
 def _move(value: Json, where: Location) -> object:
@@ -114,47 +107,6 @@ def _not_a_turn(where: Location) -> InputError:
     )
 
 
-def add(parser: ArgumentParser) -> None:
-    """Say what ``assay fake judge`` takes."""
-    explain(parser, _MORE, _EXAMPLES)
-    add = parser.add_argument
-    add(
-        "--answers",
-        metavar="FILE",
-        help="JSON lines: replies in order (a text, or JSON that is the reply)",
-    )
-    _add_common(parser, "fake-judge")
-
-
-def _add_common(parser: ArgumentParser, model: str) -> None:
-    add = parser.add_argument
-    add("--port", type=port, default=0, metavar="N", help="a free one by default")
-    add(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="KIND, KIND:name=value,... and xN for N requests, in order: 429:retry_after=1x2; "
-        "an unknown word lists them all",
-    )
-    add("--model", default=model, metavar="NAME", help="name of the model")
-    add(
-        "--seed", type=int, default=0, metavar="N", help="random seed for faults with a probability"
-    )
-
-
-def run(given: Namespace) -> int:
-    """Serve a fake judge."""
-    fake = FakeJudge(
-        None if given.answers is None else [value for value, _ in _lines(given.answers)],
-        faults=given.fault,
-        model=given.model,
-        port=given.port,
-        seed=given.seed,
-    )
-    return _serve(fake, given)
-
-
 def _serve(fake: FakeServer, given: Namespace) -> int:
     try:
         fake.start()
@@ -162,7 +114,7 @@ def _serve(fake: FakeServer, given: Namespace) -> int:
         reason = error.strerror or error
         raise InputError(f"cannot listen on port {given.port}: {reason}") from None
     try:
-        print(f"serving {given.model} at {fake.base_url} (Ctrl-C ends it)")
+        print(f"serving {fake.model_name} at {fake.base_url} (Ctrl-C ends it)")
         for name, value in fake.environment().items():
             if name.endswith("_URL"):
                 print(f"export {name}={value}")

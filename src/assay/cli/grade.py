@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, cast
 from assay.cli.exporting import add_export, exporting, tell_rows
 from assay.cli.grade_parts import Parts, add_parts, in_parts, write_rows
 from assay.cli.judging import add_judging
+from assay.cli.named_grader import in_order
 from assay.cli.options import (
     EXITS,
     INTERRUPTED,
     Outputs,
+    add_db,
     add_engine,
     add_outputs,
+    add_trust_authors,
     add_workers,
-    bounds,
     check_targets,
     engine_given,
     explain,
     file_warnings,
     is_trusted,
     share,
-    state_home,
+    store_place,
     store_there,
     tell_warnings,
     worker_count,
@@ -51,23 +53,25 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EXAMPLES = """\
-  assay grade answers.jsonl --graders graders.yaml
-  assay grade answers.jsonl --graders graders.yaml --label correct --json
-  assay grade answers.jsonl --function grade.py
-  assay grade answers.csv.gz --graders graders.yaml --map answer=response,expected=target
-  assay grade 'data/train-*.parquet' --graders graders.yaml --out graded/
-  assay grade traces/ --graders graders.yaml
-  assay grade inspect.eval --graders graders.yaml --on-bad-row skip
-  assay grade answers.jsonl --graders graders.yaml --engine ray"""
+  assay grade answers.jsonl graders.yaml
+  assay grade answers.jsonl graders.yaml --label correct --json
+  assay grade answers.jsonl grade.py
+  assay grade answers.jsonl exact@3
+  assay grade answers.csv.gz graders.yaml --map answer=response,expected=target
+  assay grade 'data/train-*.parquet' graders.yaml --out graded/
+  assay grade traces/ graders.yaml
+  assay grade inspect.eval graders.yaml --on-bad-row skip
+  assay grade answers.jsonl graders.yaml --engine ray"""
 _MORE = f"""\
 {ROWS}
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
 DATA may also be recordings of agents: a file, or a directory of them. Each run in them is a row,
 with its trace; the content tells the format, and docs/traces.md lists the formats.
-With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
-row may have `completion` and `metadata` beside its `messages`. Its scores are in [0, 1], or in
---range, which is mapped to that; without --threshold, any score passes.
+GRADER is a file of graders; FILE.py, whose `async def grade(thread: StringThread) -> float` gives
+scores in [0, 1]; or KEY[@N] of a stored one. Of a function any score passes without --threshold; a
+row may have `completion` and `metadata` beside its `messages`. A file of graders says more of it:
+[{{type: function, file: grade.py, range: [-1, 1], isolation: batch}}].
 The results are stored as a run. After an interruption, the same command resumes it.
 
 {EXITS}; rows that --on-bad-row skip leaves out
@@ -80,15 +84,7 @@ def add(parser: ArgumentParser) -> None:
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
     option("data", metavar="DATA", help="rows of recorded answers, or recordings; - for stdin")
-    by = parser.add_mutually_exclusive_group(required=True).add_argument
-    by("--graders", "-g", metavar="GRADER", help="YAML file, FILE.py, or KEY@N of a stored one")
-    by("--function", metavar="FILE.py", help="one function, in the sandbox")
-    option(
-        "--isolation",
-        choices=("call", "batch"),
-        help="with --function: a process for each call, or one for many",
-    )
-    option("--range", metavar="LOW,HIGH", type=bounds, help="with --function: what it may return")
+    option("grader", metavar="GRADER", help="graders.yaml, FILE.py, or KEY[@N] of a stored one")
     option("--label", metavar="FIELD", help="compare with this true/false or numeric field")
     option(
         "--threshold",
@@ -103,6 +99,8 @@ def add(parser: ArgumentParser) -> None:
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
+    add_db(parser, "of a stored grader; `default` by default")
+    add_trust_authors(parser)
 
 
 def run(given: Namespace) -> int:
@@ -111,32 +109,22 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """
-    from assay.tasks.formats import TABLE_FORMS, form_of
+    from assay.tasks.formats import TABLE_FORMS
     from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
-    source: str = given.function or given.graders
-    if source.endswith(".py"):
-        given.function, given.graders = source, None
+    given.grader, given.data = in_order(given.grader, given.data)
+    function = given.grader if given.grader.endswith(".py") else None
     out = None if (is_parted := in_parts(given)) else given.out
-    check_targets((out, outputs.junit, outputs.html), inputs=(given.data, source))
-    if given.function is None:
-        _refuse(given, ("isolation", "range"), "--function")
-    else:
-        _refuse(
-            given,
-            ("max_cost", "judge_cache"),
-            "--graders",
-            why="a function runs in the sandbox and asks no model",
-        )
+    check_targets((out, outputs.junit), inputs=(given.data, given.grader))
     require_rows(given.data)
-    if given.out and (given.parts or form_of(given.out)) in TABLE_FORMS:
+    if given.parts in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
     noted: dict[str, Json] = {}
-    if given.function is None:
+    if function is None:
         graders, noted = _declared(given)
     else:
-        graders = (_function(given),)
+        graders = (_function(function),)
     with rows_given(given, given.data, may_record=True) as rows, ExitStack() as opened:
         way = Parts(given, outputs) if is_parted else opened.enter_context(_stored(given, outputs))
         return _grade(given, rows, graders, noted, way)
@@ -159,7 +147,7 @@ def _grade(
         label=given.label,
         threshold=_threshold(given, graders),
         left_out=(rows.left_out, rows.first_left_out),
-        notes=partial(_valid_function, given) if given.function is not None else lambda: noted,
+        notes=partial(_valid_function, given) if given.grader.endswith(".py") else lambda: noted,
     ) as plan:
         if way.sink.before:
             print(f"resuming {way.resuming(plan)}", file=sys.stderr)
@@ -209,15 +197,13 @@ class _Stored:
         self, given: Namespace, outputs: Outputs, store: Store, export: SpanExport | None
     ) -> None:
         from assay.eval.row_store import RowStore
-        from assay.tasks.formats import TABLE_FORMS, form_of
 
         def on_rows(graded: Sequence[CellRow]) -> None:
             if export is not None:
                 tell_rows(export, store, self.sink.run, graded)
 
         self._given, self._outputs, self._store = given, outputs, store
-        is_table = bool(given.out) and form_of(given.out) in TABLE_FORMS
-        self.sink = RowStore(store, on_rows=on_rows, has_columns=is_table)
+        self.sink = RowStore(store, on_rows=on_rows)
 
     def resuming(self, plan: RowPlan) -> str:
         """What is gone on with."""
@@ -240,7 +226,7 @@ class _Stored:
             try:
                 write_rows(self._given.out, plan, run, self._store)
             except StoreError as error:
-                kept = f"every grade is kept: assay runs export {run} --into DIR"
+                kept = f"every grade is kept: assay runs export {run} --out DIR"
                 raise StoreError(error.message, hint=kept) from error
         return conclude(self._store, run, self._outputs)
 
@@ -249,30 +235,27 @@ class _Stored:
 def _stored(given: Namespace, outputs: Outputs) -> Generator[_Stored]:
     from assay.store.runs import Store
 
-    with exporting(given) as export, Store.open(state_home()) as store:
+    with exporting(given) as export, Store.open(store_place()) as store:
         yield _Stored(given, outputs, store, export)
 
 
 def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]]:
     """The graders of a file, or those of a stored grader; and what is kept of which these are."""
-    from argparse import Namespace
-
     from assay.cli.named_grader import names_stored, stored_version
     from assay.tasks.grader_files import load_graders
 
-    if not names_stored(given.graders):
-        graders = load_graders(given.graders, alone=True)
-        tell_warnings(given.graders, file_warnings(graders))
+    if not names_stored(given.grader):
+        graders = load_graders(given.grader, alone=True)
+        tell_warnings(given.grader, file_warnings(graders))
         return graders, {}
     from assay.registry.definitions import definition_of
     from assay.registry.grading import refusal
     from assay.registry.policy import Permissions
     from assay.store.database import Database
 
-    own = Namespace(grader=given.graders, project="default", db="", trust_authors=False)
     with Database.open(store_there()) as database:
-        version = stored_version(own, database)
-    definition, trusted = definition_of(version), is_trusted(own)
+        version = stored_version(given, database)
+    definition, trusted = definition_of(version), is_trusted(given)
     named = f"{version.key}@{version.number}"
     if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted), named):
         raise refused
@@ -284,19 +267,14 @@ def _declared(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]
     return called, {"grader": named}
 
 
-def _function(given: Namespace) -> GraderSpec:
+def _function(file: str) -> GraderSpec:
     """The function as a grader."""
     from pathlib import Path
 
     from assay.graders.spec import GraderSpec
 
-    options: dict[str, Json] = {
-        "file": str(Path(given.function).resolve()),
-        "isolation": given.isolation or "call",
-    }
-    if given.range is not None:
-        options["range"] = list[Json](given.range)
-    return GraderSpec(type="function", name=Path(given.function).name, options=options)
+    options: dict[str, Json] = {"file": str(Path(file).resolve()), "isolation": "call"}
+    return GraderSpec(type="function", name=Path(file).name, options=options)
 
 
 def _valid_function(given: Namespace) -> dict[str, Json]:
@@ -312,14 +290,13 @@ def _valid_function(given: Namespace) -> dict[str, Json]:
     from assay.graders.functions import read_source
     from assay.sandbox.functions import FunctionLimits
 
-    text, isolation = read_source(given.function), given.isolation or "call"
-    report = asyncio.run(validate_function(text, range=given.range, isolation=isolation))
+    report = asyncio.run(validate_function(read_source(given.grader)))
     if not report.valid:
         raise _invalid(report, given)
     for warning in report.warnings:
-        print(f"warning: {given.function}: {warning}", file=sys.stderr)
+        print(f"warning: {given.grader}: {warning}", file=sys.stderr)
     return {
-        "function": given.function,
+        "function": given.grader,
         "tier": report.tier,
         "limits": cast("dict[str, Json]", asdict(FunctionLimits())),
         "warnings": list[Json](report.warnings),
@@ -334,23 +311,15 @@ def _invalid(report: ValidationReport, given: Namespace) -> InputError:
             print(f"  {'ok' if done.passed else 'FAILED':6}  {done.name}", file=sys.stderr)
     check = report.failed
     why = "it is not valid" if check is None else f"{check.name}: {check.message}"
-    return InputError(f"{given.function}: {why}")
+    return InputError(f"{given.grader}: {why}")
 
 
 def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
     """The reward that a row needs; a function has scores only, unless they are to be compared."""
     if given.threshold is not None:
         return given.threshold
-    if given.function is not None and given.label is None:
+    if given.grader.endswith(".py") and given.label is None:
         return 0.0
     from assay.graders.spec import pass_mark
 
     return pass_mark(graders)
-
-
-def _refuse(
-    given: Namespace, options: tuple[str, ...], goes_with: str, why: str = "leave it out"
-) -> None:
-    for option in options:
-        if getattr(given, option) is not None:
-            raise InputError(f"--{option.replace('_', '-')} goes with {goes_with}", hint=why)

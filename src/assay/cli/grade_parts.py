@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Parts", "add_parts", "in_parts", "report_parts", "write_rows"]
 
 _CAUSES = 5
-_NOT_WITH = ("label", "junit", "html", "otel")
+_FILE_FORMS = tuple(form for form in FORMS if form not in TABLE_FORMS)
+_NOT_WITH = ("label", "junit", "otel")
 
 
 def add_parts(parser: ArgumentParser) -> None:
@@ -30,9 +31,9 @@ def add_parts(parser: ArgumentParser) -> None:
     option(
         "--out",
         metavar="FILE|DIR/",
-        help="write every row with its grade: to a file, once all are graded, as its name says "
-        "(.jsonl, .jsonl.gz, .jsonl.zst, .parquet, .arrow); or to a directory, part by part as "
-        "they are graded, for datasets of any size, and store no run",
+        help="write every row with its grade: to a .jsonl, .jsonl.gz or .jsonl.zst, once all are "
+        "graded; or to a directory, part by part as they are graded, for datasets of any size, and "
+        "store no run",
     )
     group = parser.add_argument_group("with --out DIR/").add_argument
     group("--shard-rows", type=positive, metavar="N", help="rows of a part")
@@ -40,11 +41,6 @@ def add_parts(parser: ArgumentParser) -> None:
         "--parts",
         choices=FORMS,
         help="the format of parts; by default Parquet for tables of columns, else JSONL",
-    )
-    group(
-        "--retry-errors",
-        action="store_true",
-        help="also grade again the rows that could not be graded before",
     )
 
 
@@ -63,13 +59,13 @@ def in_parts(given: Namespace) -> bool:
                     hint="leave it out, or write to a file",
                 )
         return True
-    if given.out and form_of(given.out) is None:
+    if given.out and form_of(given.out) not in _FILE_FORMS:
         raise InputError(
-            f"rows cannot be written as {given.out}",
-            hint=f"call it .jsonl, .jsonl.gz, .jsonl.zst, .parquet or .arrow; or {given.out}/, "
-            "a directory of parts",
+            f"rows cannot be written as the one file {given.out}",
+            hint=f"call it .jsonl, .jsonl.gz or .jsonl.zst; or {Path(given.out).stem}/, "
+            "a directory of parts, which may be Parquet or Arrow (--parts)",
         )
-    for name in ("shard_rows", "parts", "retry_errors"):
+    for name in ("shard_rows", "parts"):
         if getattr(given, name):
             raise InputError(
                 f"--{name.replace('_', '-')} goes with --out DIR/", hint="with a slash at the end"
@@ -88,7 +84,6 @@ class Parts:
             given.out,
             form=cast("Form | None", given.parts),
             rows=given.shard_rows,
-            retry_errors=given.retry_errors,
         )
 
     def resuming(self, plan: RowPlan) -> str:
@@ -118,12 +113,12 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     """
     from assay.eval.part_reading import summary_of
 
-    for name in ("html", "junit", "case", "full", "all"):
+    for name in ("html", "junit", "case", "all"):
         if getattr(given, name):
             raise InputError(
                 f"--{name} goes with a stored run, and {given.run} is a directory of parts",
                 hint=f"a part is a dataset: assay grade {given.run.rstrip('/')}/parts/PART "
-                "--graders FILE stores its rows as a run",
+                "GRADER stores its rows as a run",
             )
     told = {**summary_of(Path(given.run)), "directory": given.run}
     return _conclude(told, outputs, is_new=False)
@@ -193,27 +188,19 @@ def _tell(summary: Summary, told: Mapping[str, Json], *, is_new: bool) -> None:
 
 
 def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
-    """Write the rows of a finished run, in their order, each with its grade; whole or not at all.
+    """Write the rows of a finished run, in their order, each with its cell for its ``grade``.
 
-    As JSON a row has the whole cell for its ``grade``; as a table it has what a part has.
+    The file is there whole or not at all.
     """
-    from assay.eval.grades import Grade, score_names
     from assay.eval.parts import PartWriter, commit, temporary, ungraded
     from assay.reports.opened import cell_dict
 
-    form, names = cast("Form", form_of(out)), score_names(spec.label for spec in plan.work.graders)
     target, data = Path(out), plan.terms.data
     with temporary(target) as file:
-        with PartWriter(file, form, names, data.columns) as to:
+        with PartWriter(file, cast("Form", form_of(out)), (), data.columns) as to:
             for rows in (one.rows for shard in data.shards for one in plan.work.blocks(shard)):
                 cells = store.cells_of(run_id, [row.id for row, _ in rows])
-                found = [cells[row.id] for row, _ in rows]
-                if form in TABLE_FORMS:
-                    grades = [Grade.of_cell(cell, graders=len(names)) for cell in found]
-                    to.fields([row.fields for row, _ in rows], grades)
-                else:
-                    to.objects(
-                        {**ungraded(row.fields), "grade": cell_dict(cell)}
-                        for (row, _), cell in zip(rows, found, strict=True)
-                    )
+                to.objects(
+                    {**ungraded(row.fields), "grade": cell_dict(cells[row.id])} for row, _ in rows
+                )
         commit(file, target, replace=True)

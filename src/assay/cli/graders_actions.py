@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from assay.cli.graders_definition import (
     described,
-    fields_of,
     grader_of_file,
     opened,
     read_samples,
 )
 from assay.cli.graders_output import (
     print_imported,
-    print_preview,
     print_report,
     print_warnings,
-    try_grader,
 )
-from assay.cli.options import is_shared
 from assay.errors import InputError
 from assay.registry import (
-    Definition,
     ValidationFailedError,
     definition_from,
 )
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.scoring.validation import ValidationReport
 from assay.store.catalog import GraderRecord, GraderVersion
 
 T = TypeVar("T")
 
 _NOT_VALID = 1
+_SAY = "give FILE.py, graders.yaml or KEY.yaml; or --set kind=..."
 _SAID = ("name", "description", "feedback_key")
 
 
@@ -54,18 +47,14 @@ def run_action(given: Namespace) -> int:
 
 
 def _invalid(given: Namespace, error: ValidationFailedError) -> None:
-    file = error.file or getattr(given, "function", None) or _source_of(given) or ""
+    named = getattr(given, "file", None) or ""
+    is_definition = named and not named.endswith(".py")
+    file = error.file or (grader_of_file(named).file if is_definition else named)
     if given.json:
         _print({"stored": False, "key": error.key, "file": file, **error.report.to_dict()})
     else:
         print_report(error.report, what=file or error.key, file=file)
         print("nothing was stored", file=sys.stderr)
-
-
-def _source_of(given: Namespace) -> str | None:
-    """The file that holds the source of the function that a grader's file stands for."""
-    file: str | None = getattr(given, "file", None)
-    return None if file is None else grader_of_file(file).file
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -79,7 +68,10 @@ def _print(data: Mapping[str, Json]) -> None:
 def _create(given: Namespace) -> int:
     grader, _ = described(given)
     if grader is None:
-        raise InputError("no definition of the grader was given", hint="such as --function FILE.py")
+        raise InputError(
+            "no definition of the grader was given",
+            hint=_SAY,
+        )
     samples = read_samples(given.sample)
     told: list[str] = []
     with opened(given, make=True, change="create_grader", key=given.key) as registry:
@@ -110,12 +102,13 @@ def _update(given: Namespace) -> int:
         before = record = registry.get(given.key)
         grader, kept = described(given, before.latest)
         said: dict[str, str | None] = {
-            field: getattr(given, field) if grader is None else getattr(grader, field) or None
-            for field in _SAID
+            name: getattr(given if grader is None else grader, name) or None for name in _SAID
         }
         is_said = any(text is not None for text in said.values())
         if grader is None and not is_said:
-            raise InputError("no change was given", hint="such as --function FILE.py")
+            raise InputError(
+                "no change was given", hint=f"{_SAY}, --set FIELD=VALUE, --description"
+            )
         if grader is not None:
             record = _run(
                 registry.update(
@@ -177,64 +170,11 @@ def _warnings(version: GraderVersion, told: Sequence[str] = ()) -> dict[str, Jso
     return {"warnings": list[Json](dict.fromkeys((*_warned(version), *told)))}
 
 
-def _validate(given: Namespace) -> int:
-    definition = _definition_to_validate(given)
-    samples = read_samples(given.sample)
-    from assay.registry.grading import Permissions
-    from assay.registry.validation import validate
-
-    trusted = Permissions(custom_code=not is_shared(given), internal=True)
-    report: ValidationReport = _run(validate(definition, samples, trusted))
-    preview = _preview(definition)
-    if given.json:
-        shown: dict[str, Json] = {} if preview is None else {"preview": list[Json](preview)}
-        _print({**report.to_dict(), **shown})
-    else:
-        if preview is not None:
-            print_preview(*preview)
-        is_source = given.file.endswith(".py")
-        print_report(report, what=given.file, file=given.file if is_source else _source_of(given))
-    return 0 if report.valid else _NOT_VALID
-
-
-def _preview(definition: Definition) -> tuple[str, str] | None:
-    """The prompts of a binary judge about a sample."""
-    if definition.kind != "binary_judge":
-        return None
-    from assay.graders.binary_judge import BinaryJudgeGrader
-
-    return BinaryJudgeGrader.of(definition.specs[0].options).preview()
-
-
-def _no_list(file: str) -> str:
-    """A grader's file; one with a list of graders is another command's."""
-    from assay.tasks.document import read_document
-
-    if Path(file).is_file() and isinstance(read_document(file).data, list):
-        raise InputError(
-            f"{file} is a list of graders, and `assay graders validate` takes a KEY.yaml as "
-            "`export` writes it, or FILE.py",
-            hint=f"assay validate {shlex.quote(file)}",
-        )
-    return file
-
-
-def _definition_to_validate(given: Namespace) -> Definition:
-    if not given.file.endswith(".py"):
-        if given.set:
-            raise InputError("--set goes with FILE.py", hint="write it there")
-        return grader_of_file(_no_list(given.file)).definition
-    from assay.graders.functions.source import read_source
-
-    data = {**fields_of(given.set), "source": read_source(given.file)}
-    return definition_from("function", data)
-
-
 def _export(given: Namespace) -> int:
     """Write graders as files, and name or remove those of graders that are gone."""
     with opened(given) as registry:
-        files = [str(path) for path in registry.export(given.keys or None, given.into)]
-        stale = [str(path) for path in registry.stale(given.into, remove=given.prune)]
+        files = [str(path) for path in registry.export(given.keys or None, given.out)]
+        stale = [str(path) for path in registry.stale(given.out, remove=given.prune)]
     removed, left = (stale, []) if given.prune else ([], stale)
     if given.json:
         found: dict[str, Json] = {
@@ -274,8 +214,6 @@ def _import(given: Namespace) -> int:
 _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "create": _create,
     "update": _update,
-    "validate": _validate,
-    "test": try_grader,
     "export": _export,
     "import": _import,
 }

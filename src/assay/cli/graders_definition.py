@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_shared, key_and_number
-from assay.cli.verbs import place_of, store_of
+from assay.cli.fields import fields_of
+from assay.cli.options import is_shared
+from assay.cli.verbs import store_of
 from assay.errors import InputError, Location
 from assay.graders.functions.source import read_source
 from assay.registry import Registry
 from assay.scoring.json_safe import Json
-from assay.scoring.strict_json import read_json
-from assay.store.database import Database
 from assay.store.projects import Projects
 from assay.types.codec import ShapeError
 
 if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.registry.files import GraderFile
-    from assay.reports.standing import Standing
     from assay.store.catalog import GraderVersion
     from assay.types.submission import Submission
 
@@ -58,31 +56,13 @@ def opened(
         yield Registry(
             database,
             given.project,
-            allow_custom_code=not is_shared(given) if trusted is None else trusted,
+            allow_custom_code=not is_shared() if trusted is None else trusted,
             allow_internal=trusted is not False,
         )
         if change:
             from assay.service.here import local_desk
 
             local_desk(database, given.project).note(change, what)
-
-
-def key_and_version(given: Namespace) -> tuple[str, int | None]:
-    """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``."""
-    key, number = key_and_number(given.key)
-    if None not in (number, given.version) and number != given.version:
-        raise InputError(
-            f"{given.key!r} and --version {given.version} are two versions", hint="keep one"
-        )
-    return key, number or given.version
-
-
-def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
-    """The calibration card of a stored grader; None where there is none."""
-    from assay.reports.standing import stored_standing
-
-    with Database.open(place_of(given)) as database:
-        return stored_standing(database, version)
 
 
 _MOST_BYTES = 1 << 20
@@ -98,82 +78,54 @@ def described(
     """
     from assay.registry.files import GraderFile
 
-    fields, kind, kept = fields_of(given.set), cast("str | None", given.kind), dict[str, Json]()
-    if given.file is not None:
-        if fields:
-            raise InputError("--set does not go with --file", hint="write it in the file")
-        said = grader_of_file(given.file)
+    file, fields, kept = cast("str | None", given.file), fields_of(given.set), dict[str, Json]()
+    kind, name, feedback_key = (_text(fields, one) for one in ("kind", "name", "feedback_key"))
+    if file is not None and not file.endswith(".py") and is_definition(file):
+        if fields or kind:
+            raise InputError(f"{file} is a whole definition", hint="write there what --set says")
+        said = grader_of_file(file)
     else:
-        if given.function is not None:
-            kind, fields = "function", {**fields, "source": read_source(given.function)}
-        elif given.graders is not None:
-            kind, fields = "declared", {**fields, "graders": _grader_list(given.graders)}
-        elif kind is None and fields and before is not None:
-            kind = before.kind
+        kind = _kind_of(kind, file, before if fields else None)
         if kind is None:
+            given.name, given.feedback_key = name or None, feedback_key or None
             return None, {}
+        if file is not None and file.endswith(".py"):
+            fields["source"] = read_source(file)
+        elif file is not None:
+            fields["graders"] = _grader_list(file)
         if before is not None and before.kind == kind and not _has_moved(before, fields):
             kept = {n: value for n, value in before.definition.items() if n not in fields}
         data = {name: value for name, value in {**kept, **fields}.items() if value is not None}
-        said = GraderFile(key=given.key, definition=_read(kind, data, given.graders))
+        said = GraderFile(key=given.key, definition=_read(kind, data, file))
     named = replace(
         said,
         key=given.key,
-        name=given.name or said.name,
+        name=name or said.name,
         description=given.description or said.description,
-        feedback_key=given.feedback_key or said.feedback_key,
+        feedback_key=feedback_key or said.feedback_key,
     )
     return named, kept
+
+
+def _kind_of(said: str, file: str | None, before: GraderVersion | None) -> str | None:
+    """The kind of grader that is meant; of fields alone it is the one before."""
+    own = "" if file is None else "function" if file.endswith(".py") else "declared"
+    if said and own and said != own:
+        raise InputError(f"{file} is of the kind {own}, not {said}", hint="leave one of them out")
+    return said or own or (None if before is None else before.kind)
+
+
+def _text(fields: dict[str, Json], name: str) -> str:
+    """Take a field that is text."""
+    value = fields.pop(name, "")
+    if not isinstance(value, str):
+        raise InputError(f"--set {name} must be text, got {value!r:.80}")
+    return value
 
 
 def _has_moved(before: GraderVersion, fields: Mapping[str, Json]) -> bool:
     url = before.definition.get("url")
     return fields.get("url", url) != url
-
-
-def fields_of(said: Sequence[str]) -> dict[str, Json]:
-    """The fields of some ``FIELD=VALUE``, and what is in the file of ``FIELD=@FILE``."""
-    fields: dict[str, Json] = {}
-    for one in said:
-        name, equals, value = one.partition("=")
-        if not (name and equals):
-            raise InputError(
-                f"--set takes FIELD=VALUE, not {one!r:.80}", hint="such as threshold=1"
-            )
-        fields[name] = _in(value[1:]) if value.startswith("@") else _value(value)
-    return fields
-
-
-def _value(text: str) -> Json:
-    try:
-        return read_json(text, Location(), nan=True)
-    except InputError:
-        return text
-
-
-def _in(file: str) -> Json:
-    """What is in a file: data of JSON or JSON lines, else text."""
-    text = _text_of(file)
-    if file.endswith(".jsonl"):
-        lines = enumerate(text.splitlines(), 1)
-        return [_json_of(line, file, number) for number, line in lines if line.strip()]
-    return _json_of(text, file) if file.endswith(".json") else text
-
-
-def _text_of(file: str) -> str:
-    try:
-        data = Path(file).read_bytes()
-        if len(data) > _MOST_BYTES:
-            raise InputError(f"{file} has more than {_MOST_BYTES} bytes")
-        return data.decode()
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text") from error
-
-
-def _json_of(text: str, file: str, line: int | None = None) -> Json:
-    return read_json(text, Location(file=file, line=line), nan=True)
 
 
 def _grader_list(file: str) -> Json:
@@ -227,3 +179,11 @@ def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
     from assay.tasks.rows import read_rows
 
     return [(row.id, row.submission) for file in files for row in read_rows(file, graders=())]
+
+
+def is_definition(file: str) -> bool:
+    """Whether a file is a grader's, as `export` writes it, and no list of graders."""
+    from assay.tasks.document import read_document
+
+    data = read_document(file).data if Path(file).is_file() else None
+    return not isinstance(data, list) and not (isinstance(data, dict) and "graders" in data)

@@ -5,35 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from assay.agents.presets import PRESETS, preset, started
-from assay.cli.options import add_json, explain
 from assay.errors import AssayError, InputError
 from assay.frozen import frozen
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
 
-_MORE = """\
-Agents that people install, as harnesses that need no declaration: name one in a case's matrix, or
-to `assay run --harness`. Each runs in the sandbox and asks its model through the cell's gateway.
-
-exit status: 0"""
-_EXAMPLES = """\
-  assay doctor agents
-  assay run examples/repair --harness codex --model fake"""
 _SECONDS = 20.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 _NAMED_VERSION = re.compile(rf"(?<=\bversion ){_VERSION.pattern}")
-
-
-def add(parser: ArgumentParser) -> None:
-    """Say what ``assay doctor agents`` takes."""
-    explain(parser, _MORE, _EXAMPLES)
-    add_json(parser)
 
 
 @frozen(kw_only=True)

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from assay.cli.options import (
-    actions,
-    add_json,
-    add_yes,
-    explain,
-    moment,
-    require_yes,
-    state_home,
-)
+from assay.cli.options import require_yes, state_home
 from assay.errors import InputError
 from assay.eval.unpacked import Unpacked, delete_images, find_image, unpacked_images
 from assay.reports.figures import count
@@ -22,35 +14,10 @@ from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 
-_MORE = """\
-Without an action it lists them. IMAGE is a name, or an id or its beginning.
-
-exit status: 0 done, 2 bad input, 3 a run is at work"""
-_EXAMPLES = """\
-  assay doctor images
-  assay doctor images delete docker.io/library/python:3.12
-  assay doctor images delete --unused 30d --yes"""
-_DELETE_MORE = """\
-Only what assay unpacked; podman or docker keep what they have, and the next run that needs an
-image unpacks it again. Refused while a process is at work on a run."""
-
-
-def add(parser: ArgumentParser) -> None:
-    """Add the commands below ``assay doctor images``."""
-    explain(parser, _MORE, _EXAMPLES)
-    action = actions(parser, add_json)
-    action("list", "list images, the last used first", "", _EXAMPLES)
-    delete = action("delete", "delete the files of images", _DELETE_MORE, _EXAMPLES)
-    delete.add_argument("images", nargs="*", metavar="IMAGE")
-    delete.add_argument(
-        "--unused", type=moment, metavar="WHEN", help="all that were not needed since: 30d, 4w"
-    )
-    add_yes(delete)
-
 
 def run(given: Namespace) -> int:
-    """Run one of the actions."""
-    return {"list": _list, "delete": _delete}[given.action](given)
+    """List images, or delete those that are named or unused."""
+    return _delete(given) if given.delete or given.unused else _list(given)
 
 
 def _list(given: Namespace) -> int:
@@ -77,13 +44,13 @@ def _told(image: Unpacked) -> dict[str, Json]:
 
 
 def _delete(given: Namespace) -> int:
-    if bool(given.images) == (given.unused is not None):
-        raise InputError("name images, or say --unused WHEN", hint="assay doctor images lists them")
+    if given.delete and given.unused:
+        raise InputError("--delete names images, and --unused takes all", hint="give one of them")
     home = state_home()
     known = unpacked_images(home)
-    if given.images:
+    if given.delete:
         doomed = list(
-            {one.digest: one for name in given.images for one in [find_image(known, name)]}.values()
+            {one.digest: one for name in given.delete for one in [find_image(known, name)]}.values()
         )
     else:
         doomed = [image for image in known if image.used < given.unused]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.options import add_json, state_home
+from assay.cli.options import explain, state_home
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def _source(given: str | None, sha256: str | None, commit: str) -> Source | None
 
     is_package = given is not None and "==" in given and not Path(given).exists()
     if sha256 is not None and not is_package:
-        raise InputError("--sha256 is the hash of a source distribution", hint="--source NAME==1.0")
+        raise InputError(
+            "#sha256= is of a source distribution", hint="--source NAME==1.0#sha256=HEX"
+        )
     if given is None:
         return None
     if is_package:
@@ -112,49 +114,35 @@ def _source(given: str | None, sha256: str | None, commit: str) -> Source | None
 
 _MOST_SHOWN = 10
 _MORE = """\
-A FILE is JSON or JSONL: a grader, an eval or a list of them, the output items of a run, or a
-fine-tuning job. An eval and the output items of its runs belong together: give both.
-Exit status: 0 all of it carries over and agrees, 1 something needs you or does not agree, 2 bad
-input."""
+  swebench  a row of SWE-bench's format: FILE is one row as JSON, a list, or JSONL
+  harbor    a task of Harbor or Terminal-Bench, as a case in a container image: FILE is the folder
+            with task.toml or task.yaml
+  openai    graders, evals and output items of OpenAI's API: what it gave, as JSON or JSONL. An eval
+            and the output items of its runs belong together: give both. What has results is graded
+            again, and the agreement reported
+
+exit status: 0 all of it carries over and agrees, 1 something needs you or does not agree,
+2 bad input"""
 _EXAMPLES = """\
-examples:
-  assay import openai eval.json items.jsonl --into evals/tickets
-  assay import openai grader.json --json"""
+  assay import swebench rows.jsonl --instance psf__requests-2317 --source ~/src/requests
+  assay import swebench row.json --source requests==2.31.0#sha256=942c5a75...
+  assay import harbor tasks/hello-world
+  assay import openai eval.json items.jsonl --out evals/tickets"""
 
 
 def add(parser: ArgumentParser) -> None:
     """Say what ``assay import`` takes."""
-    forms = parser.add_subparsers(dest="form", metavar="FORMAT", required=True)
-    summary = "a row of SWE-bench's format"
-    option = forms.add_parser("swebench", help=summary, allow_abbrev=False).add_argument
-    option("file", metavar="ROWS", help="one row as JSON, a list, or JSONL")
-    option("--instance", metavar="ID", help="which row")
-    option("--into", metavar="DIR", help="the case's directory; evals/ID by default")
-    option("--source", metavar="WHERE", help="a clone, a directory, a URL or NAME==VERSION")
-    option("--sha256", metavar="HEX", help="hash of the source distribution")
-    summary = "a task folder of Harbor or Terminal-Bench, as a case in a container image"
-    option = forms.add_parser("harbor", help=summary, allow_abbrev=False).add_argument
-    option("folder", metavar="TASK", help="the folder with task.toml or task.yaml")
-    option("--into", metavar="DIR", help="the case's directory; evals/NAME by default")
-    summary = "graders, evals and output items of OpenAI's API"
-    openai = forms.add_parser(
-        "openai",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.\n{_MORE}",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    option = openai.add_argument
-    option("files", nargs="+", metavar="FILE", help="what the API gave, as JSON or JSONL")
-    option("--into", metavar="DIR", help="where to write; openai/NAME by default")
-    option(
-        "--replay",
-        action=BooleanOptionalAction,
-        default=True,
-        help="grade rows that have results again, and report agreement (the default)",
-    )
-    add_json(openai)
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("form", choices=("swebench", "harbor", "openai"), metavar="FORMAT", help="whose they are")
+    add("files", nargs="+", metavar="FILE", help="what is imported")
+    add("--out", metavar="DIR", help="where to; evals/ID, evals/NAME or openai/NAME by default")
+    add("--instance", metavar="ID", help="of swebench: which row")
+    source = "of swebench: a clone, a directory, a URL, or NAME==VERSION[#sha256=HEX]"
+    add("--source", metavar="WHERE", help=source)
+    no_replay = "of openai: do not grade rows that have results again"
+    add("--no-replay", dest="replay", action="store_false", help=no_replay)
+    add("--json", action="store_true", help="of openai: print one JSON object and nothing else")
 
 
 def run(given: Namespace) -> int:
@@ -163,16 +151,26 @@ def run(given: Namespace) -> int:
     Returns:
         The exit status: 1 if something needs its author first, or does not agree.
     """
+    of = {
+        "swebench": {"instance": given.instance, "source": given.source},
+        "openai": {"no-replay": not given.replay, "json": given.json},
+    }
+    for form, options in of.items():
+        if form != given.form and (wrong := [name for name, said in options.items() if said]):
+            raise InputError(f"--{wrong[0]} is of {form}, not of {given.form}")
     if given.form == "openai":
         return _import_openai(given)
+    if len(given.files) > 1:
+        raise InputError(f"{given.form} takes one FILE, got {len(given.files)}")
     if given.form == "harbor":
-        return import_harbor(given.folder, into=given.into)
+        return import_harbor(given.files[0], into=given.out)
+    source, _, sha256 = (given.source or "").partition("#sha256=")
     return import_swebench(
-        given.file,
+        given.files[0],
         instance_id=given.instance,
-        into=given.into,
-        source=given.source,
-        sha256=given.sha256,
+        into=given.out,
+        source=source or None,
+        sha256=sha256 or None,
     )
 
 
@@ -182,7 +180,7 @@ def _import_openai(given: Namespace) -> int:
 
     suites = suites_of(read_dump(given.files))
     default = Path("openai", suites[0].slug) if len(suites) == 1 else Path("openai")
-    directory = Path(given.into) if given.into else default
+    directory = Path(given.out) if given.out else default
     written = write_suites(suites, given.files, str(directory))
     replays = _replays(suites) if given.replay else {}
     if given.json:
@@ -313,5 +311,5 @@ def _print_next(page: Page, suite: Suite, place: Path) -> None:
     if (place / GRADERS).exists():
         graders = shlex.quote(str(place / GRADERS))
         rows = shlex.quote(str(place / ROWS)) if suite.rows else "YOUR_ROWS.jsonl"
-        page.line(f"Try:  assay grade {rows} --graders {graders}")
+        page.line(f"Try:  assay grade {rows} {graders}")
     page.blank()

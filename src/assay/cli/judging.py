@@ -33,16 +33,10 @@ def add_judging(parser: ArgumentParser) -> None:
     """Add the options of a command whose graders may ask models."""
     group = parser.add_argument_group("models that graders ask")
     group.add_argument(
-        "--judge-cache",
-        choices=("readwrite", "read", "replay", "off"),
-        help="replies kept in .assay/models.sqlite and used again (readwrite, the default), only "
-        "used (read), used or an error (replay), or neither",
-    )
-    group.add_argument(
         "--max-cost",
         type=_dollars,
         metavar="USD",
-        help="stop asking models before they cost more",
+        help="stop asking models before they cost more; $ASSAY_CACHE says what replies are kept",
     )
 
 
@@ -53,9 +47,6 @@ def judging(given: Namespace) -> Generator[None]:
     The client is made when a grader first asks for it: most commands ask no model. Where anything
     was set, it is made at once, so that settings that make no sense are told before any work.
     """
-    if getattr(given, "function", None):
-        yield  # nothing of it asks a model
-        return
     made: list[ModelClient] = []
 
     def make() -> ModelClient:
@@ -63,7 +54,7 @@ def judging(given: Namespace) -> Generator[None]:
         _IN_USE.append(made[0])
         return made[0]
 
-    is_set = given.judge_cache is not None or given.max_cost is not None
+    is_set = given.max_cost is not None
     try:
         is_loaded = "assay.models.client" in sys.modules  # and may have another client in use
         if is_set or is_loaded or not _SETTINGS.isdisjoint(os.environ):
@@ -90,9 +81,7 @@ def _client_of(given: Namespace) -> ModelClient:
     from assay.models.prices import Prices
 
     changes: dict[str, Any] = {}
-    if given.judge_cache is not None:
-        changes["cache"] = given.judge_cache
-    elif not {"ASSAY_CACHE", "ASSAY_MODELS"} & os.environ.keys():
+    if not {"ASSAY_CACHE", "ASSAY_MODELS"} & os.environ.keys():
         changes["cache"] = "readwrite"
     if "ASSAY_CACHE_FILE" not in os.environ:
         changes["cache_file"] = str(Path(state_home(), "models.sqlite"))

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from rich.console import Console
 
-from assay.cli.options import add_db, check_targets, explain, state_home, user_name, whole
+from assay.cli.options import add_db, check_targets, explain, store_place, user_name, whole
 from assay.cli.rows import add_reading, rows_given
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, NotFoundError
@@ -36,8 +36,8 @@ exit status: 0 ended, 2 bad input, 3 the labels could not be kept, 130 interrupt
 _EXAMPLES = """\
   assay calibrate label answers.jsonl
   assay calibrate label answers.jsonl --rater ada --criterion "It names the city." --shuffle 7
-  assay calibrate label answers.jsonl --field tone --classes RUDE,NEUTRAL,KIND
-  assay calibrate label answers.jsonl --export labelled.jsonl"""
+  assay calibrate label answers.jsonl --label tone --classes RUDE,NEUTRAL,KIND
+  assay calibrate label answers.jsonl --out labelled.jsonl"""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def add(parser: ArgumentParser) -> None:
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("data", metavar="DATA", help="rows of recorded answers")
-    add("--field", default="label", metavar="NAME", help="what the labels are called; label")
+    add("--label", default="label", metavar="NAME", help="what the labels are called; label")
     add("--rater", default="", metavar="NAME", help="who labels; your user name by default")
     add(
         "--classes",
@@ -56,8 +56,7 @@ def add(parser: ArgumentParser) -> None:
     )
     add("--criterion", default="", metavar="TEXT", help="what is asked; shown with every item")
     add("--shuffle", type=whole, metavar="SEED", help="show the items in a random order")
-    add("--limit", type=whole, metavar="N", help="how many labels are wanted")
-    add("--export", metavar="FILE", help="write the rows that have labels, and end")
+    add("--out", metavar="FILE", help="write the rows that have labels, and end")
     add_page(parser)
     add_reading(parser)
     add_db(parser, "what the labels belong to")
@@ -75,9 +74,9 @@ _FIELD = "label"
 
 def run(given: Namespace) -> int:
     """Open the page on the rows, or write those that have labels."""
-    check_targets((given.export,), inputs=(given.data,))
-    where: str = given.db or state_home()
-    if given.export:
+    check_targets((given.out,), inputs=(given.data,))
+    where = store_place()
+    if given.out:
         with Database.open(where) as database:
             return _export(given, Labels(database))
     return open_page(given, where, lambda: _queue(given, where))
@@ -89,12 +88,11 @@ def _queue(given: Namespace, where: str) -> str:
         dataset = _stored(given, Datasets(database))
     asked = {
         "dataset": dataset,
-        "field": given.field,
+        "field": given.label,
         "classes": ",".join(given.classes),
         "criterion": given.criterion,
         "seed": given.shuffle,
         "rater": given.rater or user_name("rater"),
-        "goal": given.limit,
     }
     query = urlencode({name: value for name, value in asked.items() if value})
     return f"/p/{quote(given.project, safe='')}/labels/queue?{query}"
@@ -114,35 +112,35 @@ def _stored(given: Namespace, datasets: Datasets) -> str:
 
 
 def _read(given: Namespace) -> Iterator[Item]:
-    with rows_given(given, given.data, labels=(given.field,)) as rows:
-        yield from read_items(rows.path, label=given.field, reading=rows.reading)
+    with rows_given(given, given.data, labels=(given.label,)) as rows:
+        yield from read_items(rows.path, label=given.label, reading=rows.reading)
 
 
 def _export(given: Namespace, labels: Labels) -> int:
     """Write the rows that have labels: of one rater as they are, of several by rater."""
-    current = labels.current(given.project, given.field, rater=given.rater or None)
+    current = labels.current(given.project, given.label, rater=given.rater or None)
     if not current:
         by = f" by {given.rater!r:.60}" if given.rater else ""
-        is_usual = given.field == _FIELD or not labels.current(given.project, _FIELD)
+        is_usual = given.label == _FIELD or not labels.current(given.project, _FIELD)
         raise InputError(
-            f"the store has no labels {given.field!r:.60}{by} in the project {given.project!r:.60}",
+            f"the store has no labels {given.label!r:.60}{by} in the project {given.project!r:.60}",
             hint="`assay calibrate label DATA.jsonl` collects them"
             if is_usual
-            else f"there are labels for --field {_FIELD}",
+            else f"there are labels for --label {_FIELD}",
         )
     raters = {rater for said in current.values() for rater in said}
     written = 0
-    with replacing(given.export) as file:
+    with replacing(given.out) as file:
         for item in _read(given):
             said = current.get(item.digest)
             if said is None:
                 continue
             words = {name: one.label for name, one in said.items()}
-            row = labelled_row(item, given.field, words, by_rater=len(raters) > 1)
+            row = labelled_row(item, given.label, words, by_rater=len(raters) > 1)
             file.write(f"{json.dumps(row)}\n")
             written += 1
     people = ", ".join(sorted(one_line(name, 40) for name in raters)) or "nobody"
     Page(Console(highlight=False)).line(
-        f"{count(written, 'labelled row')} in {given.export}, by {people}"
+        f"{count(written, 'labelled row')} in {given.out}, by {people}"
     )
     return 0

@@ -28,7 +28,7 @@ What is listed is run by: assay run PATH --task ID
 exit status: 0, or 2 for bad input"""
 _EXAMPLES = """\
   assay list env.py
-  assay list env.py --jsonl rows.jsonl
+  assay list env.py --out rows.jsonl
   assay list rows.jsonl --env env.py --json
   assay list tcp://127.0.0.1:8765"""
 _WIDTH = 60
@@ -47,7 +47,7 @@ def add(parser: ArgumentParser) -> None:
     add_option(
         "--env", default="", metavar="FILE", help="the Python file or URL that rows belong to"
     )
-    add_option("--jsonl", metavar="FILE", help="also write the tasks of environments as rows")
+    add_option("--out", metavar="FILE", help="also write the tasks of environments as rows")
     add_json(parser)
 
 
@@ -60,20 +60,20 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For files that define nothing, or that cannot be run.
     """
-    check_targets((given.jsonl,), inputs=[*given.paths, given.env])
+    check_targets((given.out,), inputs=[*given.paths, given.env])
     named = (*given.paths, given.env)
     files = [path for path in named if path.endswith(".py")]
     with redirect_stdout(sys.stderr):  # what the files print is no part of the list
         manifests = _manifests(files) + [_served(url) for url in named if is_served(url)]
         templates = [one for manifest in manifests if (one := manifest["templates"])]
         tasks = _tasks(given.paths, given.env, has_templates=bool(templates))
-    if given.jsonl is not None:
-        if not given.jsonl.endswith(".jsonl"):
-            raise InputError(f"--jsonl {given.jsonl} must end in .jsonl")
+    if given.out is not None:
+        if not given.out.endswith(".jsonl"):
+            raise InputError(f"--out {given.out} must end in .jsonl")
         rows = [task for task in tasks if not isinstance(task.work, Case)]
         if not rows:
             raise InputError("no task of an environment is there to be written")
-        Taskset("rows", rows).to_file(given.jsonl)
+        Taskset("rows", rows).to_file(given.out)
     if given.json:
         listed = [_row(task) for task in tasks]
         print(json.dumps({"environments": manifests, "tasks": listed}))

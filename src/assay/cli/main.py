@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn, cast
 
-from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, joined_ranges
+from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, store_named
 from assay.errors import AssayError, InputError
 
-__all__ = ["main", "parse"]
+__all__ = ["COMMANDS", "command_parser", "main", "parse"]
 
-_COMMANDS = {
+COMMANDS = {
     "init": ("demo:init", "write a starter suite that runs"),
     "run": ("run", "run cases and tasks: every harness, model and trial, graded and stored"),
     "grade": ("grade", "grade recorded answers"),
@@ -32,6 +32,7 @@ _COMMANDS = {
         "calibrate",
         "measure how far a grader agrees with people, and keep it on a card",
     ),
+    "calibrate cards": ("calibrate:cards", "list the calibration cards, or show one"),
     "calibrate label": ("label", "open the page to label answers"),
     "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
     "serve env": ("env", "serve the tasks of a Python environment to agents and trainers"),
@@ -43,7 +44,6 @@ _COMMANDS = {
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "runs": ("runs", "list, export, import and delete stored runs"),
     "runs review": ("review", "open the page on the cells that are held or flagged, or decide"),
-    "runs workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "runs promote": ("promote", "keep the work of a cell as a recording of its case"),
     "runs trainability": (
         "trainability",
@@ -51,27 +51,21 @@ _COMMANDS = {
     ),
     "attack": ("prove:attack", "play the library of cheats against cases and show which ones pay"),
     "graders": ("graders", "store, version, prove and use graders"),
-    "fake": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
-    "fake judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
+    "fake": (
+        "fake_judge",
+        "run a local fake LLM that costs nothing, to test agents or judges",
+    ),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
-    "doctor agents": ("harnesses", "list the agents that need no declaration"),
-    "doctor images": ("images", "list and delete the container images that were unpacked here"),
-    "server datasets": ("nouns", "list, show, export and delete stored datasets"),
-    "server traces": ("nouns", "list, show, collect and delete traces that a server was sent"),
-    "server jobs": ("nouns", "list, show, export, cancel and delete jobs over stored datasets"),
-    "server scores": ("nouns", "list scores of stored graders, and delete old ones"),
-    "server projects": ("nouns", "list projects, make them, limit what they may ask of a server"),
-    "server audit": ("nouns", "show who changed what, on servers and on the command line"),
-    "server keys": ("nouns", "make, list and revoke the server's API keys"),
+    "server": (
+        "nouns:server",
+        "list and change what servers store: datasets, jobs, scores, projects, keys and so on",
+    ),
 }
 """The module of every command, after a colon its part of it, and what the command does.
 
 The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART`` for a part. A name
 of two words stands below the command that its first word is.
 """
-
-_SERVER = "list and change what servers store: datasets, jobs, scores, projects, keys and so on"
-"""What stands below `assay server`, which is no command itself."""
 
 _GROUPS = {
     "every day": "init run grade report view compare selftest calibrate serve",
@@ -82,38 +76,36 @@ _GROUPS = {
 }
 """The commands as help shows them."""
 
-_LISTED = (
-    "runs", "graders", "doctor images", "server datasets", "server traces", "server jobs",
-    "server scores", "server projects", "server keys",
-)  # fmt: skip
+_LISTED = ("runs", "graders")
 """Commands that list what there is where no action is named."""
 
+_STORED = ("audit", "datasets", "jobs", "keys", "projects", "scores", "traces")
 _MEANT = {
-    "audit": "server audit",
-    "datasets": "server datasets",
     "endpoint": "serve grader",
     "env": "serve env",
     "eval": "run",
     "evaluate": "run",
-    "fake-judge": "fake judge",
+    "fake judge": "fake --judge",
+    "fake-judge": "fake --judge",
     "fake-model": "fake",
     "harnesses": "doctor agents",
     "help": "--help",
     "images": "doctor images",
-    "jobs": "server jobs",
-    "keys": "server keys",
     "label": "calibrate label",
-    "projects": "server projects",
     "promote": "runs promote",
     "review": "runs review",
     "schema": "validate --schema",
     "score": "grade",
-    "scores": "server scores",
     "tasks": "list",
     "test": "selftest",
-    "traces": "server traces",
     "trainability": "runs trainability",
-    "workspace": "runs workspace",
+    "graders test": "grade DATA KEY",
+    "graders validate": "validate FILE",
+    "graders versions": "graders list KEY",
+    "runs workspace": "report RUN --case CASE --workspace DIR",
+    "workspace": "report RUN --case CASE --workspace DIR",
+    **{thing: f"server list {thing}" for thing in _STORED},
+    **{f"server {thing}": f"server ACTION {thing}" for thing in _STORED},
 }
 """What people type who know other tools, or what a command was called; and what they mean."""
 
@@ -136,16 +128,17 @@ def main(
 def _call(given: Namespace, is_loaded: Callable[[], None]) -> int:
     run = cast("Callable[[Namespace], int]", _function("run", given.command))
     is_loaded()
-    if not hasattr(given, "judge_cache"):
-        return run(given)
-    from assay.cli.judging import judging
+    with store_named(getattr(given, "db", None)):
+        if not hasattr(given, "max_cost"):
+            return run(given)
+        from assay.cli.judging import judging
 
-    with judging(given):
-        return run(given)
+        with judging(given):
+            return run(given)
 
 
 def _function(does: str, command: str) -> Callable[..., object]:
-    module, _, part = _COMMANDS[command][0].partition(":")
+    module, _, part = COMMANDS[command][0].partition(":")
     name = f"{does}_{part}" if part else does
     return cast("Callable[..., object]", getattr(import_module(f"assay.cli.{module}"), name))
 
@@ -176,8 +169,12 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     for length in (2, 1):
+        called = " ".join(words[:length])
+        if (meant := _MEANT.get(called)) is not None:
+            message = f"error: there is no `assay {called}`: it is `assay {meant}`\n"
+            _whole_parser().exit(BAD_INPUT, message)
         command, given = " ".join(words[:length]), words[length:]
-        if len(words) >= length and command in _COMMANDS:
+        if len(words) >= length and command in COMMANDS:
             break
     else:
         return _without_command(words)
@@ -186,7 +183,7 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
     if command in _LISTED:
         is_help = given and given[0] in ("-h", "--help")
         given = ["list", *given] if not is_help and _names_no_action(given) else given
-    return _command_parser(command).parse_args(given, Namespace(command=command))
+    return command_parser(command).parse_args(given, Namespace(command=command))
 
 
 def _names_no_action(given: Sequence[str]) -> bool:
@@ -195,31 +192,16 @@ def _names_no_action(given: Sequence[str]) -> bool:
 
 def _without_command(words: Sequence[str]) -> Namespace:
     """Help, or what is wrong with a command line that begins with no command."""
-    is_group = words[:1] == ["server"]
-    parser = _group_parser(words[0], _SERVER) if is_group else _whole_parser()
-    left = words[1:] if is_group else words
-    if not left:
+    parser = _whole_parser()
+    if not words:
         parser.print_help(sys.stderr)
         parser.exit(BAD_INPUT)
-    if is_group:
-        return parser.parse_args(left)
-    if (meant := _MEANT.get(words[0])) is not None:
-        parser.exit(BAD_INPUT, f"error: there is no `assay {words[0]}`: it is `assay {meant}`\n")
     return parser.parse_args(words)
-
-
-def _group_parser(name: str, summary: str) -> ArgumentParser:
-    """Names the commands below a word that is none itself."""
-    parser = _new_parser(name, summary)
-    below = _below(name)
-    parser.add_argument("command", choices=[one.partition(" ")[2] for one in below], help=SUPPRESS)
-    parser.epilog = _table(below)
-    return parser
 
 
 def _below(name: str) -> dict[str, str]:
     """The commands below one, and what each does."""
-    return {one: said for one, (_, said) in _COMMANDS.items() if one.startswith(f"{name} ")}
+    return {one: said for one, (_, said) in COMMANDS.items() if one.startswith(f"{name} ")}
 
 
 def _table(commands: Mapping[str, str]) -> str:
@@ -235,8 +217,9 @@ def _new_parser(name: str, summary: str) -> ArgumentParser:
     )
 
 
-def _command_parser(command: str) -> ArgumentParser:
-    parser = _new_parser(command, _COMMANDS[command][1])
+def command_parser(command: str) -> ArgumentParser:
+    """What a command takes."""
+    parser = _new_parser(command, COMMANDS[command][1])
     _function("add", command)(parser)
     if below := _below(command):
         parser.epilog = "\n\n".join(filter(None, (f"also:\n{_table(below)}", parser.epilog)))
@@ -247,7 +230,7 @@ def _whole_parser() -> ArgumentParser:
     """Names every command; for help, and for a command line that begins with none."""
     from assay.version import __version__
 
-    about = {**{name: said for name, (_, said) in _COMMANDS.items()}, "server": _SERVER}
+    about = {name: said for name, (_, said) in COMMANDS.items()}
     listed = "\n\n".join(
         "\n".join([f"{group}:", *(f"  {name:<11} {about[name]}" for name in names.split())])
         for group, names in _GROUPS.items()
@@ -274,11 +257,20 @@ class _Parser(ArgumentParser):
     ) -> tuple[Namespace, list[str]]:
         words = sys.argv[1:] if args is None else args
         self._called, self._words = _called(self, words), words
-        return super().parse_known_args(joined_ranges(words), namespace or Namespace())
+        return super().parse_known_args(words, namespace or Namespace())
 
     def error(self, message: str) -> NoReturn:
         import difflib
         import re
+
+        from assay.cli.moved import meant_by
+
+        command = self._called.prog.removeprefix("assay ")
+        valid_options = _option_names(self._called)
+        for word in self._words:
+            option = word.partition("=")[0]
+            if option not in valid_options and (meant := meant_by(command, option)):
+                self.exit(2, f"error: `assay {command}` has no {option}: {meant}\n")
 
         hint = ""
         wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)

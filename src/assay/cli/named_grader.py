@@ -19,6 +19,7 @@ from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
 from assay.graders.spec import GraderSpec, pass_mark
 from assay.scoring.json_safe import Json
+from assay.tasks.formats import has_rows
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -40,6 +41,12 @@ def named_grader(given: Namespace, database: Database) -> Target:
     if file.endswith(".py"):
         return _of_function(file, after if file == place else "")
     return _stored(given, database) if names_stored(file) else _of_file(file)
+
+
+def in_order(grader: str, rows: str) -> tuple[str, str]:
+    """A grader and rows, also where they were given the other way round."""
+    is_swapped = has_rows(grader) or Path(rows).suffix in (".py", ".yaml", ".yml")
+    return (rows, grader) if is_swapped and not has_rows(rows) else (grader, rows)
 
 
 def names_stored(text: str) -> bool:
@@ -69,7 +76,7 @@ def _of_function(file: str, name: str) -> Target:
 
 
 def _in_sandbox(file: str) -> str:
-    """The digest that the file's scores have in `assay grade --function`."""
+    """The digest that the file's scores have in `assay grade`."""
     options: dict[str, Json] = {"file": str(Path(file).resolve()), "isolation": "call"}
     try:
         return grader_digest(GraderSpec(type="function", options=options))

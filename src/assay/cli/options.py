@@ -6,7 +6,6 @@ import math
 import os
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,14 +27,13 @@ BAD_INPUT = 2
 NOT_GRADED = 3
 INTERRUPTED = 130
 
-RUN = "a run's id, a prefix of it, its label, or latest"
+RUN = "a run's id, a prefix of it, its name, or latest"
 """What names a stored run."""
 EXITS = """\
 exit status: 0 all passed, 1 some cell did not pass, 2 bad input,
 3 something could not be graded, 130 interrupted"""
 
 _WAITING = 64
-_NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
 
 
 @frozen(kw_only=True)
@@ -62,7 +60,7 @@ class Outputs:
         return cls(
             json=given.json,
             junit=given.junit,
-            html=given.html,
+            html=getattr(given, "html", None),
             fail_under=given.fail_under,
             strict=given.strict,
         )
@@ -147,39 +145,6 @@ def require_yes(question: str, *, yes: bool) -> None:
         raise InputError("nothing was deleted")
 
 
-def bounds(text: str) -> tuple[float, float]:
-    """What ``--range`` takes, as ``LOW,HIGH``; `joined_ranges` makes that of ``LOW HIGH``."""
-    from argparse import ArgumentTypeError
-
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = 0.0
-    if not -math.inf < low < high < math.inf:
-        message = f"{text!r} is not two numbers, the lower one first, such as -1,1"
-        raise ArgumentTypeError(message)
-    return low, high
-
-
-def joined_ranges(arguments: Sequence[str]) -> list[str]:
-    """Write ``--range LOW HIGH`` and ``--range LOW,HIGH`` as ``--range=LOW,HIGH``.
-
-    argparse would take ``-1,1`` for an option, and two numbers for one too many.
-    """
-    given = deque(arguments)
-    joined: list[str] = []
-    while given:
-        word = given.popleft()
-        if word == "--":
-            return [*joined, word, *given]
-        if word == "--range" and given and _NUMBERS.fullmatch(given[0]):
-            word += f"={given.popleft()}"
-            if "," not in word and given and _NUMBERS.fullmatch(given[0]):
-                word += f",{given.popleft()}"
-        joined.append(word)
-    return joined
-
-
 def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> None:
     """Refuse files to write that would destroy an input or cannot be written, before any work."""
     read = [os.path.realpath(path) for path in inputs]
@@ -221,18 +186,47 @@ def _require_room(target: str, folder: Path) -> None:
         raise InputError(f"cannot write {target!r}: {error.strerror}") from error
 
 
+_PLACES: list[str] = []
+"""The store that the options of the command name, for all its threads."""
+
+
+@contextmanager
+def store_named(place: str | None) -> Generator[None]:
+    """Within it, the store is at a place, if one is named; see `store_place`."""
+    if place is None:
+        yield
+        return
+    _PLACES.append(place)
+    try:
+        yield
+    finally:
+        _PLACES.pop()
+
+
+def store_place() -> str:
+    """Where the store is: ``--db``, ``ASSAY_DB``, or ``.assay`` in the working directory.
+
+    Raises:
+        InputError: If only the variable that was its name before is set.
+    """
+    if "ASSAY_HOME" in os.environ and "ASSAY_DB" not in os.environ:
+        raise InputError("ASSAY_HOME is called ASSAY_DB now", hint="set that instead")
+    return _PLACES[-1] if _PLACES else os.environ.get("ASSAY_DB") or str(Path.cwd() / ".assay")
+
+
 def state_home() -> str:
-    """Where state lives: ``ASSAY_HOME``, or ``.assay`` in the working directory."""
-    return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
+    """The directory of what is kept as files: the store's, or ``.assay`` beside a database."""
+    place = store_place()
+    return str(Path.cwd() / ".assay") if "://" in place else place
 
 
-def store_there(named: str = "") -> str:
-    """Where the store is that is to be read: the place that is named, or where state lives.
+def store_there() -> str:
+    """Where the store is that is to be read.
 
     Raises:
         InputError: If there is none: a name that was mistyped makes nothing.
     """
-    place = named or state_home()
+    place = store_place()
     folder = Path(place)
     with suppress(OSError):  # opening it says what is wrong
         if "://" not in place and (
@@ -241,14 +235,14 @@ def store_there(named: str = "") -> str:
             raise InputError(
                 f"there is no store at {place}",
                 hint="`assay run`, `assay grade`, `assay serve` and `assay graders create` make "
-                "one; --db or ASSAY_HOME names another",
+                "one; --db or ASSAY_DB names another",
             )
     return place
 
 
-def is_shared(given: Namespace) -> bool:
-    """Whether others may store graders there, too: a server's database, not a directory."""
-    return "://" in (given.db or state_home())
+def is_shared() -> bool:
+    """Whether others may store graders there, too: in a server's database, not a directory."""
+    return "://" in store_place()
 
 
 def key_and_number(text: str) -> tuple[str, int | None]:
@@ -270,7 +264,7 @@ def is_trusted(given: Namespace) -> bool:
     addresses that they name are called. In a store of one's own they may; where others store
     graders, too, only with ``--trust-authors``.
     """
-    return given.trust_authors or not is_shared(given)
+    return given.trust_authors or not is_shared()
 
 
 def add_trust_authors(parser: ArgumentParser) -> None:
@@ -286,9 +280,21 @@ def add_trust_authors(parser: ArgumentParser) -> None:
 def add_db(parser: ArgumentParser, project: str = "") -> None:
     """Add where the store is; and ``--project``, where `project` says what it is there for."""
     add = parser.add_argument
-    add("--db", metavar="WHERE", help="a directory or postgresql://...; .assay by default")
+    where = "the store: a directory, or postgresql://USER@HOST/NAME; $ASSAY_DB, else .assay"
+    add("--db", metavar="WHERE", help=where)
     if project:
         add("--project", default="default", metavar="KEY", help=project)
+
+
+def add_set(parser: ArgumentParser, what: str) -> None:
+    """Add what gives fields of a record; see `assay.cli.fields`."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help=f"{what}: JSON, else text; @FILE is what is in a file; null removes",
+    )
 
 
 def is_parts(name: str) -> bool:
@@ -363,7 +369,6 @@ def add_outputs(parser: ArgumentParser) -> None:
     add_json(parser)
     add = parser.add_argument
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
-    add("--html", metavar="FILE", help="also write a report as one HTML file")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
     add("--strict", action="store_true", help="exit 3 where a grader was skipped")
 

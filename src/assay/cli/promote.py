@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 
-from assay.cli.options import RUN, add_json, explain, positive, store_there
+from assay.cli.options import RUN, add_db, add_json, explain, positive, store_there
 from assay.eval.promote import cell_of, play_command, promote
 from assay.reports.figures import count
 from assay.reports.plain import one_line
@@ -21,8 +21,8 @@ the one named reference has to score 1.0.
 
 exit status: 0 written, 2 bad input, 3 what was kept cannot be read"""
 _EXAMPLES = """\
-  assay runs promote latest fix-sum --model small --as small-1
-  assay runs promote latest fix-sum --trial 3 --as bad-guess      # selftest: must not pass
+  assay runs promote latest fix-sum --model small --name small-1
+  assay runs promote latest fix-sum --trial 3 --name bad-guess      # selftest: must not pass
   assay run evals/fix-sum --harness replay --model small-1"""
 
 
@@ -35,8 +35,9 @@ def add(parser: ArgumentParser) -> None:
     option("--harness", metavar="NAME", help="of several agents: the one of this harness")
     option("--model", metavar="NAME", help="of several agents: the one of this model")
     option("--trial", type=positive, metavar="N", help="of several trials: this one")
-    option("--as", dest="name", required=True, metavar="NAME", help="name of the recording")
+    option("--name", required=True, metavar="NAME", help="name of the recording")
     option("--force", action="store_true", help="replace a recording of that name")
+    add_db(parser)
     add_json(parser)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +16,13 @@ from assay.cli.options import (
     NOT_GRADED,
     RUN,
     Outputs,
+    add_db,
     add_outputs,
     check_targets,
     explain,
     is_parts,
     positive,
-    state_home,
+    store_place,
     store_there,
 )
 from assay.errors import InputError
@@ -52,15 +52,17 @@ def add(parser: ArgumentParser) -> None:
         help=f"{RUN} (the default); or a directory that `assay grade --out` wrote",
     )
     parser.add_argument(
-        "--all", action="store_true", help="open every failing cell; with --case every cell"
+        "--all",
+        action="store_true",
+        help="open every failing cell; with --case every cell; with --json all cells",
     )
     _add_cell(parser.add_argument, "open this case's cells, also those that passed")
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="with --json: every cell opened, with prompt, answer, steps and diffs",
-    )
+    workspace = "lay the workspace of that cell out in this new directory, as a copy"
+    parser.add_argument("--workspace", metavar="DIR", help=workspace)
     add_outputs(parser)
+    html = "also write a report as one HTML file"
+    parser.add_argument("--html", metavar="FILE", help=html)
+    add_db(parser)
 
 
 def _add_cell(option: Callable[..., object], purpose: str) -> None:
@@ -69,18 +71,6 @@ def _add_cell(option: Callable[..., object], purpose: str) -> None:
     option("--harness", metavar="NAME", help="with a case: only this harness")
     option("--model", metavar="NAME", help="with a case: only this model")
     option("--trial", type=positive, metavar="N", help="with a case: only this trial")
-
-
-def add_workspace(parser: ArgumentParser) -> None:
-    """Say what ``assay runs workspace`` takes."""
-    explain(parser, "It is a copy: whatever you do to it changes nothing that is stored.")
-    option = parser.add_argument
-    option("run", metavar="RUN", help=RUN)
-    option("case", metavar="CASE", help="the case whose workspace it was")
-    option("--harness", metavar="NAME", help="only this harness")
-    option("--model", metavar="NAME", help="only this model")
-    option("--trial", type=positive, metavar="N", help="only this trial")
-    option("--out", metavar="DIRECTORY", help="where to; by default CASE-workspace")
 
 
 def conclude(
@@ -186,7 +176,7 @@ _OUT = "standard output"
 
 def _shelf(*, as_json: bool) -> Shelf | None:
     """The calibration cards that stand beside scores; JSON has a place for them without any."""
-    with Database.open(state_home()) as database:
+    with Database.open(store_place()) as database:
         cards = Cards(database).newest()
     if not cards and not as_json:
         return None
@@ -234,8 +224,10 @@ def run(given: Namespace) -> int:
     check_targets((outputs.junit, outputs.html), inputs=())
     if given.case is None and (given.harness or given.model or given.trial):
         raise InputError("--harness, --model and --trial say which cells of a case", hint="--case")
-    if given.full and not outputs.json:
-        raise InputError("--full says what JSON holds", hint="--json --full; --html has all of it")
+    if given.workspace is not None:
+        if given.case is None:
+            raise InputError("--workspace is that of a case's cell", hint="--case ID")
+        return _lay_out(given)
     if is_parts(given.run):
         from assay.cli.grade_parts import report_parts
 
@@ -250,7 +242,7 @@ def run(given: Namespace) -> int:
             else store.cells_of_case(stored.id, given.case, **_agent(given))
         )
         shown = None if given.all else 5
-        return conclude(store, stored.id, outputs, shown=shown, only=only, full=given.full)
+        return conclude(store, stored.id, outputs, shown=shown, only=only, full=given.all)
 
 
 class _Agent(TypedDict):
@@ -265,7 +257,7 @@ def _agent(given: Namespace) -> _Agent:
     return {"harness": given.harness, "model": given.model, "trial": given.trial}
 
 
-def run_workspace(given: Namespace) -> int:
+def _lay_out(given: Namespace) -> int:
     """Lay out what an agent left.
 
     Raises:
@@ -285,8 +277,7 @@ def run_workspace(given: Namespace) -> int:
                 f"nothing is kept of a workspace of case {given.case!r}",
                 hint=trouble(cell) or "rows of a dataset have none",
             )
-        name = re.sub(r"[^\w.-]+", "-", given.case)
-        target = Path(given.out or f"{name}-workspace")
+        target = Path(given.workspace)
         left_out = lay_out_kept(store.home, kept, str(target))
     for one in left_out:
         print(f"note: {one_line(one, 300)}", file=sys.stderr)

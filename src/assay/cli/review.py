@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rich.console import Console
 
-from assay.cli.options import RUN, explain, store_there, user_name
+from assay.cli.options import RUN, add_db, explain, store_there, user_name
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
 from assay.reports.figures import count
@@ -55,6 +55,7 @@ def add(parser: ArgumentParser) -> None:
     add("--note", default="", metavar="TEXT", help="what to write beside the decisions")
     add("--by", default="", metavar="NAME", help="who decides; your user name by default")
     add_page(parser)
+    add_db(parser)
     add("--json", action="store_true", help="print the cells with their signs and decisions")
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, cast
 
 from assay.errors import InputError, StoreError
-from assay.tasks.formats import FORMATS
 from assay.tasks.packed import name_inside
 from assay.tasks.row_files import ROOM, Reading, unnamed
 from assay.tasks.row_sets import holds_rows
@@ -40,9 +39,6 @@ def add_reading(parser: ArgumentParser, *, may_skip: bool = False) -> None:
         default=[],
         metavar="OURS=THEIRS,...",
         help="what fields are called in the file: answer=response,expected=target",
-    )
-    group.add_argument(
-        "--format", choices=FORMATS, default="", help="by default what the file's name and text say"
     )
     if may_skip:
         group.add_argument(
@@ -95,7 +91,6 @@ def rows_given(
     require_rows(file)
     is_stdin = file == _STDIN
     reading = Reading(
-        format=given.format,
         mapping=_mapping(cast("list[tuple[str, str]]", given.map)),
         name=_STDIN_NAME if is_stdin else "",
         labels=labels,
@@ -108,7 +103,7 @@ def rows_given(
         rows = RowsGiven(path, reading)
         if getattr(given, "on_bad_row", "stop") == "skip":
             rows.reading = replace(reading, on_bad_row=rows.leave_out)
-        if may_record and _may_record(given, path, rows.reading):
+        if may_record and _may_record(path, rows.reading):
             written, kept = stack.enter_context(unnamed())
             _as_rows(rows, written, kept, file)
         yield rows
@@ -119,12 +114,12 @@ def rows_given(
 _HEAD = 1 << 16
 
 
-def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
+def _may_record(path: str, reading: Reading) -> bool:
     """Whether a path holds recordings of agents; rows are told from them without any reader."""
     place = Path(path)
     if place.is_dir():
-        return not (given.format or holds_rows(path) or _begins_with_rows(place))
-    if given.format or _is_table(path) or not place.is_file():  # a pipe may be silent for ever
+        return not (holds_rows(path) or _begins_with_rows(place))
+    if _is_table(path) or not place.is_file():  # a pipe may be silent for ever
         return False
     try:
         with place.open("rb") as file:

@@ -17,6 +17,7 @@ from assay.cli.options import (
     INTERRUPTED,
     RUN,
     Outputs,
+    add_db,
     add_engine,
     add_outputs,
     add_workers,
@@ -26,6 +27,7 @@ from assay.cli.options import (
     file_warnings,
     positive,
     state_home,
+    store_place,
     store_there,
     tell_warnings,
     worker_count,
@@ -55,7 +57,7 @@ _EXAMPLES = """\
   assay run --resume latest"""
 _REGRADE = """\
   assay regrade latest
-  assay regrade latest --graders stricter.yaml
+  assay regrade latest stricter.yaml
   assay regrade 20261121-0908 --only tests"""
 _REGRADE_MORE = """\
 What was kept is graded by the cases as they are now, or by other graders. Results are added to
@@ -95,14 +97,14 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--trials", "--group", type=positive, metavar="N", help="repeats of every cell")
     option(
-        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
+        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its name, or latest"
     )
     option(
         "--regrade",
         action="store_true",
         help="with --resume: grade what was kept of changed cases again",
     )
-    option("--label", default="", help="a name of your own for the run")
+    option("--name", default="", help="a name of your own for the run")
     option(
         "--locked",
         action="store_true",
@@ -113,6 +115,7 @@ def add(parser: ArgumentParser) -> None:
     add_judging(parser)
     add_export(parser)
     add_outputs(parser)
+    add_db(parser)
 
 
 def add_regrade(parser: ArgumentParser) -> None:
@@ -121,9 +124,10 @@ def add_regrade(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("run", metavar="RUN", help=RUN)
     option(
-        "--graders",
-        metavar="FILE",
-        help="YAML file: graders to use instead of the cases' own; a dataset's run needs it",
+        "graders",
+        nargs="?",
+        metavar="GRADERS",
+        help="a file of graders to use instead of the cases' own; a dataset's run needs it",
     )
     option(
         "--only",
@@ -135,6 +139,7 @@ def add_regrade(parser: ArgumentParser) -> None:
     add_workers(parser)
     add_judging(parser)
     add_outputs(parser)
+    add_db(parser)
 
 
 def settling(*, workers: int, locked: bool = False) -> Settle:
@@ -213,10 +218,10 @@ def run(given: Namespace) -> int:
         InputError: For whatever is wrong with the cases or the options.
     """
     outputs = Outputs.of(given)
-    check_targets((outputs.junit, outputs.html), inputs=given.paths)
+    check_targets((outputs.junit,), inputs=given.paths)
     workers = worker_count(given.workers)
-    home = state_home() if given.resume is None else store_there()
-    with exporting(given), engine_given(given) as cluster, Store.open(home) as store:
+    place = store_place() if given.resume is None else store_there()
+    with exporting(given), engine_given(given) as cluster, Store.open(place) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         if cluster is not None:
@@ -266,7 +271,7 @@ def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
         harnesses=tuple(given.harness),
         models=tuple(given.model),
         trials=given.trials,
-        label=given.label,
+        label=given.name,
     )
     return launch(request, store, settle)
 
@@ -366,7 +371,7 @@ def run_regrade(given: Namespace) -> int:
 
     outputs = Outputs.of(given)
     named = () if given.graders is None else (given.graders,)
-    check_targets((outputs.junit, outputs.html), inputs=named)
+    check_targets((outputs.junit,), inputs=named)
     graders = load_graders(given.graders, alone=True) if given.graders is not None else None
     with Store.open(store_there()) as store:
         workers = worker_count(given.workers)

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from assay.cli import nouns
-from assay.cli.options import state_home, store_there
+from assay.cli.options import store_place, store_there
 from assay.errors import InputError
 from assay.reports.figures import count
 from assay.store.runs import Store
@@ -27,7 +27,6 @@ def add(parser: ArgumentParser) -> None:
     action = nouns.add_verbs(parser, "runs")
     export = action("export", "write a run as files that anything can read", _EXPORT_MORE)
     export.add_argument("run", metavar="RUN")
-    export.add_argument("--into", metavar="DIR", help="a new directory; the run's id by default")
     export.add_argument(
         "--format",
         choices=("assay", "jsonl", "atif", "chat", "otel"),
@@ -35,7 +34,9 @@ def add(parser: ArgumentParser) -> None:
         help="assay (the default) is a directory; the others are a file of traces, a line per cell",
     )
     export.add_argument(
-        "--out", metavar="FILE", help="with another format: where; stdout if not given"
+        "--out",
+        metavar="DIR|FILE",
+        help="a new directory, the run's id by default; of another format a file, else stdout",
     )
     export.add_argument("--no-files", action="store_true", help="results only, no workspaces")
     import_ = action("import", "store a run that was exported", _IMPORT_MORE)
@@ -49,7 +50,7 @@ def run(given: Namespace) -> int:
     if given.action == "export":
         with Store.open(store_there()) as store:
             return _export(given, store)
-    with Store.open(state_home()) as store:
+    with Store.open(store_place()) as store:
         return _import(given, store)
 
 
@@ -59,9 +60,7 @@ def _export(given: Namespace, store: Store) -> int:
     run = store.run(given.run)
     if given.format != "assay":
         return _export_traces(given, store, run.id)
-    if given.out is not None:
-        raise InputError("--out goes with --format jsonl, atif, chat or otel", hint="--into DIR")
-    target = given.into or run.id
+    target = given.out or run.id
     number = export_run(store, run.id, target, files=not given.no_files)
     if given.json:
         print(json.dumps({"run": run.id, "directory": target, "results": number}))
@@ -74,11 +73,8 @@ def _export_traces(given: Namespace, store: Store, run_id: str) -> int:
     from assay.interop.traces import exported_traces
     from assay.reports.files import replacing
 
-    if given.into is not None or given.no_files:
-        raise InputError(
-            f"--format {given.format} writes one file of traces",
-            hint="leave out --into and --no-files",
-        )
+    if given.no_files:
+        raise InputError(f"--format {given.format} has no files", hint="leave out --no-files")
     lines = exported_traces(store, run_id, given.format)
     if given.out is None:
         if given.json:

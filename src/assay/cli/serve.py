@@ -6,18 +6,20 @@ import json
 import logging
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from assay.cli.options import (
+    add_db,
     add_engine,
+    add_set,
     explain,
-    number_between,
     port,
-    positive,
-    state_home,
+    store_place,
 )
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRole
@@ -31,14 +33,14 @@ if TYPE_CHECKING:
 _SERVE_MORE = """\
 Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
 this machine can reach it, it prints a link that logs in once; others need a key, which
-`assay server keys` makes.
+`assay server list keys` makes.
 Ctrl-C or SIGTERM ends it when the batches in flight are stored.
 """
 _SERVE = """\
   assay serve
   assay serve --db postgresql://assay@db.internal/assay --host 0.0.0.0 --create-key first
   assay serve --engine ray://10.0.0.1:6379
-  assay serve --endpoint-secret ASSAY_SECRET_REWARDS=rewards.example.com"""
+  assay serve --set endpoint_secrets.ASSAY_SECRET_REWARDS=rewards.example.com --set @server.yaml"""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -52,135 +54,54 @@ def add(parser: ArgumentParser) -> None:
         help="where to listen; by default for this machine only",
     )
     add("--port", type=port, default=8400, metavar="N", help="8400 by default; 0 takes a free one")
-    add_store(parser)
-    add(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a host name by which others reach this server",
-    )
-    add(
-        "--proxy",
-        action="append",
-        default=[],
-        metavar="ADDRESS",
-        help="a reverse proxy through which others reach this server; its X-Forwarded-For counts",
-    )
+    add_db(parser)
     add("--create-key", metavar="NAME", help="make an admin's key for all projects, and print it")
-    add(
-        "--endpoint-secret",
-        action="append",
-        default=[],
-        type=_secret,
-        metavar="VARIABLE=HOST",
-        help="let external endpoints send the secret in VARIABLE to HOST, and only there",
-    )
-    add(
-        "--allow-internal-endpoints",
-        action="store_true",
-        help="let external endpoints be on this machine or its network",
-    )
-    add(
-        "--allow-custom-code",
-        action="store_true",
-        help="run graders that are classes of installed packages, outside of any sandbox",
-    )
-    add(
-        "--max-connections",
-        type=positive,
-        default=1_000,
-        metavar="N",
-        help="connections open at once; one more closes the one that is idle longest",
-    )
-    add(
-        "--job-slots",
-        type=positive,
-        default=8,
-        metavar="N",
-        help="jobs worked on at once, 8 by default; no project has all of them",
-    )
     add_engine(parser, "where jobs are graded")
-    add(
-        "--max-waiting",
-        type=positive,
-        default=512,
-        metavar="N",
-        help="requests of a project that may wait for graders of one sort before it gets 429; "
-        "512 by default",
-    )
-    add(
-        "--grace",
-        type=number_between(0, 3_600, "seconds"),
-        default=20.0,
-        metavar="SECONDS",
-        help="in which requests and batches under way must end when it is told to; 20 by default",
-    )
-    add(
-        "--audit-log",
-        metavar="FILE",
-        help="append a line of JSON for each change, too; `assay server audit` shows them",
-    )
-    add("--quiet", action="store_true", help="no line for each request")
+    add_set(parser, "a setting, or @FILE.yaml with several (docs/server.md)")
     add("--json", action="store_true", help="say where it listens as one JSON object")
-
-
-def add_store(parser: ArgumentParser) -> None:
-    """Add where the store of a server is; see `store_location`."""
-    parser.add_argument(
-        "--db",
-        metavar="WHERE",
-        help="a directory, or postgresql://USER@HOST/NAME; $ASSAY_DB or .assay by default",
-    )
-
-
-def _secret(text: str) -> tuple[str, str]:
-    name, equals, host = text.partition("=")
-    if not (name.startswith("ASSAY_SECRET_") and equals and host) or "/" in host:
-        raise ArgumentTypeError(f"{text!r} is not ASSAY_SECRET_...=HOST")
-    return name, host.lower()
 
 
 def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
     require_server("assay serve")
-    from assay.endpoint.listening import Limits
+    from assay.cli.fields import settings_of
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
     from assay.sockets import is_loopback, listen
 
-    where = store_location(given.db)
+    where = store_place()
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Settings(ServerSettings):
+        """Those of the server, and of its process."""
+
+        audit_log: str | None = None
+        quiet: bool = False
+
+    settings = settings_of(
+        Settings, given.set, location=where, engine=given.engine, is_local=is_loopback(given.host)
+    )
+    is_local = settings.is_local and not settings.limits.proxies
+    settings = replace(settings, is_local=is_local, hosts=(given.host, *settings.hosts))
+    _check_secrets(settings.endpoint_secrets)
     with listen(given.host, given.port) as opened:
         token = _first_key(where, given.create_key)
-        is_local = is_loopback(given.host) and not given.proxy
         _require_store(where, given.host, needs_key=not is_local)
-        settings = ServerSettings(
-            location=where,
-            is_local=is_local,
-            hosts=(given.host, *given.allow_host),
-            endpoint_secrets=dict(given.endpoint_secret),
-            allow_custom_code=given.allow_custom_code,
-            allow_internal_endpoints=given.allow_internal_endpoints,
-            job_slots=given.job_slots,
-            engine=given.engine,
-            max_waiting=given.max_waiting,
-            limits=Limits(
-                connections=given.max_connections,
-                proxies=tuple(given.proxy),
-                grace_seconds=given.grace,
-            ),
-        )
-        log_requests(quiet=given.quiet)
-        log_changes(given.audit_log)
+        log_requests(quiet=settings.quiet)
+        log_changes(settings.audit_log)
         run_server(
             settings, opened, given.host, lambda found: announce(found, token, as_json=given.json)
         )
     return 0
 
 
-def store_location(db: str | None) -> str:
-    """Where the store is: the option, ``ASSAY_DB``, or the directory of all other commands."""
-    return db or os.environ.get("ASSAY_DB") or state_home()
+def _check_secrets(secrets: Mapping[str, str]) -> None:
+    for name, host in secrets.items():
+        if not name.startswith("ASSAY_SECRET_") or not host or "/" in host:
+            raise InputError(
+                f"--set endpoint_secrets.{name:.80}={host:.80} is no secret of a host",
+                hint="such as endpoint_secrets.ASSAY_SECRET_REWARDS=rewards.example.com",
+            )
 
 
 def require_server(command: str) -> None:
@@ -205,7 +126,7 @@ def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     if needs_key and not is_open:
         raise InputError(
             f"others can reach {host}, and there is no API key yet",
-            hint="add --create-key NAME, or make one with `assay server keys create`",
+            hint="add --create-key NAME, or make one with `assay server create keys`",
         )
 
 

@@ -169,11 +169,7 @@ COLUMNS: Mapping[str, Column] = {
 NOUNS: Mapping[str, Noun] = {
     "datasets": Noun(
         file="datasets",
-        more="Rows that a server or the Python client stored. Without an action it lists them.",
-        examples="""\
-  assay server datasets
-  assay server datasets export qa --into qa.jsonl && assay grade qa.jsonl -g graders.yaml
-  assay server datasets delete qa --yes""",
+        more="rows that a server or the Python client stored",
         verbs={
             "list": Verb("list_datasets", "key rows digest made=created_at"),
             "show": Verb("show_dataset"),
@@ -183,16 +179,7 @@ NOUNS: Mapping[str, Noun] = {
     ),
     "traces": Noun(
         file="traces",
-        more="""\
-What OpenTelemetry exporters sent to `assay serve`. A trace is whole once its outermost span has
-come. `collect` makes a dataset of those with any gen_ai.*, to be graded.
-Without an action it lists them, newest first.""",
-        examples="""\
-  assay server traces
-  assay server traces collect monday --clear
-  assay server datasets export monday --into monday.jsonl
-  assay grade monday.jsonl -g graders.yaml
-  assay server traces delete --before 7d --yes""",
+        more="what OpenTelemetry exporters sent; collect makes a dataset of those with gen_ai.*",
         verbs={
             "list": Verb(
                 "list_traces", "trace=id name spans state=whole flags last_span=updated_at"
@@ -209,13 +196,7 @@ Without an action it lists them, newest first.""",
     ),
     "jobs": Noun(
         file="jobs",
-        more="""\
-A job grades a stored dataset with a stored grader; a server or the Python client begins it.
-Without an action it lists them, newest first.""",
-        examples="""\
-  assay server jobs --status failed
-  assay server jobs export 20261121-090830-ab12cd34 > scores.jsonl
-  assay server jobs delete 20261121-090830-ab12cd34 --yes""",
+        more="a stored dataset graded by a stored grader; servers and the Python client begin them",
         verbs={
             "list": Verb("list_jobs", "job=id grader=asked dataset status rows=done by=created_by"),
             "show": Verb("show_job"),
@@ -226,14 +207,7 @@ Without an action it lists them, newest first.""",
     ),
     "scores": Noun(
         file="scores",
-        more="""\
-What graders gave to requests, and what people wrote in. The scores of a job go with the job
-(`assay server jobs delete`), and those of `assay run` and `assay grade` with the run.
-Without an action it lists them, oldest first.""",
-        examples="""\
-  assay server scores --grader review@3
-  assay server scores delete --before 90d
-  assay server scores delete --before 2026-11-21 --grader review@3 --project qa --yes""",
+        more="what graders gave to requests, and what people wrote in; those of a job go with it",
         verbs={
             "list": Verb("list_scores", "item grader=graded.grader score why from made=created_at"),
             "delete": Verb("delete_scores", question=_OLD_SCORES),
@@ -241,17 +215,8 @@ Without an action it lists them, oldest first.""",
     ),
     "projects": Noun(
         file="site",
-        store="server",
-        more="""\
-Projects have graders, datasets, jobs and scores of their own. Without an action it lists them.
-Limits hold on each server of the database, within seconds; without one, projects share what there
-is. A project may have so many jobs, and gradings of each sort (comparisons, functions, graders that
-wait for others), at once; more wait. Requests beyond those of a minute get 429.""",
-        examples="""\
-  assay server projects
-  assay server projects create qa --name "Quality"
-  assay server projects limit qa --per-minute 600 --at-once 8
-  assay server projects limit qa --per-minute none""",
+        in_project=False,
+        more="graders, datasets, jobs and scores of their own; limits hold on each server",
         verbs={
             "list": Verb("list_projects", "project=key name a_minute at_once made=created_at"),
             "create": Verb("create_project"),
@@ -265,14 +230,9 @@ wait for others), at once; more wait. Requests beyond those of a minute get 429.
     ),
     "audit": Noun(
         file="site",
-        store="server",
+        in_project=False,
         empty="nothing was changed yet",
-        more="""\
-Every change to graders, datasets, traces, jobs, scores, runs, projects and keys: of a server by its
-keys, of the command line and Python by the user of the machine. Newest first.""",
-        examples="""\
-  assay server audit --since 7d
-  assay server audit --project qa --what delete_grader --json""",
+        more="every change, by a server's keys or by the user of a command line, newest first",
         verbs={
             "list": Verb(
                 "list_all_changes",
@@ -284,16 +244,9 @@ keys, of the command line and Python by the user of the machine. Newest first.""
     ),
     "keys": Noun(
         file="site",
-        store="server",
-        empty="no keys yet; make one with: assay server keys create NAME",
-        more="""\
-A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
-and grades, an admin also makes keys. Without an action it lists them.""",
-        examples="""\
-  assay server keys create ci --role editor --expires 90d
-  assay server keys create ops --role admin --project '*'
-  assay server keys
-  assay server keys revoke 1a2b3c4d5e6f""",
+        in_project=False,
+        empty="no keys yet; make one with: assay server create key NAME",
+        more="what lets others in: viewers read, editors store and grade, admins also make keys",
         verbs={
             "list": Verb("list_keys", "id begins_with=prefix role project name state=used"),
             "create": Verb(
@@ -302,7 +255,7 @@ and grades, an admin also makes keys. Without an action it lists them.""",
                 names={"days": "expires"},
                 defaults={"role": "editor", "project": "default"},
             ),
-            "revoke": Verb("revoke_key"),
+            "delete": Verb("revoke_key", about="Revoke a key."),
         },
     ),
     "graders": Noun(
@@ -313,39 +266,44 @@ and grades, an admin also makes keys. Without an action it lists them.""",
         empty="no graders; start with: assay graders create --help",
         more="""\
 A grader has a key, versions that never change, and a lock. What is stored was validated before;
-scores say which version gave them. State is in .assay (or ASSAY_HOME), or where --db says.""",
+scores say which version gave them. `assay validate` checks files of graders, and
+`assay grade DATA KEY` grades with a stored one.""",
         examples="""\
-  assay graders validate exact.py --sample answers.jsonl
-  assay graders create exact --function exact.py --description "Equal, but for white space"
-  assay graders test exact answers.jsonl
+  assay graders create exact exact.py --description "Equal, but for white space"
+  assay graders list exact           # its versions
+  assay graders show exact@1
   assay graders diff exact           # the newest version against the one before
-  assay graders diff exact --from 1 --to 3
-  assay graders export --into graders && git add graders""",
+  assay graders diff exact@3 --from 1
+  assay graders export --out graders && git add graders""",
         verbs={
             "list": Verb(
-                "list_graders", "key kind=latest.kind version=latest.number lock description=words"
+                "list_graders",
+                "key kind=latest.kind version=latest.number lock description=words",
+                names={"query": "search"},
+                one=Verb(
+                    "list_versions",
+                    "version=number made=created_at by=created_by kind digest note",
+                    about="only the versions of this grader",
+                ),
             ),
-            "show": Verb("show_grader", says=_say_grader, numbered="version"),
-            "versions": Verb(
-                "list_versions", "version=number made=created_at by=created_by kind digest note"
-            ),
-            "diff": Verb("diff_versions", says=_say_diff, numbered="newer"),
+            "show": Verb("show_grader", says=_say_grader, numbered="version", without=("version",)),
+            "diff": Verb("diff_versions", says=_say_diff, numbered="newer", without=("newer",)),
             "lock": Verb("lock_grader", says=_say_locked, names={"locked": "unlock"}),
             "delete": Verb("delete_grader"),
         },
     ),
     "runs": Noun(
         file="runs",
-        store="home",
+        in_project=False,
         empty="no runs yet; start with: assay demo",
         more="""\
 Without an action it lists them; `assay runs list --help` says by what they are found.
 `assay runs show RUN` is `assay report RUN`, and `assay compare RUN RUN` shows two.
-RUN is a run's id, a prefix of it, its label, or latest.""",
+RUN is a run's id, a prefix of it, its name, or latest.""",
         examples="""\
   assay runs
   assay runs --search evals --status failed --since 7d
-  assay runs export latest --into nightly
+  assay runs export latest --out nightly
   assay runs export latest --format atif --out traces.jsonl
   assay runs delete 20261121-0908 --yes""",
         verbs={
@@ -360,3 +318,37 @@ RUN is a run's id, a prefix of it, its label, or latest.""",
     ),
 }
 """The nouns of the command line."""
+
+OF_SERVER = ("datasets", "traces", "jobs", "scores", "projects", "keys", "audit")
+"""The nouns below ``assay server``, where each deed is one command for all of them."""
+
+DEEDS: Mapping[str, str] = {
+    "list": "list things",
+    "show": "show one thing",
+    "export": "write the rows of a dataset, or the scores of a job, as JSON lines",
+    "delete": "delete things; a key is revoked, and stays in the list",
+    "create": "make a project or an API key, which is shown this once",
+    "limit": "limit what a project may ask of each server",
+    "collect": "make a dataset of the traces that are whole",
+    "cancel": "end a job; the scores that it has stay",
+}
+"""What is done with them."""
+
+SERVER = (
+    "".join(f"  {noun:<9} {NOUNS[noun].more}\n" for noun in OF_SERVER)
+    + """
+exit status: 0 done, 2 bad input, 3 the store could not be used"""
+)
+SERVER_EXAMPLES = """\
+  assay server list jobs --status failed
+  assay server show dataset qa
+  assay server export dataset qa --out qa.jsonl && assay grade qa.jsonl graders.yaml
+  assay server export job 20261121-090830-ab12cd34 > scores.jsonl
+  assay server collect traces monday --clear
+  assay server delete traces --before 7d --yes
+  assay server delete scores --before 2026-11-21 --grader review@3 --project qa --yes
+  assay server create key ci --role editor --expires 90d
+  assay server create key ops --role admin --project '*'
+  assay server create project qa --name "Quality"
+  assay server limit project qa --per-minute 600 --at-once none
+  assay server list audit --project qa --since 7d"""

@@ -8,7 +8,16 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import cast
 
-from assay.cli.options import NOT_GRADED, RUN, add_json, explain, is_parts, share, store_there
+from assay.cli.options import (
+    NOT_GRADED,
+    RUN,
+    add_db,
+    add_json,
+    explain,
+    is_parts,
+    share,
+    store_there,
+)
 from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
 from assay.reports.one_file import as_json
@@ -30,7 +39,7 @@ _EXAMPLES = """\
   assay runs trainability latest
   assay runs trainability latest --at-least 0.3 --json
   assay runs trainability latest --floor 20261123-064822-96c7
-  assay grade samples.jsonl -g graders.yaml --map group=prompt_id; assay runs trainability"""
+  assay grade samples.jsonl graders.yaml --map group=prompt_id; assay runs trainability"""
 _WIDE = 32
 
 
@@ -52,15 +61,9 @@ def add(parser: ArgumentParser) -> None:
         help="fail if a smaller share of the groups teaches anything",
     )
     option(
-        "--tolerance",
-        type=share,
-        default=1e-6,
-        metavar="X",
-        help="rewards that differ by no more are equal; 0.000001 by default",
-    )
-    option(
         "--floor", metavar="RUN", help="a run of the same cases in which nothing is done, or little"
     )
+    add_db(parser)
     add_json(parser)
 
 
@@ -75,7 +78,7 @@ def run(given: Namespace) -> int:
     with Store.open(store_there()) as store:
         found = store.run(given.run)
         floor = store.run(given.floor).id if given.floor is not None else ""
-        seen = trainability_of(store, found.id, floor=floor, tolerance=given.tolerance)
+        seen = trainability_of(store, found.id, floor=floor)
     label = one_line(found.label, 60)
     return _conclude(given, seen, found.id, label, are_rows="file" in found.config)
 
@@ -87,7 +90,7 @@ def _run_of_parts(given: Namespace) -> int:
             hint="grade the rows of the floor with --out DIR/, too",
         )
     floor = None if given.floor is None else Path(given.floor)
-    seen = trainability_of_parts(Path(given.run), floor=floor, tolerance=given.tolerance)
+    seen = trainability_of_parts(Path(given.run), floor=floor)
     return _conclude(given, seen, one_line(given.run, 200), "", are_rows=True)
 
 

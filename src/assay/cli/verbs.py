@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from argparse import Namespace
@@ -21,7 +20,7 @@ from assay.cli.options import (
     key_and_number,
     moment,
     require_yes,
-    state_home,
+    store_place,
     store_there,
 )
 from assay.errors import InputError, LockedError, NotFoundError
@@ -51,14 +50,13 @@ def run(given: Namespace) -> int:
 
 @contextmanager
 def store_of(given: Namespace, *, make: bool = False) -> Generator[Database]:
-    """The store that options name; what it says of what is missing, or locked, says where.
+    """The store; what it says of what is missing, or locked, says where.
 
     Args:
         given: The options.
         make: Whether to make it if it is not there.
     """
-    place = place_of(given)
-    with Database.open(place if make else store_there(place)) as database:
+    with Database.open(store_place() if make else store_there()) as database:
         try:
             yield database
         except NotFoundError as error:
@@ -68,19 +66,12 @@ def store_of(given: Namespace, *, make: bool = False) -> Generator[Database]:
             raise LockedError(error.message, hint=f"first: {_unlock(given)}") from error
 
 
-def place_of(given: Namespace) -> str:
-    """Where the store is that options name: that of a server also where ASSAY_DB says."""
-    of_server = noun_of(given.noun).store == "server"
-    named = getattr(given, "db", "") or (of_server and os.environ.get("ASSAY_DB"))
-    return named or state_home()
-
-
 def _unlock(given: Namespace) -> str:
     key = getattr(given, "key", getattr(given, "grader_key", "KEY"))
     words = ["assay", "graders", "lock", key, "--unlock"]
     if given.project != "default":
         words += ["--project", given.project]
-    if given.db and not is_shared(given):
+    if given.db and not is_shared():
         words += ["--db", given.db]
     return shlex.join(words)
 
@@ -127,10 +118,7 @@ def _show(given: Namespace, database: Database) -> int:
 
 def _read_number(given: Namespace, parameter: str) -> None:
     key, number = key_and_number(given.grader_key)
-    said = getattr(given, parameter)
-    if None not in (number, said) and number != said:
-        raise InputError(f"{given.grader_key!r} and {said} are two versions", hint="keep one")
-    vars(given).update({"grader_key": key, parameter: number or said})
+    vars(given).update({"grader_key": key, parameter: number})
 
 
 def _list(given: Namespace, database: Database) -> int:
@@ -181,7 +169,7 @@ def _is_like(item: Item, given: Namespace) -> bool:
 
 def _nothing(given: Namespace) -> str:
     """What is said of an empty list, unless options chose nothing from it."""
-    ways = {"command", "noun", "action", "db", "project", "json", "limit", "offset", "after"}
+    ways = {"command", "noun", "action", "db", "project", "json", "limit", "after", "of", "names"}
     if any(value for name, value in vars(given).items() if name not in ways):
         return f"no {given.noun} like that"
     where = f"no {given.noun} in project {one_line(getattr(given, 'project', ''), 100)!r}"
@@ -248,6 +236,8 @@ def _delete(given: Namespace, database: Database) -> int:
             raise InputError(f"say which {given.noun}", hint=f"their ids, or --{option} WHEN")
         if names:
             return _delete_named(given, database, name, names)
+    if getattr(given, BEFORE, "") is None:
+        raise InputError(f"say which {given.noun}", hint="--before WHEN: 2026-11-21, 90d")
     if verb.question:
         what = (
             verb.question if not verb.first else f"all to which nothing came since {given.before}"
@@ -300,20 +290,20 @@ def _export(given: Namespace, database: Database) -> int:
             if (after := page.next) is None:
                 return
 
-    if given.into is None:
+    if given.out is None:
         for line in lines():
             print(line)
         return 0
     from assay.reports.files import replacing
 
-    check_targets((given.into,), inputs=())
+    check_targets((given.out,), inputs=())
     number = 0
-    with replacing(given.into) as file:
+    with replacing(given.out) as file:
         for line in lines():
             file.write(f"{line}\n")
             number += 1
     if given.json:
-        print(json.dumps({"file": given.into, verb.lines: number}))
+        print(json.dumps({"file": given.out, verb.lines: number}))
     else:
-        print(f"{given.into}: {count(number, verb.lines.removesuffix('s'))}")
+        print(f"{given.out}: {count(number, verb.lines.removesuffix('s'))}")
     return 0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from assay.cli.options import RUN, explain, port, store_there
+from assay.cli.options import RUN, add_db, explain, port, store_there
 from assay.cli.serve import announce, log_changes, log_requests, login_link, require_server
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def add(parser: ArgumentParser) -> None:
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help=f"open this run: {RUN}; by default all of them")
-    add(
-        "--db", metavar="WHERE", help="where runs are, as `assay run` wrote them; .assay by default"
-    )
+    add_db(parser)
     add_page(parser)
     add("--json", action="store_true", help="say where it listens as one JSON object")
 
@@ -56,7 +54,7 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For an unknown run, or a port that is taken.
     """
-    where = store_there(given.db)
+    where = store_there()
     return open_page(given, where, lambda: _place(where, given.run), as_json=given.json)
 
 

@@ -74,7 +74,7 @@ class AsyncClient(_Parts[Awaited]):
         base_url: Address of an assay server; ``ASSAY_URL`` by default.
         api_key: The key; ``ASSAY_API_KEY`` by default.
         project: The project of calls that name none.
-        store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_HOME`` or
+        store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_DB`` or
             ``.assay`` by default.
         timeout: Seconds until a request is given up.
         patience: Seconds in which a server that is busy or away is asked again; by default it is
@@ -162,5 +162,5 @@ def _backend(
 
     from assay.client.local import LocalBackend
 
-    home = store or os.environ.get("ASSAY_HOME") or ".assay"
+    home = store or os.environ.get("ASSAY_DB") or ".assay"
     return lambda: LocalBackend(home)

@@ -68,7 +68,7 @@ _INPUT: Mapping[int, type[InputError]] = {
 }
 
 
-_KEY_HINT = "give the client api_key=, or set ASSAY_API_KEY; `assay server keys create` makes a key"
+_KEY_HINT = "give the client api_key=, or set ASSAY_API_KEY; `assay server create keys` makes a key"
 
 
 def refusal(status: int, problem: Mapping[str, Json]) -> _Refusal:

@@ -91,7 +91,7 @@ class _Cells:
             raise InputError(
                 f"it does not see the store's directory {self.home} of the machine that began "
                 "the run",
-                hint="put it where all machines see it at the same path, and name it: ASSAY_HOME",
+                hint="put it where all machines see it at the same path, and name it: ASSAY_DB",
             )
         for root in (self.place, *self.roots):
             if not Path(root).is_dir():

@@ -138,7 +138,7 @@ async def contained(file: str, name: str, image: str, cache: str) -> AsyncGenera
         words = [unpacked.python, "-m", "assay", "serve", "env", served, "--json"]
         try:
             async with open_command(
-                [*words, "--dial", str(_PORT)],
+                [*words, "--set", f"dial={_PORT}"],
                 workspace=workspace,
                 mounts=mounts,
                 limits=_LIMITS,

@@ -16,7 +16,7 @@ from assay.scoring.intervals import Interval, spread_interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.shown import Ended
-from assay.store.records import NOT_GRADED, CellRecord, CellStatus
+from assay.store.records import NOT_GRADED, CellStatus
 from assay.tasks.rows import Row
 
 __all__ = ["Grade", "Tally", "score_names"]
@@ -93,26 +93,6 @@ class Grade:
             assurance=self.assurance,
             not_graded=self.not_graded,
             scores=self.scores,
-        )
-
-    @classmethod
-    def of_cell(cls, cell: CellRecord, *, graders: int) -> Grade:
-        """From what the store keeps of a row that so many graders graded."""
-        nodes = cell.subscores[:graders]
-        values = [node.get("value") for node in nodes] or [None] * graders
-        is_error = cell.status == "error"
-        reasons = (str(node.get("reason") or "") for node in nodes)
-        return cls(
-            id=cell.case,
-            status=cell.status,
-            reward=cell.reward,
-            passed=cell.passed,
-            error=cell.error or "not graded" if is_error else None,
-            flags=cell.flags,
-            reason=None if is_error else cell.content or "; ".join(filter(None, reasons)) or None,
-            assurance=None if is_error else cell.assurance,
-            not_graded=_noted(cell.notes),
-            scores=tuple(float(v) if isinstance(v, int | float) else None for v in values),
         )
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Json]:

@@ -54,7 +54,6 @@ class PartDirectory:
         place: The directory; it is made, or has what an earlier grading of the same left.
         form: As what parts are written; by default Parquet where all files are tables, else JSONL.
         rows: How many a part has; by default as many as suit the graders.
-        retry_errors: Whether rows that could not be graded are graded again.
 
     Attributes:
         parts: Those that there will be, as shards.
@@ -73,10 +72,9 @@ class PartDirectory:
         *,
         form: Form | None = None,
         rows: int | None = None,
-        retry_errors: bool = False,
     ) -> None:
         self.place = Path(place)
-        self._form, self._rows, self._retry_errors = form, rows, retry_errors
+        self._form, self._rows = form, rows
         self._has_tables = False
         self.parts: tuple[Shard, ...] = ()
         self.missing: tuple[Shard, ...] = ()
@@ -168,7 +166,7 @@ class PartDirectory:
                 self.todo_rows += shard.rows
                 continue
             self.done[shard.number] = tally = out.tally(shard, threshold)
-            if self._retry_errors and tally.errors:
+            if tally.errors:
                 del self.done[shard.number]
                 missing.append(replace(shard, again=True))
                 self.todo_rows += tally.errors

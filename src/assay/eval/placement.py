@@ -144,7 +144,7 @@ async def _child(file: str, name: str) -> AsyncGenerator[Address]:
     token = secrets.token_hex(16)
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "assay", "serve", "env", f"{file}:{name}"),
-        *("--json", "--with-parent", "--token-env", _TOKEN),
+        *("--json", "--set", "with_parent=true", "--token-env", _TOKEN),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, _TOKEN: token},

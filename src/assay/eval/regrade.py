@@ -172,7 +172,9 @@ def plan_regrade(
     elif kind != "dataset":
         raise InputError(f"run {run.id} kept nothing that can be graded again")
     elif graders is None:
-        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
+        raise InputError(
+            f"run {run.id} graded a dataset", hint="name them: assay regrade RUN graders.yaml"
+        )
     given = tuple(graders or ())
     used = [_graders_of(task) for task in tasks.values()] or [given]
     labels = {spec.label for specs in used for spec in specs}
@@ -226,7 +228,9 @@ def _tasks(
     cases = [task.work for task in tasks if isinstance(task.work, Case)]
     if graders is not None:
         if len(cases) < len(tasks):
-            raise InputError("--graders is for cases", hint="a template grades its tasks itself")
+            raise InputError(
+                "other graders are for cases", hint="a template grades its tasks itself"
+            )
         cases = [replace(case, graders=tuple(graders)) for case in cases]
     for case in cases:
         require_case_parts(case)

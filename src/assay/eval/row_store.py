@@ -58,7 +58,6 @@ class RowStore:
     Args:
         store: The store.
         on_rows: Told of what is stored.
-        has_columns: Whether the rows become a table in the end, whose columns have to be found.
 
     Attributes:
         run: The run, once its rows are planned.
@@ -68,10 +67,8 @@ class RowStore:
     by_batches = True
     is_shared = False
 
-    def __init__(
-        self, store: Store, *, on_rows: OnRows = lambda _: None, has_columns: bool = False
-    ) -> None:
-        self._store, self._on_rows, self._has_columns = store, on_rows, has_columns
+    def __init__(self, store: Store, *, on_rows: OnRows = lambda _: None) -> None:
+        self._store, self._on_rows = store, on_rows
         self.run: RunRecord
         self.before = 0
         self._terms: RowTerms
@@ -81,9 +78,9 @@ class RowStore:
         return _BYTES, _ROWS if is_pure(graders) else _COSTLY_ROWS
 
     def becomes_table(self, sources: Sequence[Source]) -> bool:
-        """Whether rows become a table whose columns are yet to be found."""
+        """Rows of a run become none."""
         del sources
-        return self._has_columns
+        return False
 
     @contextmanager
     def agreed(self, terms: RowTerms) -> Generator[_CellsOut]:

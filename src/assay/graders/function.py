@@ -174,9 +174,8 @@ def _score(graded: Graded, function: FunctionSource) -> SubScore:
         details["_outcome"] = graded.outcome
     error, value = graded.error, None
     if graded.score is not None and not low <= graded.score <= high:
-        error = (
-            f"grade returned {graded.score:g}, outside [0, 1]; declare its range (--range LOW,HIGH)"
-        )
+        span = "declare its range, such as range: [-1, 1]"
+        error = f"grade returned {graded.score:g}, outside [0, 1]; {span}"
     elif graded.score is not None:
         value = min(1.0, (graded.score - low) / (high - low))
     return SubScore(

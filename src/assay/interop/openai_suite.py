@@ -270,7 +270,7 @@ ROWS = "data.jsonl"
 
 _HEAD = """\
 # Imported from OpenAI: {name}
-# Grade the rows:  assay grade {rows} --graders {file}
+# Grade the rows:  assay grade {rows} {file}
 """
 _HEAD_NEEDS = """\
 # Imported from OpenAI: {name}

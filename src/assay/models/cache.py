@@ -83,8 +83,7 @@ class ReplyCache:
                 f"{model or 'a model'} was asked a question that {self.file} has no recording of "
                 f"(request {digest[:12]})",
                 kind="not_recorded",
-                hint="record it: run once with the cache in mode 'readwrite' (--judge-cache "
-                "readwrite, or ASSAY_CACHE=readwrite) and the model's key, then keep the file",
+                hint="run once with ASSAY_CACHE=readwrite and the model's key; keep the file",
             )
         return None
 

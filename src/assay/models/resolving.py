@@ -142,7 +142,7 @@ def _meant(name: str, settings: ModelSettings) -> str:
     from assay.models.prices import packaged_models
 
     if name == "fake":  # agents have one of that name
-        return "`assay fake judge` starts one for judges, and prints what to write. Else "
+        return "`assay fake --judge` starts one for judges, and prints what to write. Else "
     said = nearest(name, [*settings.endpoints, *packaged_models()])
     return f"{said} Else " if said.startswith("did you mean") else ""
 

@@ -184,7 +184,7 @@ def _names(handle: int, only: str, path: str) -> list[str]:
             raise InputError(
                 f"{path!r} is not a grader's file",
                 hint="name a directory of them, or one KEY.yaml; a function: graders create KEY "
-                "--function FILE.py",
+                "FILE.py",
             )
         return [only]
     everything = _visible(handle)

@@ -17,7 +17,7 @@ __all__ = ["ForbiddenError", "Permissions", "models_in", "parts_of"]
 
 _ENDPOINT = "external_endpoint"
 _MODELS = ("judge_model", "model", "models", "escalate")
-_PERMITS = "--trust-authors, or of a server --allow-internal-endpoints"
+_PERMITS = "--trust-authors, or of a server --set allow_internal_endpoints=true"
 
 
 class ForbiddenError(InputError):
@@ -47,7 +47,7 @@ class Permissions:
                 f"{definition['path']!r} is Python code of its author and is not imported here",
                 location=Location(field="definition.path"),
                 hint="grade with it where its author works, or write its scores in; whoever runs "
-                "a server allows it with --allow-custom-code",
+                "a server allows it with --set allow_custom_code=true",
             )
         parts = list(parts_of(definition))
         for place, part in parts:
@@ -102,8 +102,8 @@ class Permissions:
             yield ForbiddenError(
                 f"the secret {name!r:.120} may not be sent to {theirs!r:.200}",
                 location=Location(field=f"{place}.secret_env"),
-                hint=f"whoever runs the server allows it with --endpoint-secret "
-                f"{str(name)[:120]}=HOST",
+                hint=f"whoever runs the server allows it with --set "
+                f"endpoint_secrets.{str(name)[:120]}=HOST",
             )
 
 

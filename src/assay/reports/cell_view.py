@@ -308,10 +308,9 @@ def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[Cel
     which = [*agent, "--trial", str(trial)]
     said = [("show it in a terminal", ["report", run, "--case", case, *which])]
     if kept.snapshot:
-        said.append(("lay its workspace out", ["runs", "workspace", run, case, *which]))
-        said.append(
-            ("keep its work as a recording", ["runs", "promote", run, case, *which, "--as", "NAME"])
-        )
+        said.append(("lay its workspace out", [*said[0][1], "--workspace", "DIR"]))
+        recording = ["runs", "promote", run, case, *which, "--name", "NAME"]
+        said.append(("keep its work as a recording", recording))
     if needs_decision(cell):
         said.append(("decide about the run's flagged cells", ["runs", "review", run]))
     said.append(("grade the run again", ["regrade", run]))

@@ -212,7 +212,7 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
                     ("",),
                     f"this needs the role {role} {place}, and the key {identity.name!r} is "
                     f"{identity.role} of {theirs}",
-                    f"use a key that is {role}; `assay server keys create --role {role}` makes one",
+                    f"use a key that is {role}; `assay server create keys --role {role}` makes one",
                 )
             ],
         )
@@ -277,7 +277,7 @@ def refuse_strangers(method: str, headers: Headers, hosts: Container[str]) -> No
         raise ProblemError(
             421,
             f"this server is not known as {host!r:.200}",
-            errors=[Problem(("Host",), "not a name of this server", "start it with --allow-host")],
+            errors=[Problem(("Host",), "not a name of this server", "it is --set hosts=NAME")],
         )
     if origin is not None and method not in _SAFE and not _is_same(origin, host):
         raise ProblemError(

@@ -77,7 +77,7 @@ class Calibration:
     Attributes:
         grader: Key of the grader.
         digest: Of what gave the scores.
-        card: Id of the card, for ``assay calibrate --show``.
+        card: Id of the card, for ``assay calibrate cards``.
         kappa: Agreement beyond chance, in [-1, 1]; None where it is undefined.
         kappa_interval: Its lower and upper end; None where there is none.
         n: Rows that were compared.

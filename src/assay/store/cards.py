@@ -81,7 +81,7 @@ class Cards:
                 return found
         raise NotFoundError(
             f"there is no calibration card {ref!r:.80} in the project {project!r}",
-            hint="`assay calibrate --list` shows them all",
+            hint="`assay calibrate cards` shows them all",
         )
 
     def page(

@@ -169,7 +169,7 @@ def _found_in(given: str) -> list[str]:
     path = Path(given)
     if path.is_file():
         if has_rows(given):
-            hint = f"assay grade {given} --graders GRADERS.yaml; rows of tasks need --env env.py"
+            hint = f"assay grade {given} GRADERS.yaml; rows of tasks need --env env.py"
             raise _not_found(given, "is a file of rows, not a case", hint)
         if path.suffix == ".py":
             hint = f"assay list {given} lists the tasks that it has"

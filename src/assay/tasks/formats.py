@@ -11,7 +11,6 @@ from assay.tasks.packed import name_inside
 from assay.tasks.tables import TABLE_NAMES, kind_of_table
 
 __all__ = [
-    "FORMATS",
     "FORMS",
     "TABLE_FORMS",
     "Form",
@@ -21,7 +20,6 @@ __all__ = [
     "has_rows",
 ]
 
-FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "arrow")
 Format = Literal["", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 """What rows are read from."""
 
@@ -44,12 +42,13 @@ def format_of(name: str, source: io.BufferedReader) -> Format:
     head = source.peek(64)[:64]
     if ending in TABLE_NAMES or kind_of_table(head):
         return kind_of_table(head) or ("parquet" if ending == ".parquet" else "arrow")
-    text = head.decode(json_encoding(head), "replace") if head else ""
-    return "json" if text.lstrip("\ufeff \t\r\n").startswith("[") else "jsonl"
+    text = (head.decode(json_encoding(head), "replace") if head else "").lstrip("\ufeff \t\r\n")
+    if not ending and text[:1] not in "[{":  # standard input, whose name says nothing
+        head_line = text.partition("\n")[0]
+        return "tsv" if "\t" in head_line else "csv" if "," in head_line else "jsonl"
+    return "json" if text.startswith("[") else "jsonl"
 
 
 def form_of(name: str) -> Form | None:
     """What a file is written as, by its name."""
-    if name.endswith(".feather"):
-        return "arrow"
     return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)

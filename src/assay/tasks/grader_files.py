@@ -33,7 +33,7 @@ def load_graders(file_or_text: str, *, alone: bool = False) -> tuple[GraderSpec,
         raise InputError(
             "it is a file of rows, and graders are YAML",
             location=Location(file_or_text),
-            hint="assay grade ROWS --graders GRADERS.yaml",
+            hint="assay grade ROWS GRADERS.yaml",
         )
     read = parse_document if is_text else read_document
     problems: list[Problem] = []

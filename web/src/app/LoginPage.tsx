@@ -39,7 +39,7 @@ export function LoginPage({ hasEnded }: { hasEnded: boolean }) {
       <section className="panel">
         <h2>Without a key</h2>
         <p>Whoever runs the server makes one, for you to read, to grade or to manage it:</p>
-        <Command text="assay server keys create NAME --role editor" />
+        <Command text="assay server create keys NAME --role editor" />
       </section>
     </main>
   );

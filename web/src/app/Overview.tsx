@@ -75,7 +75,7 @@ export default function Overview() {
           {graders.data?.items.length === 0 && (
             <Empty
               title="No stored graders yet"
-              command="assay graders create KEY --function grade.py"
+              command="assay graders create KEY grade.py"
             >
               <p>A stored grader has versions, and every score names the one that gave it.</p>
             </Empty>
@@ -102,7 +102,7 @@ function Beginning({ project }: { project: string }) {
       <section className="panel">
         <h2>Grade what you have</h2>
         <p>Recorded answers as JSON lines, by graders of a file; or runs of another store.</p>
-        <Command text="assay grade answers.jsonl --graders graders.yaml" />
+        <Command text="assay grade answers.jsonl graders.yaml" />
         <Command text="assay runs import FILE" />
       </section>
       <section className="panel">
@@ -116,7 +116,7 @@ function Beginning({ project }: { project: string }) {
             New grader
           </Link>
         ) : (
-          <Command text="assay server keys create NAME --role editor" />
+          <Command text="assay server create keys NAME --role editor" />
         )}
         <Command text="assay init my-suite" />
       </section>

@@ -36,7 +36,7 @@ def section(page: Page, name: str) -> None:
 def filled(site: Site) -> None:
     """A run, a grader and a second project."""
     echo_case(site.home, trials=3)
-    site.assay("run", "evals", "--label", "<b>first</b>")
+    site.assay("run", "evals", "--name", "<b>first</b>")
     site.post("graders", {"key": "exact", "kind": "declared", "definition": EXACT})
     site.post("/api/v1/projects", {"key": "maths"})
 
@@ -63,7 +63,7 @@ def test_an_empty_store_says_what_to_do_first_and_what_comes_appears(
     expect(page.get_by_label("Project")).to_be_hidden()
     no_serious_findings(page)
     echo_case(open_fresh.site.home)
-    open_fresh.site.assay("run", "evals", "--label", "came")  # of another process
+    open_fresh.site.assay("run", "evals", "--name", "came")  # of another process
     expect(page.get_by_role("row", name="came")).to_contain_text("1 passed")
 
 

@@ -118,7 +118,7 @@ function fileOf(project: string, key: string): string {
 
 function exportCommand(project: string, key: string): string {
   const where = project === "default" ? "" : ` --project ${project}`;
-  return `assay server datasets export ${key}${where} --into ${key}.jsonl`;
+  return `assay server export datasets ${key}${where} --out ${key}.jsonl`;
 }
 
 type Glimpse = Schemas["RowGlimpse"];

@@ -37,7 +37,7 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
   if (jobs.error) return <ProblemBox problem={jobs.error} retry={() => jobs.refetch()} />;
   if (jobs.data.items.length === 0) {
     return (
-      <Empty title="No jobs here" command="assay server jobs --help">
+      <Empty title="No jobs here" command="assay server list jobs --help">
         <p>
           A job grades a stored dataset with a stored grader in the background. Open a dataset and
           choose <b>Grade with …</b>.
@@ -100,7 +100,7 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
       {jobs.data.next && (
         <p className="soft">
           Only the newest {whole(jobs.data.items.length)} are shown. Narrow them by state, or list
-          all on the command line: <code>assay server jobs list</code>
+          all on the command line: <code>assay server list jobs</code>
         </p>
       )}
     </>

@@ -38,7 +38,7 @@ export default function TracesPage() {
       <div className="page-head">
         <h1>Traces</h1>
         {traces && traces.length > 0 && (
-          <Command text={`assay server traces collect answers${where}`} />
+          <Command text={`assay server collect traces answers${where}`} />
         )}
       </div>
       {found.isPending && <Loading what="Loading traces" />}

@@ -30,7 +30,7 @@ export function CopyAs({ project, grader }: { project: string; grader: string })
 function formsOf(project: string, grader: string, server: string) {
   const where = project === "default" ? "" : ` --project ${project}`;
   return {
-    CLI: `assay graders test ${grader} answers.jsonl${where}`,
+    CLI: `assay grade answers.jsonl ${grader}${where}`,
     Python: `import assay
 
 with assay.Client("${server}", api_key="…", project="${project}") as client:

@@ -116,7 +116,7 @@ export default function GradersPage() {
       {list.error && <ProblemBox problem={list.error} retry={() => list.refetch()} />}
       {list.isPending && <Loading what="Loading graders" />}
       {list.data && rows.length === 0 && !isFiltered && (
-        <Empty title="No graders yet" command="assay graders create exact --function exact.py">
+        <Empty title="No graders yet" command="assay graders create exact exact.py">
           <p>
             A grader turns an answer into a score: a Python function, a criterion for a model, a
             service of yours. Make one here, drop files of graders on <em>Import</em>, or store one

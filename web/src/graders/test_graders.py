@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         pytest.skip("there is no chromium, or the page was not built: make web")
     home = tmp_path_factory.mktemp("graders")
     with (
-        ServerProcess(home, None, "--allow-internal-endpoints") as server,
+        ServerProcess(home, None, "--set", "allow_internal_endpoints=true") as server,
         httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
     ):
         found = Site(server, http)

@@ -49,7 +49,7 @@ function Card({ project, card }: { project: string; card: Schemas["CardDetail"] 
           {summary.grader} <State card={summary} />
         </h1>
         <span className="row">
-          <Command text={`assay calibrate --show ${summary.id}`} />
+          <Command text={`assay calibrate cards ${summary.id}`} />
           {summary.state !== "unknown" && labels.name === "the store" && (
             <Link
               className="button"

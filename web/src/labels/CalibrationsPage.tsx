@@ -56,7 +56,7 @@ export default function CalibrationsPage() {
         {cards.data?.items.length === 0 && !isNew && (
           <Empty
             title="No grader was measured against people yet"
-            command="assay calibrate judge.yaml --labels-from-store"
+            command="assay calibrate judge.yaml"
           >
             <p>
               A card says how far a grader agrees with people, and stands beside every score that it

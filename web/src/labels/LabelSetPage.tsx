@@ -123,7 +123,7 @@ function Nothing({ which, field }: { which: Which; field: string }) {
     return (
       <Empty
         title={`There are no labels ${field}`}
-        command={`assay calibrate label answers.jsonl --field ${/^[\w.-]+$/.test(field) ? field : "NAME"}`}
+        command={`assay calibrate label answers.jsonl --label ${/^[\w.-]+$/.test(field) ? field : "NAME"}`}
       />
     );
   }

@@ -71,7 +71,7 @@ export function QueueStart({ project, address }: { project: string; address: Que
       {chosen === "" ? (
         <Empty
           title="There is nothing to label yet"
-          command="assay grade answers.jsonl --graders graders.yaml"
+          command="assay grade answers.jsonl graders.yaml"
         >
           <p>
             Store a dataset of answers on the Data page, or grade a file: the answers of a run can

@@ -27,7 +27,8 @@ def runs(site: Site) -> None:
         pytest.skip("the report's page was not built: make web")
     with FakeJudge() as fake:
         write_repair(site.home, model=fake.model)
-        site.assay("run", "evals", "--label", "kit", "--html", "kit.html", code=1)
+        site.assay("run", "evals", "--name", "kit", code=1)
+    site.assay("report", "kit", "--html", "kit.html", code=1)
     add_run(site.home, *big_run())
     site.assay("report", "big", "--html", "big.html", code=3)
     store_run(site.home, "20261121-a", noisy(30), label="main", created_at=DAY.format(1))

@@ -139,7 +139,7 @@ function NoRuns({ search, clear }: { search: string; clear: () => void }) {
   return (
     <Empty title="Nothing was run yet" command="assay run PATH">
       <p>Run cases with agents, or grade answers that you have; this page shows them as they go.</p>
-      <Command text="assay grade answers.jsonl --graders graders.yaml" />
+      <Command text="assay grade answers.jsonl graders.yaml" />
       <p className="soft">A directory of examples to start from:</p>
       <Command text="assay init my-suite" />
     </Empty>

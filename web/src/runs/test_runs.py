@@ -133,7 +133,7 @@ def test_a_run_of_another_process_is_followed_while_it_goes_on(
     page = open_page("/runs")
     expect(page.locator(f'tr[data-run="{BIG}"]')).to_be_visible()
     process = children.start(
-        [*COMMAND, "run", _waiting_case(stored.home), "--label", "live", "--workers", "6"],
+        [*COMMAND, "run", _waiting_case(stored.home), "--name", "live", "--workers", "6"],
         cwd=stored.home,
         env=environment(stored.home),
     )

@@ -58,7 +58,7 @@ export function ChangesPart({ me }: Part) {
       {changes.isPending && <Loading what="Loading the log" />}
       {changes.error && <ProblemBox problem={changes.error} retry={() => changes.refetch()} />}
       {found?.length === 0 && (
-        <Empty title="Nothing was changed" command="assay server audit">
+        <Empty title="Nothing was changed" command="assay server list audit">
           <p>Every change of graders, datasets, jobs, keys and labels is written down here.</p>
         </Empty>
       )}

@@ -42,7 +42,7 @@ export function KeysPart({ me }: Part) {
       {found?.length === 0 && (
         <Empty
           title="No keys yet"
-          command="assay server keys create ci --role editor --expires 90d"
+          command="assay server create keys ci --role editor --expires 90d"
         >
           <p>People and programs elsewhere need one; this machine's one-time link needs none.</p>
         </Empty>

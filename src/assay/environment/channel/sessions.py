@@ -150,7 +150,7 @@ class Ledger:
             raise ChannelError(
                 f"this server has {len(self._sessions):,} sessions, and takes no more",
                 code=BUSY,
-                hint="try again later, or serve it with a higher --max-sessions",
+                hint="try again later, or serve it with a higher --set sessions=N",
             )
         session = ServedSession(f"sess-{secrets.token_hex(16)}", peer, now)
         self._sessions[session.id] = session

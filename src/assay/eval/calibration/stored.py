@@ -109,7 +109,7 @@ def collected(
         read.append((item, {rater: record.label for rater, record in said.items()}))
     if not any(value for _, value in read):
         raise InputError(
-            f"the store has no labels {field!r} of these rows in the project {project!r}",
+            f"the store has no labels {field!r} in the project {project!r}",
             hint="`assay calibrate label DATA.jsonl` collects them; --label names another field",
         )
     return labelled_set(read, name=name, label=field, cluster=cluster, levels=levels)

@@ -28,7 +28,7 @@ def runs(site: Site) -> Generator[None]:
     """A run with everything, judged by a fake judge, and one with a trajectory of 5,000 steps."""
     with FakeJudge() as fake:
         write_repair(site.home, model=fake.model)
-        site.assay("run", "evals", "--label", "kit", code=1)
+        site.assay("run", "evals", "--name", "kit", code=1)
         _long(site)
         yield
 
@@ -94,7 +94,7 @@ def test_a_cell_is_read_and_nothing_recorded_acts(
     assert page.locator("img[src=x], #main script").count() == 0
     page.get_by_text("Copy as", exact=True).click()
     expect(
-        page.get_by_text(re.compile(r"^assay runs workspace \S+ kit --harness replay"))
+        page.get_by_text(re.compile(r"^assay report \S+ --case kit --harness replay .*--workspace"))
     ).to_be_visible()
 
 
@@ -180,7 +180,7 @@ def test_a_flagged_cell_is_decided_about(
 
 def test_a_cell_is_graded_again_and_kept_as_a_recording(open_page: Opener) -> None:
     site = open_page.site
-    site.assay("run", "evals", "--label", "again", code=1)
+    site.assay("run", "evals", "--name", "again", code=1)
     page = open_page(FIX.replace("/kit/", "/again/"))
     page.get_by_text("Keep as recording").click()
     page.get_by_label("Name of the recording").fill("kept")
