@@ -127,3 +127,34 @@ def test_a_process_and_its_fork_both_go_on(tmp_path: Path, children: Children) -
         "kept 1", "kept 2", "kept 3", "kept 4",
     ]  # fmt: skip
     assert kept_in(file, 10) == [1, 2, 3, 4]
+
+
+ENDING = (
+    HARNESS
+    + """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+def later():
+    while True:  # until the main thread has ended, and no thread can begin any more
+        try:
+            with ThreadPoolExecutor() as pool:
+                pool.submit(int)
+        except RuntimeError:
+            break
+    asyncio.run(run(sys.argv[1], 0, 3))
+
+threading.Thread(target=later).start()
+"""
+)
+
+
+def test_a_thread_that_outlives_the_main_one_keeps_its_replies(
+    tmp_path: Path, children: Children
+) -> None:
+    file = tmp_path / "replies.sqlite"
+    with start(children, ENDING, file) as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert len([line for line in said.splitlines() if line.startswith("kept")]) == 3
+    assert kept_in(file, 3) == [0, 1, 2]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import assay.server.context
 from assay.endpoint.problems import ProblemError
 from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
@@ -175,6 +176,9 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
 ) -> None:
     real, most, now = Context.grade, 0, 0
 
+    def may_wait(*_: object) -> bool:
+        return True
+
     async def grade(
         server: Context,
         version: GraderVersion,
@@ -189,6 +193,7 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
         return await real(server, version, items, deadline)
 
     monkeypatch.setattr(Context, "grade", grade)
+    monkeypatch.setattr(assay.server.context, "may_wait", may_wait)
     settings = ServerSettings(location="", poll_seconds=0.02)
     async with serving(str(tmp_path), settings) as site:
         await site.made()

@@ -120,13 +120,21 @@ class ReplyCache:
             await asyncio.wait([before])
         here.next = None  # what comes from now on is written next
         try:
-            await asyncio.to_thread(self._writer.put, rows)
+            await self._put(rows)
         except AssayError as error:
             return error
         finally:
             if here.last is asyncio.current_task():
                 here.last = None  # a task would keep its loop, and the loop this
         return None
+
+    async def _put(self, rows: _Rows) -> None:
+        try:
+            writing = asyncio.get_running_loop().run_in_executor(None, self._writer.put, rows)
+        except RuntimeError:  # the program ends, and begins no thread: these replies are paid for
+            self._writer.put(rows)
+        else:
+            await writing
 
     @asynccontextmanager
     async def sharing(self, digest: str, patience: float = 180.0) -> AsyncGenerator[None]:

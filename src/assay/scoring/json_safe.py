@@ -18,6 +18,7 @@ from typing import TypeAlias, cast
 __all__ = [
     "MAX_RECORDED_BYTES",
     "Json",
+    "Plain",
     "json_safe",
     "plain",
     "record_evidence",
@@ -85,12 +86,16 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 """What is plain JSON by its type alone."""
 
 
+class Plain(dict[str, Json]):
+    """An object that is plain JSON all through, as who makes it knows: it need not be copied."""
+
+
 def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
     """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as values."""
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return cast("Json", value)
-    if type(value) is float and math.isfinite(value):
-        return value
+    if type(value) is Plain:
+        return {**value}
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, Json]", value)
         return {
@@ -129,6 +134,8 @@ class _Copier:
     def value(self, value: object, *, depth: int) -> Json:
         # Everything costs something: a few lists that hold each other often are endless otherwise.
         self._left -= 8
+        if type(value) is str:  # as most are, and nothing can fail
+            return self._text(value)
         try:
             return self._copy(value, depth=depth)
         except Exception:  # an object of a stranger may fail at whatever it is asked
@@ -210,7 +217,7 @@ class _Copier:
             text = f"{text[:half]}... [{cut} characters cut] ...{text[len(text) - half :]}"
         self._left -= len(text)
         # Lone surrogates cannot be written as UTF-8, and a store must never fail on an answer.
-        return text.encode("utf-8", "replace").decode("utf-8")
+        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _unknown(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -17,7 +17,7 @@ from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
-from assay.server.lanes import Lanes, lane_of
+from assay.server.lanes import Lane, Lanes, lane_of
 from assay.server.limits import Opened
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
@@ -178,7 +178,11 @@ class Context:
     ) -> Batch:
         """Grade items for a project, when it is its turn."""
         lane = lane_of(version)
-        return await self.lanes.run(lane, project, lambda: self.grade(version, items, deadline))
+
+        def work() -> Coroutine[object, None, Batch]:
+            return self.grade(version, items, deadline)
+
+        return await self.lanes.run(lane, project, work, waits=may_wait(lane, deadline))
 
     async def grade(
         self, version: GraderVersion, items: Sequence[Item], deadline: float | None = None
@@ -197,6 +201,11 @@ class Context:
         graded = await self.cluster.grade(version, items)
         self.metrics.graded(version, graded, time.perf_counter() - started)
         return graded
+
+
+def may_wait(lane: Lane, deadline: float | None) -> bool:
+    """Whether what is graded in a lane needs a loop, to wait for something or for its time."""
+    return lane != "comparisons" or deadline is not None
 
 
 def context(request: Request) -> Context:

@@ -309,6 +309,6 @@ async def _lines(server: Context, project: str, key: str) -> AsyncIterator[bytes
         )
         if not text:
             return
-        for piece in in_pieces([text]):
+        for piece in in_pieces([text.encode()]):
             yield piece
         del text  # while the next part is read

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from assay.eval.row_grading import without_loop
 from assay.registry.definitions import definition_of
 from assay.server.limits import Limit, Turns
 from assay.store.catalog import GraderVersion
@@ -102,6 +103,7 @@ class Lanes:
         work: Callable[[], Coroutine[Any, Any, T]],
         *,
         is_refused: bool = True,
+        waits: bool = True,
     ) -> T:
         """Run something when it is the project's turn; whoever stops waiting for it cancels it.
 
@@ -110,6 +112,7 @@ class Lanes:
             project: Whose turn it must be.
             work: What is run.
             is_refused: Whether one too many is sent away instead of waiting.
+            waits: Whether it may wait for something; what only computes is spared a loop.
         """
         turns, loop = self._turns[lane], asyncio.get_running_loop()
         await turns.come(project, is_refused=is_refused)
@@ -121,7 +124,7 @@ class Lanes:
                 loop.call_soon_threadsafe(turns.give_back, project, seconds)
 
         # A thread that computes cannot be cancelled: the slot is taken for as long as it is.
-        return await _apart(self._threads[lane], project, work, give_back)
+        return await _apart(self._threads[lane], project, work, give_back, waits=waits)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -134,6 +137,8 @@ async def _apart(
     project: str,
     work: Callable[[], Coroutine[Any, Any, T]],
     ended: Callable[[object], None],
+    *,
+    waits: bool,
 ) -> T:
     """Run something on a loop and a thread of its own; when whoever waits is cancelled, so is it.
 
@@ -150,8 +155,14 @@ async def _apart(
         with working_for(project):
             return await work()
 
+    def compute() -> T:
+        if is_cancelled:
+            raise asyncio.CancelledError
+        with working_for(project):
+            return without_loop(work())
+
     try:
-        future = threads.submit(lambda: asyncio.run(run()))
+        future = threads.submit((lambda: asyncio.run(run())) if waits else compute)
     except RuntimeError:  # the lane is closed
         ended(None)
         raise

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
+from assay.eval.row_grading import without_loop
 from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
@@ -26,7 +27,7 @@ from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Answer, Keep, carry_out
-from assay.server.routes import Route, needs
+from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site
 from assay.service.operation import (
     EVERY_PROJECT,
@@ -58,7 +59,7 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 @cache
 def operations_router() -> APIRouter:
     """A route for each operation; the same for every application of a process."""
-    router = APIRouter(route_class=Route)
+    router = APIRouter(route_class=DirectRoute)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
         router.add_api_route(
@@ -237,9 +238,7 @@ class _ServerHost:
         """Carry out what waits for nothing: to wake another thread costs more than to compare."""
         self.here = self._desk(database)
         try:
-            self.operation.function(self, **self.given).send(None)
-        except StopIteration:
-            return
+            without_loop(self.operation.function(self, **self.given))
         finally:
             self.here = None
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
-from starlette.responses import Response, StreamingResponse
+from pydantic_core import to_json
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 _PIECE_BYTES = 64 << 10
 """What is handed over at once, and so what a client that reads nothing costs."""
@@ -21,7 +25,7 @@ def reply(
     *,
     media_type: str = "application/json",
 ) -> Response:
-    """A reply with JSON in ASCII: what people submitted may hold half characters.
+    """A reply with JSON.
 
     A list is written item by item, and others have their turn between the pieces.
 
@@ -37,37 +41,66 @@ def reply(
     pieces = in_pieces(texts)
     first, second = next(pieces), next(pieces, None)
     if second is None:
-        return Response(first, status, dict(headers or {}), media_type)
-    rest = _one_by_one(chain((first, second), pieces))
-    return StreamingResponse(rest, status, dict(headers or {}), media_type)
+        return Response(first, status, headers, media_type)
+    return _InPieces(chain((first, second), pieces), status, headers, media_type)
 
 
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+class _InPieces(Response):
+    """A reply that is sent piece by piece; it costs less than one that watches for its client."""
+
+    def __init__(
+        self,
+        pieces: Iterator[bytes],
+        status: int,
+        headers: Mapping[str, str] | None,
+        media_type: str,
+    ) -> None:
+        self.status_code, self.media_type, self.background = status, media_type, None
+        self.init_headers(headers)  # without a body, and so without a length
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        del scope, receive
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
 
 
-def _listed(data: dict[str, object], items: list[object]) -> Iterator[str]:
+_careful = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+def _encode(data: Any) -> bytes:  # noqa: ANN401 - whatever is JSON
+    """JSON, in ASCII where it must be: what people submitted may hold half characters."""
+    try:
+        written = to_json(data)
+    except ValueError:  # half a character, or nested deeper than it reads
+        return _careful(data).encode()
+    if b"NaN" in written or b"Infinity" in written:  # in a text, or a number that JSON has not
+        return _careful(data).encode()
+    return written
+
+
+def _listed(data: dict[str, object], items: list[object]) -> Iterator[bytes]:
     """The JSON of an object with a list of items, each of which may be large."""
-    before, after = _encode({**data, "items": [0]}).split('"items":[0]', 1)
-    yield f'{before}"items":[{_encode(items[0])}'
+    before, after = _encode({**data, "items": [0]}).split(b'"items":[0]', 1)
+    yield before + b'"items":[' + _encode(items[0])
     for item in items[1:]:
-        yield f",{_encode(item)}"
-    yield f"]{after}"
+        yield b"," + _encode(item)
+    yield b"]" + after
 
 
-def in_pieces(texts: Iterable[str]) -> Iterator[bytes]:
+def in_pieces(texts: Iterable[bytes]) -> Iterator[bytes]:
     """Texts one after the other, in pieces of at most `_PIECE_BYTES`; at least one."""
     held = bytearray()
     for text in texts:
-        held += text.encode()
+        held += text
         if len(held) > _PIECE_BYTES:
             whole = memoryview(bytes(held))
             starts = range(0, len(whole), _PIECE_BYTES)
             yield from (bytes(whole[start : start + _PIECE_BYTES]) for start in starts[:-1])
             held = bytearray(whole[starts[-1] :])
     yield bytes(held)
-
-
-async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-        await asyncio.sleep(0)

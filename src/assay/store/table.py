@@ -146,12 +146,8 @@ class Table(Rows, Generic[R]):
     ) -> None:
         super().__init__(database, name)
         self._record = record
-        self._columns, self._reads, self.columns = _layout(record, tuple(columns.items()))
-        self._wide = [
-            self._columns[name].rpartition(".")[2]
-            for name, read in self._reads.items()
-            if read is read_json
-        ]
+        layout = _layout(record, tuple(columns.items()))
+        self._columns, self._reads, self.columns, self._wide = layout
         if reads:
             self._reads = {**self._reads, **reads}
 
@@ -255,11 +251,15 @@ def _written(value: Scalar | Mapping[str, Json]) -> Scalar:
 @cache
 def _layout(
     record: type, renamed: tuple[tuple[str, str], ...]
-) -> tuple[Mapping[str, str], Mapping[str, Callable[[Any], object]], str]:
-    """The columns of a record by field, how the values of some fields are read, and a selection."""
+) -> tuple[Mapping[str, str], Mapping[str, Callable[[Any], object]], str, Sequence[str]]:
+    """The columns of a record by field, how the values of some fields are read, and a selection.
+
+    Also which columns may be long.
+    """
     said = dict(renamed)
     columns = {entry.name: said.get(entry.name, entry.name) for entry in fields(record)}
     kinds = {"bool": bool, "Mapping": read_json, "dict": read_json}
     found = {entry.name: kinds.get(str(entry.type).partition("[")[0]) for entry in fields(record)}
     reads = {name: read for name, read in found.items() if read is not None}
-    return columns, reads, ", ".join(columns.values())
+    wide = [columns[name].rpartition(".")[2] for name, read in reads.items() if read is read_json]
+    return columns, reads, ", ".join(columns.values()), wide
