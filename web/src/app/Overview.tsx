@@ -73,10 +73,7 @@ export default function Overview() {
           )}
           {graders.isPending && <Loading what="Loading graders" />}
           {graders.data?.items.length === 0 && (
-            <Empty
-              title="No stored graders yet"
-              command="assay graders create KEY grade.py"
-            >
+            <Empty title="No stored graders yet" command="assay graders create KEY grade.py">
               <p>A stored grader has versions, and every score names the one that gave it.</p>
             </Empty>
           )}
