@@ -246,15 +246,16 @@ def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_pa
     assert image["name"] == "localhost/listed:1"
     assert image["bytes"] > 1 << 20
     assert "localhost/listed:1" in assay("doctor", "images", cwd=tmp_path).stdout
-    delete = ("doctor", "images", "--delete", "--yes")
+    delete = ("doctor", "images", "--yes")
 
     assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout
-    for words in ([], ["x", "--unused", "1d"], ["localhost/small:1"], ["sha256:"]):
+    named = ("--delete", image["id"][7:15])
+    for words in ([*named, "--unused", "1d"], ["--delete", "localhost/small:1"], ["--delete=sha256:"]):
         assert assay(*delete, *words, cwd=tmp_path).returncode == 2
     with at_work(str(tmp_path / ".assay")):
-        refused = assay(*delete, image["id"][7:15], cwd=tmp_path)
+        refused = assay(*delete, *named, cwd=tmp_path)
     assert "a run is at work here" in refused.stderr
-    done = assay(*delete, image["id"][7:15], cwd=tmp_path)
+    done = assay(*delete, *named, cwd=tmp_path)
     assert f"deleted 1 image; freed {image['bytes']:,} bytes" in done.stdout
     left = [path.name for path in (tmp_path / ".assay/cache/images").iterdir()]
     assert [name for name in left if not name.endswith(".lock")] == []

@@ -309,7 +309,7 @@ def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
 
 
 class Command:
-    """Calls `assay graders` in this process."""
+    """Calls `assay` in this process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -317,13 +317,13 @@ class Command:
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main(("graders", *arguments))
+            main(arguments)
         said = self._capsys.readouterr()
         return cast("int", ended.value.code), said.out, said.err
 
-    def json(self, *arguments: str) -> dict[str, Json]:
+    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
         code, out, err = self(*arguments, "--json")
-        assert code == 0, err
+        assert code == status, err
         return cast("dict[str, Json]", json.loads(out))
 
 
@@ -343,10 +343,11 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
     options = ["--set", "examples=@examples.jsonl", "--set", "user_template=@user.hbs",
                "--set", "template_variables=@variables.json", "--set", "allow_na=true"]  # fmt: skip
     made = command.json(
+        "graders",
         "create",
         "capital",
-        "--kind",
-        "binary_judge",
+        "--set",
+        "kind=binary_judge",
         "--set",
         f"criteria={CRITERIA}",
         "--set",
@@ -357,10 +358,10 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
     latest = cast("dict[str, dict[str, dict[str, Json]]]", made["grader"])["latest"]
     assert latest["definition"]["template_variables"] == {"tone": "strict"}
     assert len(cast("list[Json]", latest["definition"]["examples"])) == 1
-    tested = command.json("test", "capital", "rows.jsonl")
-    assert cast("dict[str, Json]", tested["summary"])["mean"] == pytest.approx(1 / 3)
+    tested = command.json("grade", "rows.jsonl", "capital", status=1)
+    assert cast("dict[str, Json]", tested["summary"])["mean_reward"] == pytest.approx(1 / 3)
     assert "FAIL" in fake.requests[0].outside
-    command.json("export")
+    command.json("graders", "export")
     code, out, _ = command("validate", "graders/capital.yaml")
     assert code == 0
     assert "--- user ---\nFORM: binary\n\nstrict\nFAIL\n<untrusted " in out
@@ -371,23 +372,23 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
 
 def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJudge) -> None:
     Path("user.hbs").write_text(DOUBTFUL)
-    judge = ["--kind", "binary_judge", "--set", "criteria=c", "--set"]
+    judge = ["--set", "kind=binary_judge", "--set", "criteria=c", "--set"]
     given = [*judge, f"judge_model={fake.model}", "--set", "user_template=@user.hbs"]
-    code, out, _ = command("create", "typo", *given)
+    code, out, _ = command("graders", "create", "typo", *given)
     assert code == 0
     assert "did you mean 'completion'" in out
-    shown = " ".join(command("show", "typo")[1].split())
+    shown = " ".join(command("graders", "show", "typo")[1].split())
     assert "did you mean 'completion'" in shown
-    assert len(cast("list[str]", command.json("show", "typo")["warnings"])) == 2
+    assert len(cast("list[str]", command.json("graders", "show", "typo")["warnings"])) == 2
     Path("user.hbs").write_text("\n{{#if x}}")
-    code, _, err = command("update", "typo", *given)
+    code, _, err = command("graders", "update", "typo", *given)
     assert code == 2
     assert "user_template: line 2: {{#if}} is not closed" in err
-    code, out, _ = command("create", "unknown", *judge, "judge_model=nobodys")
+    code, out, _ = command("graders", "create", "unknown", *judge, "judge_model=nobodys")
     assert (code, "cannot ask its model" in out) == (0, True)
     Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
-    code, _, err = command("create", "bad", *given[:6], "--set", "examples=@examples.jsonl")
+    code, _, err = command("graders", "create", "bad", *given[:6], "--set", "examples=@examples.jsonl")
     assert (code, "examples[0].pass: " in err) == (2, True)
     Path("v.json").write_text("{{")
-    code, _, err = command("create", "bad", *given[:6], "--set", "template_variables=@v.json")
+    code, _, err = command("graders", "create", "bad", *given[:6], "--set", "template_variables=@v.json")
     assert (code, "v.json: not JSON" in err) == (2, True)

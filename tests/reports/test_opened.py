@@ -149,7 +149,7 @@ def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path
     assert [cell for cell in cells(done) if cell["model"] == "fix"] == [one]
     assert len(cells(done)) == 2
     assert summary(done) == summary(assay("report", "matrix", "--json", cwd=home))
-    old = assay("report", "matrix", "--json", "--all", cwd=home)
+    old = assay("report", "matrix", "--json", "--full", cwd=home)
     assert (old.returncode, "it is --json --all" in old.stderr) == (2, True)
 
 
