@@ -11,7 +11,7 @@ from assay.cli.options import RUN, add_json, check_targets, explain, share, stor
 from assay.errors import InputError
 from assay.reports.comparing.pairing import compare
 from assay.reports.comparing.sides import are_same, side_of
-from assay.reports.one_file import as_json
+from assay.scoring.records import as_json
 from assay.store.database import Database
 from assay.store.runs import Store
 

@@ -30,6 +30,7 @@ from assay.reports.plain import one_line, plain
 from assay.reports.progress import progress
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.store.catalog import GraderVersion
 from assay.tasks.rows import read_rows
 from assay.types.submission import Submission
@@ -157,7 +158,7 @@ def try_grader(given: Namespace) -> int:
             "summary": summary,
             "grader": name,
             "digest": graded[0].digest,
-            "calibration": None if standing is None else standing.to_dict(),
+            "calibration": None if standing is None else as_json(standing.shown),
             **_sandbox(version),
             "seconds": round(time.monotonic() - started, 3),
         }

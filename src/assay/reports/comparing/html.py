@@ -8,7 +8,7 @@ from io import StringIO
 from assay.reports.comparing.found import RunComparison
 from assay.reports.comparing.page import ending_of, render_comparison
 from assay.reports.files import replacing
-from assay.reports.one_file import as_json, write_document
+from assay.reports.one_file import safe_json, write_document
 from assay.reports.page import PlainPage
 from assay.reports.plain import one_line
 
@@ -24,7 +24,7 @@ def write_comparison_html(
     told = StringIO()
     render_comparison(PlainPage(told, width=_WIDTH), found, is_gate=is_gate, shown=None)
     names = [one_line(side.label or side.run, 60) for side in (found.before, found.after)]
-    data = {"comparison": as_json(found), "ending": ending_of(found, is_gate=is_gate)}
+    data = {"comparison": safe_json(found), "ending": ending_of(found, is_gate=is_gate)}
     title = f"{' → '.join(dict.fromkeys(names))} · assay"
     with replacing(path) as file:
         write_document(file, title=title, told=told.getvalue(), data=data)
